@@ -388,10 +388,9 @@ struct agent *agent_free(struct agent *a) {
         agent_signal_stop(a);
         agent_capture_stop(a);
         agent_registry_stop(a); /* puts that wait are answered by it */
-        agent_jobs_clear(a);
         agent_orders_stop(a);
         a->captures = captures_free(a->captures);
-        agent_api_clear(a);
+        agent_calls_clear(a);
         agent_metadata_stop(a);
         a->tick = sd_event_source_disable_unref(a->tick);
         a->schedule = schedule_free(a->schedule);

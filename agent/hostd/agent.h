@@ -111,9 +111,7 @@ struct agent {
         struct jobs *jobs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct capture_call *capture_calls; /* that wait for one, in agent_capture_api.c */
-        struct pending *pending; /* calls that wait for a capture, in agent_api.c */
-        struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
+        struct agent_call *calls; /* that are answered later, in agent_caller.c */
         struct agent_path *path; /* in agent_path.c */
         struct agent_net *net; /* in agent_net.c */
         struct orders order_list;
@@ -221,9 +219,6 @@ void agent_registry_tick(struct agent *a);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
 json_t *agent_registry_to_status(struct agent *a, json_t *status);
 
-/* agent_jobs_api.c: forgets the starts and stops that still wait. */
-void agent_jobs_clear(struct agent *a);
-
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct agent *a);
 /* Its numbers; what may be told now is told, and it is listened to again. */
@@ -293,8 +288,6 @@ void agent_events_stop(struct agent *a);
 int agent_answer_json(struct http_reply *ret, unsigned status, json_t *v);
 int agent_answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...)
         _printf_(4, 5);
-/* Forgets the calls that still wait. */
-void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
@@ -311,7 +304,6 @@ void agent_orders_tick(struct agent *a);  /* what has come to its end */
 void agent_orders_mark(struct agent *a);  /* which checks are silenced */
 /* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
 int agent_orders_call(struct agent *a, const struct http_request *r, struct http_reply *ret);
-void agent_orders_abandoned(struct agent *a, const struct http_call *call);
 json_t *agent_orders_status(struct agent *a, json_t *status);
 /* "cordoned by root: bad cable; …", empty when nothing is ordered. Returns buf. */
 const char *agent_orders_text(struct agent *a, char *buf, size_t size);
@@ -329,6 +321,11 @@ bool agent_caller_is_root(const struct http_caller *c);
 bool agent_caller_may_order(const struct http_caller *c);
 /* What no call needs to look at: strangers, and readers who would act. True: *ret says why. */
 bool agent_caller_is_refused(struct agent *a, const struct http_request *r, struct http_reply *ret);
+/* Forgets the calls that still wait. */
+void agent_calls_clear(struct agent *a);
+/* Says why to the caller and in the trace. what: NULL: method and path. Returns 0. */
+int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what, unsigned status,
+                 const char *why, const char *remedy);
 /* The event of an acting call. */
 void agent_audit(struct agent *a, const char *call, const struct http_caller *who, const char *result);
 /* The same of a refused one: beyond some a minute, the journal alone is told. */
@@ -350,5 +347,3 @@ void agent_path_stop(struct agent *a);
 void agent_path_reload(struct agent *a);
 int agent_path_get(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_path_post(struct agent *a, const struct http_request *r, struct http_reply *ret);
-/* Nobody waits with call any more. */
-void agent_path_abandoned(struct agent *a, const struct http_call *call);

@@ -160,23 +160,7 @@ static bool may_act(const struct agent *a, const struct http_request *r, const c
                                   r->caller->peer.uid == 0 || owns_run(a, job, r->caller->peer.uid);
 }
 
-/* What is kept while a capture is under way. */
-struct pending {
-        struct agent *agent;
-        struct http_call *call; /* NULL: the client is gone */
-        struct pending *next, **previous;
-        struct http_caller caller;
-        char what[128];
-};
-
-static void pending_free(struct pending *p) {
-        *p->previous = p->next;
-        if (p->next)
-                p->next->previous = p->previous;
-        free(p);
-}
-
-static int refuse_start(struct agent *a, const struct pending *p, int error, struct http_reply *ret) {
+static int refuse_start(struct agent *a, const struct agent_call *p, int error, struct http_reply *ret) {
         agent_audit_refusal(a, p->what, &p->caller, strerror(-error));
         if (error == -EBUSY)
                 return agent_answer_error(ret, 503, "try again in a minute",
@@ -201,36 +185,30 @@ static bool stack_path(const char *path, char job[static JOB_NAME_SIZE]) {
 
 int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         char job[JOB_NAME_SIZE];
-        struct pending *p;
+        struct agent_call *p;
+        char what[sizeof(p->what)];
         int error;
 
         if (!stack_path(r->path, job))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names",
                                           "the path holds no name of a run");
-        p = calloc(1, sizeof(*p));
-        if (!p)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        *p = (struct pending){
-                .agent = a, .call = r->call, .caller = *r->caller, .next = a->pending, .previous = &a->pending
-        };
-        if (p->next)
-                p->next->previous = &p->next;
-        a->pending = p;
-        (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
+        (void) snprintf(what, sizeof(what), "POST /v1/jobs/%s/stack", job);
         if (!may_act(a, r, job)) {
                 char caller[AGENT_CALLER_MAX];
 
-                agent_audit_refusal(a, p->what, &p->caller, "refused: no right to act");
-                pending_free(p);
+                agent_audit_refusal(a, what, r->caller, "refused: no right to act");
                 return agent_answer_error(ret, 403,
                                           "run it as root, or as the run's own user",
                                           "%s may not capture stacks of run %s",
                                           agent_caller_text(r->caller, caller), job);
         }
+        p = agent_call_new(a, r, sizeof(*p), what);
+        if (!p)
+                return agent_answer_error(ret, 500, NULL, "out of memory");
         error = captures_start(a->captures, job, p);
         if (error < 0) {
                 (void) refuse_start(a, p, error, ret);
-                pending_free(p);
+                agent_call_free(p);
                 return 0;
         }
         return 1;
@@ -252,7 +230,7 @@ static int answer_capture(struct http_reply *ret, const struct agent *a, const s
 
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata) {
-        struct pending *p = token;
+        struct agent_call *p = token;
         struct agent *a = userdata;
         struct http_reply answer;
         char result[320];
@@ -262,23 +240,8 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
         else
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
         agent_audit(a, p->what, &p->caller, result);
-        if (p->call) {
-                (void) (c ? answer_capture(&answer, a, c)
-                          : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s",
-                                               error));
-                answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
-                http_answer(p->call, &answer);
-        }
-        pending_free(p);
-}
-
-void agent_stacks_abandoned(struct agent *a, const struct http_call *call) {
-        for (struct pending *p = a->pending; p; p = p->next)
-                if (p->call == call)
-                        p->call = NULL;
-}
-
-void agent_api_clear(struct agent *a) {
-        while (a->pending)
-                pending_free(a->pending);
+        (void) (c ? answer_capture(&answer, a, c)
+                  : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s", error));
+        answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
+        agent_call_answer(p, &answer);
 }

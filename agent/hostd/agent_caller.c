@@ -5,7 +5,7 @@
  * the site's lists ([Api] of hostd.conf) decide once for all calls: who is trusted with acting there stands
  * for everybody's runs, as root does here.
  */
-#include "agent.h"
+#include "agent_calls.h"
 #include "log.h"
 
 #define REFUSALS_A_MINUTE 10 /* that become events of their own */
@@ -122,4 +122,48 @@ bool agent_caller_is_refused(struct agent *a, const struct http_request *r, stru
         agent_audit_refusal(a, what, r->caller, "refused: no right to act");
         return agent_answer_error(ret, 403, "AllowActors= in hostd.conf of the host that answers",
                                   "'%.200s' may read, but not act", r->caller->name) == 0;
+}
+
+int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what, unsigned status,
+                 const char *why, const char *remedy) {
+        char plain[64];
+
+        copy_plain(plain, sizeof(plain), r->method, r->path);
+        agent_audit_refusal(a, what ? what : plain, r->caller, why);
+        return agent_answer_error(ret, status, remedy, "%s", why);
+}
+
+/* --- Calls that are answered later --------------------------------------------------------------------- */
+
+void *agent_call_new(struct agent *a, const struct http_request *r, size_t size, const char *what) {
+        struct agent_call *c = calloc(1, size);
+
+        if (!c)
+                return NULL;
+        *c = (struct agent_call){ .agent = a, .caller = *r->caller, .next = a->calls, .previous = &a->calls };
+        (void) snprintf(c->what, sizeof(c->what), "%s", what);
+        if (c->next)
+                c->next->previous = &c->next;
+        a->calls = c;
+        http_hold(r, &c->held);
+        return c;
+}
+
+void agent_call_free(struct agent_call *c) {
+        *c->previous = c->next;
+        if (c->next)
+                c->next->previous = c->previous;
+        if (c->clear)
+                c->clear(c);
+        free(c);
+}
+
+void agent_call_answer(struct agent_call *c, const struct http_reply *reply) {
+        http_answer(c->held, reply);
+        agent_call_free(c);
+}
+
+void agent_calls_clear(struct agent *a) {
+        while (a->calls)
+                agent_call_free(a->calls);
 }

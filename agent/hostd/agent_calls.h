@@ -23,17 +23,31 @@ int agent_post_job(struct agent *a, const struct http_request *r, struct http_re
 int agent_delete_job(struct agent *a, const struct http_request *r, struct http_reply *ret); /* "/v1/jobs/NAME" */
 /* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
 unsigned agent_status_of(int error);
-void agent_jobs_abandoned(struct agent *a, const struct http_call *call);
 
 /* agent_events.c: may wait. */
 int agent_get_events(struct agent *a, const struct http_request *r, struct http_reply *ret);
-void agent_events_abandoned(struct agent *a, const struct http_call *call);
 
 /* agent_capture_api.c */
 int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret);
-void agent_captures_abandoned(struct agent *a, const struct http_call *call);
 
 /* agent_api.c: path is "/v1/jobs/NAME/stack". */
 int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret);
-void agent_stacks_abandoned(struct agent *a, const struct http_call *call);
+
+/* --- Calls that are answered later (agent_caller.c) ---------------------------------------------------- */
+
+/* The first member of what a call keeps while it waits for others. */
+struct agent_call {
+        struct agent *agent;
+        struct http_call *held; /* NULL: nobody waits any more */
+        struct agent_call *next, **previous;
+        struct http_caller caller;
+        char what[128];
+        void (*clear)(struct agent_call *c); /* what is behind it; NULL: nothing to do */
+};
+
+/* Of size bytes, 0 behind the first member. NULL: out of memory. */
+void *agent_call_new(struct agent *a, const struct http_request *r, size_t size, const char *what);
+void agent_call_free(struct agent_call *c);
+/* Frees it, too. */
+void agent_call_answer(struct agent_call *c, const struct http_reply *reply);

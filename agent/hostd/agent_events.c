@@ -27,12 +27,10 @@ struct agent_events {
 /* --- Those who wait ------------------------------------------------------------------------------------ */
 
 static void answer(struct agent_events *e, struct waiter *w) {
-        struct http_call *call = w->call;
         struct http_reply a;
 
         (void) agent_answer_json(&a, 200, event_ring_to_json(&e->agent->ring, w->since));
-        w->call = NULL;
-        http_answer(call, &a);
+        http_answer(TAKE_PTR(w->call), &a);
 }
 
 /* When the next one's time is up. */
@@ -117,20 +115,14 @@ int agent_get_events(struct agent *a, const struct http_request *r, struct http_
         w = find_place(a->events, r->caller);
         if (!w)
                 return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
-        *w = (struct waiter){ .call = r->call,
-                              .since = since,
+        *w = (struct waiter){ .since = since,
                               .until = host_now(a->host) + wait * USEC_PER_SEC,
                               .uid = r->caller->peer.uid,
                               .remote = r->caller->remote };
+        http_hold(r, &w->call);
         if (!a->events->news)
                 set_timer(a->events, next_end(a->events));
         return 1;
-}
-
-void agent_events_abandoned(struct agent *a, const struct http_call *call) {
-        for (size_t i = 0; a->events && i < WAITERS_MAX; i++)
-                if (a->events->waiters[i].call == call)
-                        a->events->waiters[i].call = NULL;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -121,15 +121,6 @@ static unsigned read_order(const struct agent *a, const struct http_request *r, 
         return read_about(a, r, true, o, why);
 }
 
-static int refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, unsigned status,
-                  const char *error, const char *remedy) {
-        char what[64];
-
-        (void) snprintf(what, sizeof(what), "%.8s %.32s", r->method, r->path);
-        agent_audit_refusal(a, what, r->caller, error);
-        return agent_answer_error(ret, status, remedy, "%s", error);
-}
-
 /* The answer waits for the disk. v is taken over. */
 static int answer_when_durable(struct agent *a, const struct http_request *r, json_t *v,
                                struct http_reply *ret) {
@@ -143,7 +134,7 @@ static int answer_when_durable(struct agent *a, const struct http_request *r, js
                 free(c);
                 return agent_answer_json(ret, 200, v);
         }
-        *c = (struct order_call){ .owner = a->orders, .call = r->call, .answer = v };
+        *c = (struct order_call){ .owner = a->orders, .answer = v };
         k = agent_orders_put(a, &c->number);
         if (k < 0) {
                 json_decref(v);
@@ -152,6 +143,7 @@ static int answer_when_durable(struct agent *a, const struct http_request *r, js
                                           "in force, but it ends with the next restart of tpu-hostd: %s",
                                           strerror(-k));
         }
+        http_hold(r, &c->call);
         c->next = a->orders->calls;
         a->orders->calls = c;
         return 1;
@@ -163,9 +155,9 @@ static int give_order(struct agent *a, const struct http_request *r, size_t whic
         unsigned status = read_order(a, r, which, &o, why);
 
         if (status > 0)
-                return refuse(a, r, ret, status, why, "see docs/api.md; tpuctl status names the checks");
+                return agent_refuse(a, r, ret, NULL, status, why, "see docs/api.md; tpuctl status names the checks");
         if (orders_set(&a->order_list, &o) < 0)
-                return refuse(a, r, ret, 409, "64 orders are in force already",
+                return agent_refuse(a, r, ret, NULL, 409, "64 orders are in force already",
                               "end some: tpuctl status shows them");
         (void) snprintf(what, sizeof(what), "PUT %s", calls[which].path);
         agent_audit(a, what, r->caller, o.reason[0] ? o.reason : "done");
@@ -184,7 +176,7 @@ static int end_order(struct agent *a, const struct http_request *r, size_t which
         unsigned status = read_about(a, r, false, &about, why);
 
         if (status > 0)
-                return refuse(a, r, ret, status, why, "see docs/api.md");
+                return agent_refuse(a, r, ret, NULL, status, why, "see docs/api.md");
         if (!orders_end(&a->order_list, about.kind, about.check, about.subject, &over))
                 return agent_answer_error(ret, 404, "tpuctl status", "there is no such order in force");
         (void) snprintf(what, sizeof(what), "DELETE %s", calls[which].path);
@@ -202,15 +194,9 @@ int agent_orders_call(struct agent *a, const struct http_request *r, struct http
         while (!streq(r->path, calls[which].path))
                 which++;
         if (!agent_caller_may_order(r->caller))
-                return refuse(a, r, ret, 403, "only root may order this: it is about everybody's runs",
+                return agent_refuse(a, r, ret, NULL, 403, "only root may order this: it is about everybody's runs",
                               "sudo tpuctl …");
         return set ? give_order(a, r, which, ret) : end_order(a, r, which, ret);
-}
-
-void agent_orders_abandoned(struct agent *a, const struct http_call *call) {
-        for (struct order_call *c = a->orders ? a->orders->calls : NULL; c; c = c->next)
-                if (c->call == call)
-                        c->call = NULL;
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ struct agent_path {
         struct agent *agent;
         struct path_peers configured;
         struct pathproof *proof; /* NULL: none is under way */
-        struct http_call *call; /* waits for it; NULL: the client is gone */
+        struct http_call *call; /* waits for it; NULL: nobody does */
         struct http_caller caller; /* who started it */
         usec_t started; /* boot clock, of the last; 0: never */
         char *last; /* the last report; NULL: none yet */
@@ -42,22 +42,12 @@ static void on_done(struct path_report *report, void *userdata) {
         p->proof = pathproof_free(p->proof); /* and the report with it */
         free(p->last);
         p->last = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-        if (p->call) {
-                (void) agent_answer_json(&answer, 200, o);
-                http_answer(p->call, &answer);
-        } else
-                json_decref(o);
-        p->call = NULL;
+        (void) agent_answer_json(&answer, 200, o);
+        http_answer(TAKE_PTR(p->call), &answer);
         (void) malloc_trim(0); /* hundreds of findings were here; nothing like them comes for a long time */
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
-
-static int refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, unsigned status,
-                  const char *error, const char *remedy) {
-        agent_audit_refusal(a, "POST /v1/path", r->caller, error);
-        return agent_answer_error(ret, status, remedy, "%s", error);
-}
 
 static int default_peers(const struct agent *a, struct path_peers *peers, char why[static 96]) {
         const char *workers = identity_get(&a->identity, identity_workers(&a->identity));
@@ -76,14 +66,14 @@ static int check_call(struct agent *a, const struct http_request *r, struct http
         usec_t now = host_now(a->host);
 
         if (http_argument(r, "peer") && !agent_caller_is_root(r->caller))
-                return refuse(a, r, ret, 403, "only root may name peers",
+                return agent_refuse(a, r, ret, NULL, 403, "only root may name peers",
                               "POST /v1/path without peer= tries the workers of the slice; "
                               "tpuctl check path --peer A,B runs as you") == 0;
         if (a->path->proof)
-                return refuse(a, r, ret, 409, "a proof is under way",
+                return agent_refuse(a, r, ret, NULL, 409, "a proof is under way",
                               "GET /v1/path has its result within 3 s") == 0;
         if (!agent_caller_is_root(r->caller) && a->path->started > 0 && now < a->path->started + APART)
-                return refuse(a, r, ret, 429, "the last proof was started less than 10 s ago",
+                return agent_refuse(a, r, ret, NULL, 429, "the last proof was started less than 10 s ago",
                               "GET /v1/path has its result; tpuctl check path runs as you") == 0;
         return 0;
 }
@@ -103,19 +93,19 @@ int agent_path_post(struct agent *a, const struct http_request *r, struct http_r
                 k = -EINVAL;
         }
         if (k < 0)
-                return refuse(a, r, ret, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
+                return agent_refuse(a, r, ret, NULL, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
         if (peers.n > PEERS_MAX)
-                return refuse(a, r, ret, 400, "more than 256 peers",
+                return agent_refuse(a, r, ret, NULL, 400, "more than 256 peers",
                               "name some: peer=A,B; or tpuctl check path");
         k = pathproof_new(a->event, a->host, &a->intent, &peers, names != NULL, on_done, p, &p->proof);
         if (k == -EOPNOTSUPP)
-                return refuse(a, r, ret, 503,
+                return agent_refuse(a, r, ret, NULL, 503,
                               "--root names another machine's files, and packets leave this one",
                               "tpuctl check path on that machine");
         if (k < 0)
-                return refuse(a, r, ret, 503, strerror(-k), "tpuctl check path");
+                return agent_refuse(a, r, ret, NULL, 503, strerror(-k), "tpuctl check path");
         p->started = host_now(a->host);
-        p->call = r->call;
+        http_hold(r, &p->call);
         p->caller = *r->caller;
         return 1;
 }
@@ -134,11 +124,6 @@ int agent_path_get(struct agent *a, const struct http_request *r, struct http_re
                 .status = 200, .content_type = "application/json", .body = text, .len = strlen(text)
         };
         return 0;
-}
-
-void agent_path_abandoned(struct agent *a, const struct http_call *call) {
-        if (a->path && a->path->call == call)
-                a->path->call = NULL; /* the proof goes on: its result is kept */
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

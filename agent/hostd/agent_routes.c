@@ -145,18 +145,6 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
         ret->later = answer(userdata, r, ret) == 1;
 }
 
-static void on_abandoned(struct http_call *call, void *userdata) {
-        struct agent *a = userdata;
-
-        agent_path_abandoned(a, call);
-        agent_watch_abandoned(a, call);
-        agent_orders_abandoned(a, call);
-        agent_events_abandoned(a, call);
-        agent_stacks_abandoned(a, call);
-        agent_jobs_abandoned(a, call);
-        agent_captures_abandoned(a, call);
-}
-
 /* Other bodies are passed over. */
 static bool takes_body(const struct http_request *r) {
         return streq(r->method, "POST") && streq(r->path, "/v1/jobs");
@@ -182,7 +170,6 @@ int agent_api_serve(struct agent *a, int fd, struct server_certificate *certific
                 .body_max = BODY_MAX,
                 .takes_body = takes_body,
                 .handle = on_request,
-                .abandoned = on_abandoned,
                 .userdata = a,
         };
 

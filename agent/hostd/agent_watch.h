@@ -23,7 +23,6 @@ void agent_watch_end(struct agent *a, enum watch_kind kind);
 /* GET /v1/sched, GET /v1/io */
 int agent_get_sched(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_get_io(struct agent *a, const struct http_request *r, struct http_reply *ret);
-void agent_watch_abandoned(struct agent *a, const struct http_call *call);
 /* The API's calls that wait are gone; what is watched for them ends. */
 void agent_watch_stop(struct agent *a);
 

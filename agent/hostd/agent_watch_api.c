@@ -11,7 +11,7 @@
 struct watch_call {
         struct watch_call *next;
         struct agent *agent;
-        struct http_call *call;
+        struct http_call *call; /* NULL: nobody waits any more */
         enum watch_kind kind;
         char run[64]; /* job_name_valid() */
         bool watching, watched; /* watched: it was, and has ended */
@@ -157,7 +157,7 @@ static int begin(struct agent *a, const struct http_request *r, enum watch_kind 
         w = calloc(1, sizeof(*w));
         if (!w)
                 return agent_answer_error(ret, 500, "", "out of memory");
-        *w = (struct watch_call){ .next = a->watch_calls, .agent = a, .call = r->call, .kind = kind };
+        *w = (struct watch_call){ .next = a->watch_calls, .agent = a, .kind = kind };
         (void) snprintf(w->run, sizeof(w->run), "%s", run);
         a->watch_calls = w;
         k = host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->before);
@@ -175,6 +175,7 @@ static int begin(struct agent *a, const struct http_request *r, enum watch_kind 
                 return agent_answer_error(ret, 500, "", "%s", strerror(-k));
         }
         (void) sd_event_source_set_description(w->timer, "watch-call");
+        http_hold(r, &w->call);
         return 1;
 }
 
@@ -184,14 +185,6 @@ int agent_get_sched(struct agent *a, const struct http_request *r, struct http_r
 
 int agent_get_io(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         return begin(a, r, WATCH_IO, ret);
-}
-
-void agent_watch_abandoned(struct agent *a, const struct http_call *call) {
-        for (struct watch_call *w = a->watch_calls, *next; w; w = next) {
-                next = w->next;
-                if (w->call == call)
-                        drop(w);
-        }
 }
 
 void agent_watch_stop(struct agent *a) {

@@ -48,7 +48,7 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
                 return;
         }
         if (since && argument_number(since, 1000, &n) == 0 && !server.waits) {
-                server.waits = r->call;
+                http_hold(r, &server.waits);
                 assert(sd_event_source_set_enabled(server.later, SD_EVENT_ONESHOT) >= 0);
                 ret->later = true;
                 return;
@@ -56,23 +56,13 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
         make_answer(ret, 200, "ok\n");
 }
 
-static void on_abandoned(struct http_call *call, void *userdata) {
-        (void) userdata;
-        if (server.waits == call)
-                server.waits = NULL;
-}
-
 static int on_later(sd_event_source *source, void *userdata) {
-        struct http_call *call = server.waits;
         struct http_reply a;
 
         (void) source;
         (void) userdata;
-        if (!call)
-                return 0;
-        server.waits = NULL;
         make_answer(&a, 200, "later\n");
-        http_answer(call, &a);
+        http_answer(TAKE_PTR(server.waits), &a);
         return 0;
 }
 
@@ -80,7 +70,7 @@ static void start(void) {
         struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 16384, .bodies_max = 65536,
                                          .discard_max = 65536, .header_time = 15 * USEC_PER_SEC,
                                          .body_time = 15 * USEC_PER_SEC, .answer_time = 15 * USEC_PER_SEC,
-                                         .handle = on_request, .abandoned = on_abandoned };
+                                         .handle = on_request };
 
         assert(sd_event_new(&server.event) >= 0);
         assert(sd_event_add_defer(server.event, &server.later, on_later, NULL) >= 0);

@@ -19,6 +19,7 @@ struct http_call {
         uint64_t received, discard_max;
         bool too_large, no_room;
         enum { CALL_NEW, CALL_WAITING, CALL_ANSWERED } state;
+        struct http_call **slot; /* who holds it; valid while it waits */
         struct http_reply reply;
 };
 
@@ -200,11 +201,30 @@ static enum MHD_Result send_reply(struct http_call *x) {
         return r;
 }
 
+void http_hold(const struct http_request *q, struct http_call **slot) {
+        q->call->slot = slot;
+        *slot = q->call;
+}
+
+/* Whoever holds the call has nobody to answer any more. */
+static void give_up(struct http_call *x) {
+        assert(x->slot); /* else it had to be answered before */
+        *x->slot = NULL;
+        x->state = CALL_NEW;
+}
+
 void http_answer(struct http_call *x, const struct http_reply *reply) {
-        struct http_server *h = x->server;
-        bool suspended = x->state == CALL_WAITING;
+        struct http_reply unwanted = *reply;
+        struct http_server *h;
+        bool suspended;
         int r;
 
+        if (!x) {
+                http_reply_clear(&unwanted);
+                return;
+        }
+        h = x->server;
+        suspended = x->state == CALL_WAITING;
         x->reply = *reply;
         x->state = CALL_ANSWERED;
         if (!suspended)
@@ -327,9 +347,9 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         (void) why;
         if (!x)
                 return;
+        if (x->state == CALL_WAITING)
+                give_up(x);
         http_connection_enter(&h->connections, x->connection, HTTP_PHASE_HEADER);
-        if (x->state == CALL_WAITING && h->o.abandoned)
-                h->o.abandoned(x, h->o.userdata);
         *x->previous = x->next;
         if (x->next)
                 x->next->previous = x->previous;
@@ -461,9 +481,7 @@ struct http_server *http_server_free(struct http_server *h) {
                 (void) MHD_run(h->daemon);
         for (struct http_call *x = h->calls; x; x = x->next)
                 if (x->state == CALL_WAITING) { /* a suspended connection would hold the daemon's end */
-                        assert(h->o.abandoned);
-                        h->o.abandoned(x, h->o.userdata);
-                        x->state = CALL_NEW;
+                        give_up(x);
                         MHD_resume_connection(x->mhd);
                 }
         h->timer = sd_event_source_disable_unref(h->timer);

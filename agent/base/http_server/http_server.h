@@ -82,9 +82,6 @@ struct http_server_options {
         size_t body_max; /* of a body that is kept: of the calls for which takes_body says so (NULL: of all), once */
         bool (*takes_body)(const struct http_request *q); /* their header is there; never of those who are denied */
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
-        /* The client of a waiting call is gone, or the server ends: do not answer it any more. NULL: all are
-         * answered before http_server_free(). */
-        void (*abandoned)(struct http_call *call, void *userdata);
         void *userdata;
 };
 
@@ -99,8 +96,13 @@ struct http_server *http_server_free(struct http_server *h);
 DEFINE_CLEANUP(struct http_server *, http_server_free)
 
 /*
+ * Inside the handler of a call that is put off: *slot is the call, and becomes NULL when the server ends before
+ * the answer. A call that is not held is answered before http_server_free().
+ */
+void http_hold(const struct http_request *q, struct http_call **slot);
+/*
  * The reply of a call that was put off, once; it may come while its handler still runs. What the connection
- * asks next is read only then.
+ * asks next is read only then. NULL: nobody waits for it.
  */
 void http_answer(struct http_call *call, const struct http_reply *reply);
 
