@@ -6,6 +6,7 @@
 #include "agent_deaths.h"
 #include "api_json.h"
 #include "clock.h"
+#include "json_reply.h"
 #include "log.h"
 #include "metrics_text.h"
 #include "utf8.h"
@@ -105,18 +106,9 @@ int agent_get_metrics(struct agent *a, const struct http_request *r, struct http
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-/* Takes the reference over; NULL means that memory ran out. */
 int agent_answer_json(struct http_reply *ret, unsigned status, json_t *v) {
-        char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-
-        json_decref(v);
-        if (!text) {
-                text = strdup("{\"error\":\"out of memory\",\"remedy\":\"\"}");
-                status = 500;
-        }
-        *ret = (struct http_reply){
-                .status = status, .content_type = "application/json", .body = text, .len = text ? strlen(text) : 0
-        };
+        *ret = (struct http_reply){ 0 };
+        api_reply(ret, status, v);
         return 0;
 }
 
@@ -128,7 +120,9 @@ int agent_answer_error(struct http_reply *ret, unsigned status, const char *reme
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         (void) utf8_scrub(text, strlen(text)); /* it may show what came */
-        return agent_answer_json(ret, status, api_json_error(text, remedy));
+        *ret = (struct http_reply){ 0 };
+        api_reply_error(ret, status, text, remedy);
+        return 0;
 }
 
 /* --- Acting calls -------------------------------------------------------------------------------------- */
