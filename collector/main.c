@@ -21,7 +21,8 @@
 #define BODIES_MAX ((size_t) 128 * 1024 * 1024)
 #define DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets one send */
 #define IDLE_TIME (30 * USEC_PER_SEC) /* between an answer and the next request */
-#define TRANSFER_TIME (120 * USEC_PER_SEC) /* of one body, and of one answer */
+#define BODY_TIME (30 * USEC_PER_SEC)
+#define ANSWER_TIME (120 * USEC_PER_SEC) /* until all of it was taken: some are megabytes, for people */
 #define TLS_LIFE (3600 * USEC_PER_SEC)
 #define TLS_CHECK_AGAIN (600 * USEC_PER_SEC)
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
@@ -81,7 +82,8 @@ static int serve(struct collector *c, const struct tcp_address *a, const char *t
         o->bodies_max = BODIES_MAX;
         o->discard_max = DISCARD_MAX;
         o->header_time = IDLE_TIME;
-        o->body_time = o->answer_time = TRANSFER_TIME;
+        o->body_time = BODY_TIME;
+        o->answer_time = ANSWER_TIME;
         o->certificate = c->settings.tls;
         o->rereads = true;
         o->life = TLS_LIFE;
