@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
 #include "api_registry.h"
+#include "gate.h"
 
 #define HOSTS_PATH "/api/v1/hosts/"
 
@@ -97,6 +98,8 @@ void api_handle(const struct http_request *q, struct http_reply *reply, void *us
         if (q->denied && route != ROUTE_HEALTH)
                 api_reply_error(reply, 403, q->denied,
                                 "use a certificate that AllowReaders= of the collector names");
+        else if (gate_handle(a, q, reply))
+                return;
         else if (route != ROUTE_HEALTH && api_registry_handle(a, q, reply))
                 return;
         else if (route == _ROUTE_MAX)

@@ -16,7 +16,8 @@ static json_t *head(const struct store_episode *e) {
         return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
                          e->episode, "run", e->run, "generation", api_number(e->generation), "at",
                          api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
-                         (json_int_t) e->hosts, "answered", api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",
+                         (json_int_t) e->hosts, "answered",
+                         api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",
                          api_text(e->outcome), "summary", api_text(e->summary), "diagnosed",
                          e->diagnosed > 0 ? api_time(e->diagnosed) : json_null(), "confirmed",
                          e->confirmed > 0 ? api_time(e->confirmed) : json_null(), "recovered",
@@ -29,7 +30,8 @@ static int on_one(const struct store_episode *e, void *userdata) {
                    silent = json_integer_value(json_object_get(report, "silent"));
 
         if (v && e->report && !has_captures(e))
-                (void) json_object_set_new(v, "answered", json_integer(hosts - silent)); /* or it is not known */
+                (void) json_object_set_new(v, "answered",
+                                           json_integer(hosts - silent)); /* or it is not known */
         if (json_object_set_new(v, "diagnosis", report) < 0) {
                 json_decref(v);
                 v = NULL;

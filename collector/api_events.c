@@ -214,7 +214,7 @@ int follow_add(struct follow *f, const struct follow_what *what, unsigned second
 }
 
 void follow_news(struct follow *f) {
-        if (!f->first || f->news)
+        if (!f || !f->first || f->news)
                 return;
         f->news = true;
         (void) schedule(f, clock_boot(f->api->clock) + FOLLOW_PAUSE); /* fails only when the loop ends */

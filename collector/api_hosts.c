@@ -21,7 +21,8 @@ void api_hosts(const struct api *a, const struct query *q, struct http_reply *re
                 r = json_array_append(page, json_array_get(all, i));
         json_decref(all);
         api_reply_result(reply, a, r,
-                         json_pack("{s:o, s:o}", "hosts", page, "next", api_number(n == limit ? (int64_t) (offset + n) : -1)));
+                         json_pack("{s:o, s:o}", "hosts", page, "next",
+                                   api_number(n == limit ? (int64_t) (offset + n) : -1)));
 }
 
 static int on_metric(const struct store_value *v, void *userdata) {
@@ -94,7 +95,8 @@ void api_slices(const struct api *a, struct http_reply *reply) {
                 const json_t *slice = json_object_get(json_array_get(hosts, from), "slice");
 
                 to = from;
-                while (to < json_array_size(hosts) && json_equal(json_object_get(json_array_get(hosts, to), "slice"), slice))
+                while (to < json_array_size(hosts) &&
+                       json_equal(json_object_get(json_array_get(hosts, to), "slice"), slice))
                         to++;
                 r = add_slice(&l, json_string_value(slice), hosts, from, to);
         }

@@ -46,9 +46,9 @@ json_t *api_stored(const char *text) {
 void api_no_telemetry(const struct api *a, struct http_reply *reply) {
         char error[320];
 
-        (void) snprintf(error, sizeof(error), "telemetry is not kept here%s%.255s", *a->elsewhere ? ": it goes to " : "",
-                        a->elsewhere);
+        (void) snprintf(error, sizeof(error), "telemetry is not kept here%s%.255s",
+                        *a->elsewhere ? ": it goes to " : "", a->elsewhere);
         api_reply(reply, 404,
-                  json_pack("{s:s, s:s, s:s}", "error", error, "remedy", "ask there for events, lines and series", "telemetry",
-                            a->elsewhere));
+                  json_pack("{s:s, s:s, s:s}", "error", error, "remedy",
+                            "ask there for events, lines and series", "telemetry", a->elsewhere));
 }

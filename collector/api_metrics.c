@@ -57,34 +57,45 @@ static void print_database(struct exposition *e, const struct store_size *size) 
         }
 }
 
-static void print_registry(struct exposition *e, const struct registry *r) {
+static void print_registry(struct exposition *e, struct registry *r) {
         const struct registry_counters *c = registry_counters(r);
         const struct {
                 struct exposition_family family;
                 double value;
         } rows[] = {
-                { { "tpu_collectord_registry_members", NULL, "Hosts whose lease in the registry has not ended.",
-                    EXPOSITION_GAUGE },
+                { { "tpu_collectord_registry_members", NULL,
+                    "Hosts whose lease in the registry has not ended.", EXPOSITION_GAUGE },
                   registry_members(r) },
-                { { "tpu_collectord_registry_syncs", NULL, "Requests of hosts to the registry.", EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_leads", NULL,
+                    "Whether this collector leads (1) or another does (0).", EXPOSITION_GAUGE },
+                  registry_leads(r) },
+                { { "tpu_collectord_registry_elsewhere", NULL,
+                    "Requests of hosts that came while another collector led, or none.",
+                    EXPOSITION_COUNTER },
+                  (double) c->elsewhere },
+                { { "tpu_collectord_registry_syncs", NULL, "Requests of hosts to the registry.",
+                    EXPOSITION_COUNTER },
                   (double) c->syncs },
-                { { "tpu_collectord_registry_answers", NULL, "Answers with records, or after the time to wait.",
-                    EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_answers", NULL,
+                    "Answers with records, or after the time to wait.", EXPOSITION_COUNTER },
                   (double) c->answers },
-                { { "tpu_collectord_registry_answered_bytes", "bytes", "Bytes of these answers.", EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_answered_bytes", "bytes", "Bytes of these answers.",
+                    EXPOSITION_COUNTER },
                   (double) c->answered_bytes },
-                { { "tpu_collectord_registry_refused", NULL, "Requests that could not be understood or taken.",
-                    EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_refused", NULL,
+                    "Requests that could not be understood or taken.", EXPOSITION_COUNTER },
                   (double) c->refused },
-                { { "tpu_collectord_registry_leases_ended", NULL, "Hosts that fell silent.", EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_leases_ended", NULL, "Hosts that fell silent.",
+                    EXPOSITION_COUNTER },
                   (double) c->expired },
-                { { "tpu_collectord_registry_decisions", NULL, "Times that the planner decided.", EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_decisions", NULL, "Times that the planner decided.",
+                    EXPOSITION_COUNTER },
                   (double) c->decisions },
-                { { "tpu_collectord_registry_decision_seconds", "seconds", "Time that this took, commits included.",
-                    EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_decision_seconds", "seconds",
+                    "Time that this took, commits included.", EXPOSITION_COUNTER },
                   (double) c->decided / (double) USEC_PER_SEC },
-                { { "tpu_collectord_registry_failed_commits", NULL, "Decisions that the database did not take at once.",
-                    EXPOSITION_COUNTER },
+                { { "tpu_collectord_registry_failed_commits", NULL,
+                    "Decisions that the database did not take at once.", EXPOSITION_COUNTER },
                   (double) c->failed_commits },
         };
 

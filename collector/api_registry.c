@@ -20,10 +20,64 @@ static const char *by_text(const struct http_request *q, char buf[static TLS_NAM
         return buf;
 }
 
+/* A call that was done, but is answered when it is stored. */
+struct acted {
+        const struct api *a;
+        struct http_call *call;
+        struct http_reply reply;
+        char by[TLS_NAME_TEXT], method[8], path[400], result[400];
+};
+
+static void on_stored(int error, void *userdata) {
+        _cleanup_free_ struct acted *x = userdata;
+
+        if (error < 0) {
+                http_reply_clear(&x->reply);
+                x->reply = (struct http_reply){ 0 };
+                api_reply_error(&x->reply, 503,
+                                error == -EAGAIN ?
+                                        "this collector leads no more: whether it is stored is not known" :
+                                        "it is taken, but not stored yet",
+                                "look whether it was taken, and try again");
+                x->reply.retry_after = 5;
+        }
+        audit_tell(x->a, x->method, x->path, x->by, error < 0 ? "not stored" : x->result, x->reply.status);
+        http_answer(x->call, &x->reply);
+}
+
+/* False: out of memory. */
+static bool put_off(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                    const char *result) {
+        struct acted *x = calloc(1, sizeof(*x));
+
+        if (!x)
+                return false;
+        x->a = a;
+        x->call = q->call;
+        x->reply = *reply;
+        (void) by_text(q, x->by);
+        (void) snprintf(x->method, sizeof(x->method), "%s", q->method);
+        (void) snprintf(x->path, sizeof(x->path), "%s", q->path);
+        (void) snprintf(x->result, sizeof(x->result), "%s", result);
+        if (registry_when_stored(a->registry, on_stored, x) < 0) {
+                free(x);
+                return false;
+        }
+        *reply = (struct http_reply){ .later = true };
+        return true;
+}
+
+/* The last word of a call that acts. */
 static void told(const struct api *a, const struct http_request *q, struct http_reply *reply,
                  const char *result) {
         char by[TLS_NAME_TEXT];
 
+        if (reply->status < 300 && !registry_is_stored(a->registry)) {
+                if (put_off(a, q, reply, result))
+                        return;
+                http_reply_clear(reply);
+                api_reply_error(reply, 503, "out of memory", "look whether it was taken, and try again");
+        }
         audit_tell(a, q->method, q->path, by_text(q, by), result, reply->status);
 }
 
@@ -50,7 +104,7 @@ static void reply_record(const struct api *a, const char *prefix, const char *na
         const json_t *v;
 
         (void) snprintf(key, sizeof(key), "%s%.64s", prefix, name);
-        v = gang_record(registry_gang(a->registry), key);
+        v = registry_record(a->registry, key);
         if (v)
                 api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
         else
@@ -67,7 +121,7 @@ static void list_runs(const struct api *a, struct http_reply *reply) {
         json_t *list = json_array();
 
         if (list)
-                gang_visit(registry_gang(a->registry), "run/", add_record, list);
+                registry_visit(a->registry, "run/", add_record, list);
         api_reply(reply, 200, json_pack("{s:o}", "runs", list));
 }
 
@@ -76,7 +130,7 @@ static void reply_order(const struct api *a, const struct target *t, struct http
         const json_t *v, *mode, *cordon, *drain;
 
         (void) snprintf(key, sizeof(key), "order/%s", t->name);
-        v = gang_record(registry_gang(a->registry), key);
+        v = registry_record(a->registry, key);
         mode = json_object_get(v, "mode");
         cordon = json_object_get(v, "cordon");
         drain = json_object_get(v, "drain");
@@ -86,7 +140,7 @@ static void reply_order(const struct api *a, const struct target *t, struct http
 }
 
 static void reply_mode(const struct api *a, struct http_reply *reply) {
-        const json_t *v = gang_record(registry_gang(a->registry), "site/mode");
+        const json_t *v = registry_record(a->registry, "site/mode");
 
         api_reply(reply, 200,
                   v ? json_copy((json_t *) (uintptr_t) v)
@@ -99,7 +153,7 @@ json_t *api_slice_gang(const struct api *a, const char *slice) {
         const json_t *v;
 
         (void) snprintf(key, sizeof(key), "slice/%.64s", slice ? slice : "");
-        v = slice && a->registry ? gang_record(registry_gang(a->registry), key) : NULL;
+        v = slice && a->registry ? registry_record(a->registry, key) : NULL;
         if (!v)
                 return json_null();
         return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i}", "state", json_object_get(v, "state"),
@@ -188,12 +242,13 @@ static void delete_run(const struct api *a, const struct http_request *q, const 
                 refuse(a, q, reply, r, why);
                 return;
         }
-        reply_record(a, "run/", t->name, reply);
-        reply->status = 202;
+        (void) snprintf(key, sizeof(key), "run/%s", t->name);
+        api_reply(reply, 202,
+                  json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
         told(a, q, reply, "it is being stopped");
 }
 
-/* --- Orders ------------------------------------------------------------------------------------------------------ */
+/* --- Orders ------------------------------------------------------------------------------------------ */
 
 static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
                        char why[static QUERY_WHY_MAX]) {
@@ -425,7 +480,8 @@ bool api_registry_handle(const struct api *a, const struct http_request *q, stru
         } else if (t.what == WHAT_LOGS && !a->telemetry)
                 api_no_telemetry(a, reply);
         else if (t.what != WHAT_LOGS && !a->registry)
-                api_reply_error(reply, 404, "no registry is kept here", "ask the collector that Endpoint= of [Registry] names on the hosts");
+                api_reply_error(reply, 404, "no registry is kept here",
+                                "ask the collector that Endpoint= of [Registry] names on the hosts");
         else if (!is_read(q->method) && !q->caller->acts) {
                 api_reply_error(reply, 403, "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");

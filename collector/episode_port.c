@@ -17,7 +17,8 @@ static json_t *asked(const struct gang *g, const char *slice, const json_t *requ
         const char *run = json_string_value(json_object_get(request, "run"));
         const json_t *r = run && *run ? record_of(g, "run/", run) : NULL, *roster;
 
-        if (r && (same(r, request, "serial") || !json_object_get(request, "serial")) && same(r, request, "generation"))
+        if (r && (same(r, request, "serial") || !json_object_get(request, "serial")) &&
+            same(r, request, "generation"))
                 return json_incref(json_object_get(r, "slices"));
         roster = json_object_get(record_of(g, "slice/", slice), "roster");
         return roster ? json_pack("[{s:s, s:O}]", "slice", slice, "hosts", roster) : NULL;

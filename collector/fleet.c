@@ -21,14 +21,16 @@ static double seconds_between(usec_t early, usec_t late) {
 
 static int on_pushed(const struct store_host *h, void *userdata) {
         struct hosts *l = userdata;
-        json_t *v = json_pack("{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "name", h->name,
-                              "slice", api_text(h->slice), "worker_id", api_number(h->worker_id), "accelerator_type",
-                              api_text(h->accelerator_type), "registry", "none", "missing", "state", api_text(h->state), "reasons",
-                              api_text(h->reasons), "orders", api_text(NULL), "observe", 0, "version", api_text(h->version), "boot_id",
-                              api_text(h->boot_id), "first_seen", api_time(h->first_seen), "last_seen", api_time(h->last_seen),
-                              "age_seconds", seconds_between(h->last_seen, l->now), "lag_seconds",
-                              h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "job",
-                              api_text(h->job), "step", api_number(h->step));
+        json_t *v = json_pack(
+                "{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
+                "name", h->name, "slice", api_text(h->slice), "worker_id", api_number(h->worker_id),
+                "accelerator_type", api_text(h->accelerator_type), "registry", "none", "missing", "state",
+                api_text(h->state), "reasons", api_text(h->reasons), "orders", api_text(NULL), "observe", 0,
+                "version", api_text(h->version), "boot_id", api_text(h->boot_id), "first_seen",
+                api_time(h->first_seen), "last_seen", api_time(h->last_seen), "age_seconds",
+                seconds_between(h->last_seen, l->now), "lag_seconds",
+                h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "job",
+                api_text(h->job), "step", api_number(h->step));
 
         return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
 }
@@ -44,8 +46,9 @@ static json_t *told(const json_t *report, const char *key) {
 
 /* What it says of itself. */
 static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", told(h->report, "state"), "reasons", told(h->report, "reasons"),
-                         "orders", told(h->report, "orders"), "observe", json_is_true(json_object_get(h->report, "observe")), "job",
+        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", told(h->report, "state"), "reasons",
+                         told(h->report, "reasons"), "orders", told(h->report, "orders"), "observe",
+                         json_is_true(json_object_get(h->report, "observe")), "job",
                          api_text(*h->run ? h->run : NULL), "step", api_number(h->step), "accelerator_type",
                          told(h->report, "accelerator"));
 }
@@ -60,16 +63,20 @@ static json_t *missing_json(const struct registry_host *h) {
 
 static int on_registered(const struct registry_host *h, void *userdata) {
         struct hosts *l = userdata;
-        json_t *more = h->member ? member_json(h) : missing_json(h), *known = json_incref(json_object_get(l->pushed, h->name)),
-               *v = json_pack("{s:s, s:s, s:i, s:s, s:f}", "name", h->name, "slice", h->slice, "worker_id", (int) h->worker,
-                              "registry", h->member ? "member" : "missing", "age_seconds", seconds_between(h->heard, l->now));
+        json_t *more = h->member ? member_json(h) : missing_json(h),
+               *known = json_incref(json_object_get(l->pushed, h->name)),
+               *v = json_pack("{s:s, s:s, s:i, s:s, s:f}", "name", h->name, "slice", h->slice, "worker_id",
+                              (int) h->worker, "registry", h->member ? "member" : "missing", "age_seconds",
+                              seconds_between(h->heard, l->now));
         int r = v && more ? 0 : -ENOMEM;
 
         if (!known)
-                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "accelerator_type", "state",
-                                  "reasons", "orders", "observe", 0, "version", "boot_id", "first_seen", "last_seen", "lag_seconds",
-                                  "job", "step", "missing");
-        if (r == 0 && (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
+                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
+                                  "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
+                                  "boot_id", "first_seen", "last_seen", "lag_seconds", "job", "step",
+                                  "missing");
+        if (r == 0 &&
+            (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
                 r = -ENOMEM;
         if (r == 0 && *json_text_of(h->report, "version"))
                 r = json_object_set_new(v, "version", told(h->report, "version")) < 0 ? -ENOMEM : 0;
@@ -97,7 +104,8 @@ static bool is_wanted(const json_t *host, const struct fleet_filter *f) {
 
 static int compare(const void *a, const void *b) {
         const json_t *x = *(json_t *const *) a, *y = *(json_t *const *) b, *s = json_object_get(x, "slice"),
-                     *t = json_object_get(y, "slice"), *v = json_object_get(x, "worker_id"), *w = json_object_get(y, "worker_id");
+                     *t = json_object_get(y, "slice"), *v = json_object_get(x, "worker_id"),
+                     *w = json_object_get(y, "worker_id");
         int r = (int) json_is_null(s) - (int) json_is_null(t);
 
         if (r == 0 && json_is_string(s))
@@ -105,7 +113,8 @@ static int compare(const void *a, const void *b) {
         if (r == 0)
                 r = (int) json_is_null(v) - (int) json_is_null(w);
         if (r == 0 && json_is_integer(v))
-                r = (json_integer_value(v) > json_integer_value(w)) - (json_integer_value(v) < json_integer_value(w));
+                r = (json_integer_value(v) > json_integer_value(w)) -
+                    (json_integer_value(v) < json_integer_value(w));
         return r ? r : strcmp(json_text_of(x, "name"), json_text_of(y, "name"));
 }
 
@@ -131,7 +140,11 @@ static int choose(const struct hosts *l, json_t **ret) {
 }
 
 int fleet_list(const struct api *a, const struct fleet_filter *f, json_t **ret) {
-        struct hosts l = { .api = a, .filter = f, .now = clock_real(a->clock), .pushed = json_object(), .list = json_array() };
+        struct hosts l = { .api = a,
+                           .filter = f,
+                           .now = clock_real(a->clock),
+                           .pushed = json_object(),
+                           .list = json_array() };
         const char *name;
         json_t *v;
         int r = l.pushed && l.list ? 0 : -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * All hosts as people are shown them (docs/api.md, hosts): members of the registry as they say of themselves and by their
- * figures, those that it misses, and those that only push telemetry.
+ * All hosts as people are shown them (docs/api.md, hosts): members of the registry as they say of themselves
+ * and by their figures, those that it misses, and those that only push telemetry.
  */
 #include "api.h"
 

@@ -6,6 +6,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
+#include "control_etcd.h"
+#include "control_sqlite.h"
 #include "episode_port.h"
 #include "episode_report.h"
 #include "journal.h"
@@ -25,6 +27,7 @@
 #define ANSWER_TIME (120 * USEC_PER_SEC) /* until all of it was taken: some are megabytes, for people */
 #define TLS_LIFE (3600 * USEC_PER_SEC)
 #define TLS_CHECK_AGAIN (600 * USEC_PER_SEC)
+#define RESIGN_PATIENCE (3 * USEC_PER_SEC)
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
 
 struct collector {
@@ -41,6 +44,8 @@ struct collector {
         struct api api;
         sd_event *event;
         struct http_server *otlp_server, *api_server;
+        sd_event_source *patience; /* with the leadership's handing over */
+        bool stopping;
 };
 
 static void collector_clear(struct collector *c) {
@@ -56,6 +61,7 @@ static void collector_clear(struct collector *c) {
         c->api_server = http_server_free(c->api_server);
         c->store = store_free(c->store);
         c->settings.tls = server_certificate_free(c->settings.tls);
+        (void) sd_event_source_disable_unref(c->patience);
         (void) sd_event_unref(c->event);
 }
 
@@ -120,27 +126,6 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
                      : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
 }
 
-static int start_loop(struct collector *c) {
-        sigset_t set;
-        int r;
-
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGTERM);
-        (void) sigaddset(&set, SIGINT);
-        (void) sigaddset(&set, SIGCHLD);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
-        (void) signal(SIGPIPE, SIG_IGN);
-        r = sd_event_new(&c->event);
-        if (r >= 0)
-                r = sd_event_set_watchdog(c->event, true);
-        if (r >= 0)
-                r = sd_event_add_signal(c->event, NULL, SIGTERM, NULL, NULL); /* ends the loop with 0 */
-        if (r >= 0)
-                r = sd_event_add_signal(c->event, NULL, SIGINT, NULL, NULL);
-        return r < 0 ? r : 0;
-}
-
 static void on_events(void *userdata) {
         struct collector *c = userdata;
 
@@ -159,9 +144,11 @@ static void on_store_failed(int error, void *userdata) {
         damage_look(&c->damage, error);
 }
 
-static void on_figures(const struct registry_figure *f, void *userdata) {
+static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
+                       void *userdata) {
+        const struct pace_source who = { .name = host, .slice = slice, .worker = worker };
         struct collector *c = userdata;
-        int r = pace_port_figure(c->pace, c->store, f, clock_real(&clock_system));
+        int r = pace_port_figures(c->pace, c->store, &who, list, clock_real(&clock_system));
 
         if (r > 0)
                 follow_news(c->api.follow);
@@ -183,22 +170,80 @@ static void on_new_database(void *userdata) {
                 registry_write_all(c->registry);
 }
 
+static void on_resigned(void *userdata) {
+        struct collector *c = userdata;
+
+        (void) sd_event_exit(c->event, 0);
+}
+
+static int make_control(struct collector *c, struct control_store **ret) {
+        const struct settings *s = &c->settings;
+        const struct control_etcd_options o = {
+                .event = c->event,
+                .clock = &clock_system,
+                .lease = s->control.lease,
+                .tenant = s->control.tenant,
+                .agents_url = s->control.agents_url,
+                .people_url = s->control.people_url,
+                .members = s->control.members,
+                .user = s->control.user,
+                .password_file = s->control.password_file,
+                .ca = s->control.ca,
+                .certificate = s->control.certificate,
+                .key = s->control.key,
+        };
+        char why[256];
+        int r;
+
+        if (!s->control.etcd)
+                return control_sqlite_new(c->store, ret);
+        r = control_etcd_new(&o, ret, why);
+        if (r < 0)
+                log_error("[Control] %s", why);
+        return r;
+}
+
 static int start_registry(struct collector *c) {
-        const struct registry_options o = {
+        struct registry_options o = {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
                 .host = STORE_OWN_NAME,
-                .lease = c->settings.lease,
+                .lease = c->settings.control.lease,
+                .tenant = c->settings.control.tenant,
                 .answer = sync_port_answer,
                 .published = on_published,
                 .figures = on_figures,
                 .events = on_events,
                 .failed = on_store_failed,
+                .resigned = on_resigned,
                 .userdata = c,
         };
+        int r;
 
-        return registry_new(&o, &c->registry);
+        if (!c->settings.control.enabled)
+                return 0;
+        r = make_control(c, &o.control);
+        return r < 0 ? r : registry_new(&o, &c->registry);
+}
+
+/* The leadership is given up first, so that another collector need not wait for the lease. */
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        struct collector *c = userdata;
+
+        (void) si;
+        if (c->stopping || !c->registry || registry_resign(c->registry) == 0)
+                return sd_event_exit(sd_event_source_get_event(source), 0);
+        c->stopping = true;
+        (void) sd_notify(0, "STOPPING=1\nSTATUS=Giving the lead to another collector");
+        if (sd_event_source_set_time_relative(c->patience, RESIGN_PATIENCE) < 0)
+                return sd_event_exit(c->event, 0);
+        return sd_event_source_set_enabled(c->patience, SD_EVENT_ONESHOT);
+}
+
+static int on_patience(sd_event_source *source, uint64_t at, void *userdata) {
+        (void) at, (void) userdata;
+        return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
 static int on_keep(const char *id, const json_t *record, void *userdata) {
@@ -227,6 +272,32 @@ static int start_episodes(struct collector *c) {
         return episodes_new(&o, &c->episodes);
 }
 
+static int start_loop(struct collector *c) {
+        sigset_t set;
+        int r;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGCHLD);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        (void) signal(SIGPIPE, SIG_IGN);
+        r = sd_event_new(&c->event);
+        if (r >= 0)
+                r = sd_event_set_watchdog(c->event, true);
+        if (r >= 0)
+                r = sd_event_add_signal(c->event, NULL, SIGTERM, on_stop, c);
+        if (r >= 0)
+                r = sd_event_add_signal(c->event, NULL, SIGINT, on_stop, c);
+        if (r >= 0)
+                r = sd_event_add_time_relative(c->event, &c->patience, CLOCK_MONOTONIC, RESIGN_PATIENCE, 0,
+                                               on_patience, c);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->patience, SD_EVENT_OFF);
+        return r < 0 ? r : 0;
+}
+
 static int run(struct collector *c) {
         char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
@@ -242,12 +313,12 @@ static int run(struct collector *c) {
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
                                      .begun = on_new_database, .userdata = c };
-        c->api = (struct api) { .damage = &c->damage,
-                                .store = c->store,
-                                .clock = &clock_system,
-                                .counters = &c->counters,
-                                .telemetry = c->settings.telemetry,
-                                .elsewhere = c->settings.elsewhere };
+        c->api = (struct api){ .damage = &c->damage,
+                               .store = c->store,
+                               .clock = &clock_system,
+                               .counters = &c->counters,
+                               .telemetry = c->settings.telemetry.enabled,
+                               .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
@@ -256,7 +327,7 @@ static int run(struct collector *c) {
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
-        if (r >= 0 && c->settings.control)
+        if (r >= 0)
                 r = start_registry(c);
         c->api.registry = c->registry;
         if (r >= 0)
@@ -266,7 +337,7 @@ static int run(struct collector *c) {
         group_on_events(c->group, on_events, on_captures, c);
         c->receiver = (struct receiver) { .group = c->group,
                                           .registry = c->registry,
-                                          .telemetry = c->settings.telemetry,
+                                          .telemetry = c->settings.telemetry.enabled,
                                           .episodes = c->episodes,
                                           .clock = &clock_system,
                                           .counters = &c->counters };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pace_port.h"
 
+#include <math.h>
+
 #include "log.h"
 
 #define SEVERITY_WARN 13 /* OpenTelemetry, logs data model */
@@ -41,26 +43,58 @@ static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
 }
 
 /* Any number that is the host's own: FNV-1a of its place. */
-static int64_t number_of(const struct registry_figure *f) {
+static int64_t number_of(const struct pace_source *who) {
         uint64_t h = UINT64_C(14695981039346656037);
 
-        for (const char *c = f->slice; *c; c++)
+        for (const char *c = who->slice; *c; c++)
                 h = (h ^ (unsigned char) *c) * UINT64_C(1099511628211);
-        return (int64_t) ((h ^ f->worker) * UINT64_C(1099511628211) >> 1);
+        return (int64_t) ((h ^ (uint64_t) who->worker) * UINT64_C(1099511628211) >> 1);
 }
 
-int pace_port_figure(struct pace *p, struct store *s, const struct registry_figure *f, usec_t now) {
-        const struct pace_source who = {
-                .host = number_of(f), .name = f->host, .slice = f->slice, .worker = f->worker
-        };
-        const double parts[_PACE_PART_MAX] = {
-                [PACE_USER] = f->user, [PACE_SYSTEM] = f->system, [PACE_WAITED] = f->waited
-        };
-        struct pace_verdict v;
-        int r = f->step >= 0 ? pace_step(p, &who, f->run, (uint64_t) f->step, f->at) : 0;
+/* NaN: not known. */
+static double seconds(const json_t *v, const char *key) {
+        const json_t *n = json_object_get(v, key);
 
+        return json_is_number(n) ? json_number_value(n) : NAN;
+}
+
+static int take(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v,
+                usec_t now) {
+        const double parts[_PACE_PART_MAX] = { [PACE_USER] = seconds(v, "user"),
+                                               [PACE_SYSTEM] = seconds(v, "system"),
+                                               [PACE_WAITED] = seconds(v, "waited") };
+        const char *run = json_string_value(json_object_get(v, "run"));
+        json_int_t at = json_integer_value(json_object_get(v, "at"));
+        const json_t *step = json_object_get(v, "step");
+        struct pace_verdict verdict;
+        usec_t when;
+        int r = 0;
+
+        if (!run || !*run || at <= 0)
+                return 0;
+        when = MIN((usec_t) at, now); /* a clock that is ahead holds nobody up */
+        if (json_is_integer(step) && json_integer_value(step) >= 0)
+                r = pace_step(p, who, run, (uint64_t) json_integer_value(step), when);
         /* The last that makes a reading whole may name somebody. */
         for (size_t i = _PACE_PART_MAX; i > 0 && r == 0; i--)
-                r = pace_cpu(p, &who, f->run, (enum pace_part)(i - 1), parts[i - 1], f->at, &v);
-        return r <= 0 ? r : tell(s, &v, now);
+                r = pace_cpu(p, who, run, (enum pace_part)(i - 1), parts[i - 1], when, &verdict);
+        return r <= 0 ? r : tell(s, &verdict, now);
+}
+
+int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
+                      usec_t now) {
+        struct pace_source source = *who;
+        const json_t *v;
+        size_t i;
+        int r = 0;
+
+        source.host = number_of(who);
+        json_array_foreach (list, i, v) {
+                int k = i < PACE_FIGURES_MAX ? take(p, s, &source, v, now) : 0;
+
+                if (k < 0)
+                        return k;
+                r = MAX(r, k);
+        }
+        return r;
 }

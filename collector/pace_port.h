@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The figures of syncs, told to pace.h; whom it names becomes the event tpu.run.straggler under that host. A collector
- * that begins to lead begins its windows anew.
+ * The figures of syncs (docs/registry.md), told to pace.h; whom it names becomes the event tpu.run.straggler
+ * under that host. A collector that begins to lead begins its windows anew.
  */
-#include "pace.h"
-#include "registry.h"
+#include <jansson.h>
 
-/* 1: an event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
-int pace_port_figure(struct pace *p, struct store *s, const struct registry_figure *f, usec_t now);
+#include "pace.h"
+#include "store.h"
+
+#define PACE_FIGURES_MAX 16u /* runs of one host; further ones are passed over */
+
+/* list: as it came; what cannot be understood of one run is not the others'. who->host is set here. 1: an
+ * event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
+int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
+                      usec_t now);

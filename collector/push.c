@@ -47,7 +47,8 @@ static int on_resource(const struct ingest_resource *r, void *userdata) {
 static bool is_known(const struct ingest_point *i, void *userdata) {
         const struct rows *p = userdata;
 
-        return store_knows_series(p->store, i->key, i->key_len) && !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
+        return store_knows_series(p->store, i->key, i->key_len) &&
+               !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
 }
 
 static int on_point(const struct ingest_point *i, void *userdata) {

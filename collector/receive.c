@@ -69,6 +69,8 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
 static void receive_capture(struct receiver *v, const struct http_request *q, struct http_reply *reply) {
         struct group_item item = { .is_capture = true, .call = q->call, .body = q->body, .len = q->len };
 
+        if (!q->denied && sync_port_elsewhere(v->registry, reply))
+                return;
         if (!capture_port_accept(q, v->registry, v->episodes, clock_real(v->clock), &item.capture, reply))
                 return;
         if (group_add(v->group, &item) < 0)
@@ -99,7 +101,9 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
         else if (path != COUNTERS_OTHER && !v->telemetry)
                 otlp_reply_error(reply, 404, "telemetry is not kept here");
         else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, 404, "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH " here");
+                otlp_reply_error(reply, 404,
+                                 "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH
+                                 " here");
         else if (!streq(q->method, "POST")) {
                 otlp_reply_error(reply, 405, "only POST");
                 reply->allow = "POST";

@@ -107,24 +107,32 @@ static int check_tls(struct settings *s) {
         return 0;
 }
 
+static int check_control(const struct settings *s) {
+        bool user = s->control.user[0], file = s->control.password_file[0];
+        const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
+                              !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
+                              !s->control.people_url[0] ? "PeopleUrl= (how people reach this collector)" :
+                              user != file ? "EtcdUser= and EtcdPasswordFile= belong together; one" :
+                                             NULL;
+
+        if (!s->control.enabled || !s->control.etcd || !missing)
+                return 0;
+        log_error("[Control] Store=etcd: %s is missing", missing);
+        return -EINVAL;
+}
+
 static int check(struct settings *s) {
         bool open;
         int r;
 
         r = check_tls(s);
+        if (r >= 0)
+                r = check_control(s);
         if (r < 0)
                 return r;
         open = s->insecure || s->tls;
         r = check_address(s->otlp, "listen-otlp", "ListenOtlp", open, &s->otlp_address);
         return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", open, &s->api_address);
-}
-
-static int parse_url(const char *value, void *dest, char why[static 96]) {
-        if (*value && !startswith(value, "http://") && !startswith(value, "https://")) {
-                (void) snprintf(why, 96, "no URL that begins with http:// or https://");
-                return -EINVAL;
-        }
-        return config_parse_string255(value, dest, why);
 }
 
 static int parse_days(const char *value, void *dest, char why[static 96]) {
@@ -187,6 +195,40 @@ static int parse_size(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+static int parse_store(const char *value, void *dest, char why[static 96]) {
+        if (!streq(value, "sqlite") && !streq(value, "etcd")) {
+                (void) snprintf(why, 96, "neither sqlite nor etcd");
+                return -EINVAL;
+        }
+        *(bool *) dest = streq(value, "etcd");
+        return 0;
+}
+
+/* A part of a key in etcd. */
+static int parse_tenant(const char *value, void *dest, char why[static 96]) {
+        size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+
+        if (n == 0 || n >= 64 || value[n]) {
+                (void) snprintf(why, 96, "not 1 to 63 letters, digits, - and _");
+                return -EINVAL;
+        }
+        memcpy(dest, value, n + 1);
+        return 0;
+}
+
+static int parse_url(const char *value, void *dest, char why[static 96]) {
+        if (*value && !startswith(value, "http://") && !startswith(value, "https://")) {
+                (void) snprintf(why, 96, "no http:// or https:// URL");
+                return -EINVAL;
+        }
+        if (strlen(value) >= CONTROL_URL_MAX || strpbrk(value, " \t\"\\")) {
+                (void) snprintf(why, 96, "a URL has less than %d bytes, and no blanks", CONTROL_URL_MAX);
+                return -EINVAL;
+        }
+        memcpy(dest, value, strlen(value) + 1);
+        return 0;
+}
+
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
 static int load(const struct command_line *c, const struct options *o, struct settings *s) {
         const struct config_item items[] = {
@@ -202,16 +244,32 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
                 { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
                 { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
-                { "Control", "Enabled", config_parse_bool, &s->control, "yes" },
-                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry, "yes" },
-                { "Telemetry", "Elsewhere", parse_url, s->elsewhere, "" },
-                { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
                 { "Collector", "CapturePatience", parse_patience, &s->patience, "20s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
                 { "Collector", "RunLogBytes", parse_size, &s->retention.line_bytes, "1G" },
                 { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
+                { "Control", "Enabled", config_parse_bool, &s->control.enabled, "yes" },
+                { "Control", "Store", parse_store, &s->control.etcd, "sqlite" },
+                { "Control", "Tenant", parse_tenant, s->control.tenant, REGISTRY_TENANT },
+                { "Control", "Lease", parse_lease, &s->control.lease, "15s" },
+                { "Control", "AgentsUrl", parse_url, s->control.agents_url, "" },
+                { "Control", "PeopleUrl", parse_url, s->control.people_url, "" },
+                { "Control", "Etcd", config_parse_string255, s->control.members, "" },
+                { "Control", "EtcdUser", config_parse_string63, s->control.user, "" },
+                { "Control", "EtcdPasswordFile", config_parse_string255, s->control.password_file, "" },
+                { "Control", "EtcdCa", config_parse_string255, s->control.ca, "" },
+                { "Control", "EtcdCertificate", config_parse_string255, s->control.certificate, "" },
+                { "Control", "EtcdKey", config_parse_string255, s->control.key, "" },
+                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes" },
+                { "Telemetry", "Elsewhere", parse_url, s->telemetry.elsewhere, "" },
         };
-        _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
+        static const struct config_retired retired[] = {
+                { "Collector", "RegistryLease", NULL, "use Lease= in [Control]" },
+                { 0 },
+        };
+        _cleanup_(config_clear) struct config config = { .items = items,
+                                                         .n_items = ELEMENTSOF(items),
+                                                         .retired = retired };
         _cleanup_host_ struct host host = HOST_NULL;
         int r;
 
@@ -234,7 +292,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
         r = check(s);
         if (r < 0)
                 return r;
-        if (!s->control && !s->telemetry)
+        if (!s->control.enabled && !s->telemetry.enabled)
                 log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)
                 return config.warnings > 0 ? -EINVAL : 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector is told: collectord.conf, sections [Collector], [Control] and [Telemetry], then the command line. Without certificates nobody
- * is asked who he is, and an address that is not loopback is refused unless InsecureListen says so in words.
+ * What the collector is told: collectord.conf, sections [Collector], [Control] and [Telemetry], then the
+ * command line. Without certificates nobody is asked who he is, and an address that is not loopback is
+ * refused unless InsecureListen says so in words.
  */
 #include "tcp_address.h"
+#include "registry.h"
 #include "store.h"
 #include "server_certificate.h"
 
@@ -16,9 +18,16 @@ struct settings {
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256], allow_actors[256];
-        bool telemetry, control; /* are kept here */
-        char elsewhere[256]; /* the URL where telemetry goes, when not here; empty: nobody said */
-        usec_t lease; /* of the registry's members */
+        struct {
+                bool enabled, etcd; /* etcd: Store=etcd */
+                usec_t lease; /* of the registry's members, and of the leader */
+                char tenant[64], agents_url[256], people_url[256], members[256], user[64], password_file[256];
+                char ca[256], certificate[256], key[256]; /* with etcd */
+        } control;
+        struct {
+                bool enabled;
+                char elsewhere[256]; /* a URL, for people; empty: nowhere */
+        } telemetry;
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
 };

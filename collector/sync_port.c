@@ -28,6 +28,17 @@ void sync_port_answer(void *call, unsigned status, struct registry_body *body, v
         http_answer(call, &reply);
 }
 
+bool sync_port_elsewhere(struct registry *r, struct http_reply *reply) {
+        struct registry_body *body;
+        unsigned status;
+
+        if (registry_leads(r))
+                return false;
+        status = registry_elsewhere(r, &body);
+        set_body(reply, status, body);
+        return true;
+}
+
 void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply) {
         struct registry_body *body;
         unsigned status;

@@ -83,9 +83,9 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 }
 
 /* Every section of every program: --config FILE stands for all files of all of them. */
-static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Devices",    "Health",   "Hook",
+static const char *const every_section[] = { "Api",      "Authority", "Collector", "Control", "Ctl",     "Devices",    "Health",   "Hook",
                                              "Hostd",    "Identity",  "Libtpu",   "Logs", "Metadata",  "Netcfg",  "Network",  "Path",
-                                             "Registry", "Remote",    "StackFiles", "Uplink",    NULL };
+                                             "Registry", "Remote",    "StackFiles", "Telemetry", "Uplink",    NULL };
 
 static bool is_among(const char *const *sections, const char *section) {
         for (const char *const *s = sections; s && *s; s++)

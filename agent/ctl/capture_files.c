@@ -6,7 +6,6 @@
 #include "capture_files.h"
 #include "capture_read.h"
 #include "capture_wire.h"
-#include "inflate.h"
 #include "io.h"
 
 #define CAPTURE_FILE_MAX (256u * 1024 * 1024)
@@ -201,27 +200,18 @@ static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
         return 0;
 }
 
-static int unpack(const char *hex, bool packed, struct host_capture *c, struct stack_table *t,
-                  const char **why) {
-        _cleanup_free_ uint8_t *data = NULL, *wire = NULL;
-        size_t len, wire_len;
-        int r = from_hex(hex, &data, &len);
-
-        if (r == 0 && packed)
-                r = inflate_gzip(data, len, CAPTURE_WIRE_MAX, &wire, &wire_len);
-        if (r == 0)
-                r = capture_wire_unpack(packed ? wire : data, packed ? wire_len : len, c, t, why);
-        return r;
-}
-
-int capture_hex_add(struct scene *s, const char *hex, bool packed, const struct host_capture *who) {
+int capture_hex_add(struct scene *s, const char *hex, const struct host_capture *who) {
         _cleanup_host_capture_ struct host_capture c;
         _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        _cleanup_free_ uint8_t *data = NULL;
         const char *why = "it cannot be unpacked";
+        size_t len;
         int r;
 
         host_capture_init(&c);
-        r = unpack(hex, packed, &c, &t, &why);
+        r = from_hex(hex, &data, &len);
+        if (r == 0)
+                r = capture_wire_unpack(data, len, &c, &t, &why);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {

@@ -13,10 +13,10 @@
 /* Adds what path holds. On failure the problem names the file, and the capture in it. -errno. */
 int capture_files_load(const char *path, struct scene *s, struct problem *problem);
 
-/* A capture as the APIs send it: hexadecimal of proto/capture.proto, of the collector's as gzip. */
+/* A capture as the APIs send it: hexadecimal of proto/capture.proto, also as gzip. */
 
 /*
  * Adds it to s. who: slice, host, address, worker and round, which count whatever the bytes say; its address
  * only where it has one. 1: added; 0: it cannot be read, which is said on standard error; -ENOMEM, -E2BIG.
  */
-int capture_hex_add(struct scene *s, const char *hex, bool packed, const struct host_capture *who);
+int capture_hex_add(struct scene *s, const char *hex, const struct host_capture *who);

@@ -124,15 +124,19 @@ static int print_kept(const struct wish *wish, const json_t *report) {
         size_t i;
 
         if (wish->folded) {
-                fputs("tpuctl diagnose: the captures are not kept any more: --json has the verdict\n", stderr);
+                fputs("tpuctl diagnose: the captures are not kept any more: --json has the verdict\n",
+                      stderr);
                 return EXIT_NO_ANSWER;
         }
         if (wish->json)
-                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or standard output is closed */
+                (void) report_print_json(
+                        stdout,
+                        json_incref((json_t *) (uintptr_t) report)); /* or standard output is closed */
         else {
                 print_clean(stdout, json_text_of(report, "summary"), false);
                 putchar('\n');
-                json_array_foreach (json_object_get(streq(outcome, "named") ? suspect : NULL, "details"), i, line) {
+                json_array_foreach (json_object_get(streq(outcome, "named") ? suspect : NULL, "details"), i,
+                                    line) {
                         fputs("  ", stdout);
                         print_clean(stdout, json_string_value(line), false);
                         putchar('\n');

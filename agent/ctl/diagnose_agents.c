@@ -126,7 +126,7 @@ static int take_capture(struct asking *a, size_t i, const json_t *v, unsigned ro
         int r;
 
         who.round = round;
-        r = capture_hex_add(s, json_text_of(v, "capture"), false, &who);
+        r = capture_hex_add(s, json_text_of(v, "capture"), &who);
         *answered = *answered || r > 0;
         return MIN(r, 0);
 }

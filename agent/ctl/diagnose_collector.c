@@ -47,7 +47,8 @@ static int wait_verdict(const struct collector *c, const char *slice, const char
                         return 0;
                 (void) usleep(LOOK_EVERY);
         }
-        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet", episode);
+        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet",
+                           episode);
 }
 
 int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
@@ -91,7 +92,7 @@ static int add_capture(struct scene *s, const json_t *v, json_t *answered) {
         host_capture_init(&who);
         name_it(&who, v, "worker_id");
         who.round = json_integer_value(json_object_get(v, "round")) > 0;
-        r = capture_hex_add(s, json_text_of(v, "capture"), true, &who);
+        r = capture_hex_add(s, json_text_of(v, "capture"), &who);
         if (r <= 0)
                 return r;
         return json_object_set_new(answered, who.host, json_true()) < 0 ? -ENOMEM : 0;

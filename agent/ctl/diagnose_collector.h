@@ -7,7 +7,8 @@
 struct episode_words { /* of the verdict, for people; "" where there is none */
         char episode[64], run[64], by[256], why[512], at[40], confirmed[40], recovered[40];
         uint64_t hosts, answered;
-        json_t *report; /* the verdict as it was kept, where the captures are not (any more); NULL: they are. The caller's */
+        json_t *report; /* the verdict as it was kept, where the captures are not (any more); NULL: they are.
+                           The caller's */
 };
 
 /* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with

@@ -349,12 +349,13 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary =
-                        "Lists all hosts that report to the collector, by slice and worker; 'fleet slices' "
+                        "Lists all hosts that the collector's registry has, and those that send it "
+                        "telemetry alone, by slice and worker; 'fleet slices' "
                         "the slices, who is missing "
                         "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
                         "here, 'release SLICE WORKER' gives up the id of a dead machine. "
                         "AGE: when it was heard "
-                        "last; LAG: how old\nits data was then. A host that was started "
+                        "last; LAG: how old\nits telemetry was then. A host that was started "
                         "just now appears with its "
                         "first report, within some seconds."
         };

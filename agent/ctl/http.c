@@ -7,6 +7,7 @@
 
 #include "http.h"
 
+#define SENT_ON_MAX 2 /* it may have changed meanwhile */
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
 DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
@@ -160,14 +161,29 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
                                    "the answer of %s is no JSON object: something else listens there",
                                    where(q));
         else if (elsewhere && *elsewhere)
-                (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")),
-                                   "telemetry goes to %.200s: this collector keeps no events, lines and series", elsewhere);
+                (void) problem_set(
+                        p, 0, json_string_value(json_object_get(v, "remedy")),
+                        "telemetry goes to %.200s: this collector keeps no events, lines and series",
+                        elsewhere);
         else if (text)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
         else
                 (void) problem_set(p, 0, NULL, "%s answers HTTP %ld", where(q), status);
         json_decref(v);
         return status == 404 ? -ENOENT : status == 409 ? -EBUSY : -EPROTO;
+}
+
+/* Another collector leads: the same call goes there, never from https to http. */
+static bool is_sent_on(CURL *curl, const struct http_request *q) {
+        char *to = NULL;
+        long status = 0;
+
+        if (q->unix_socket || curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+            status != 307 || curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to) != CURLE_OK || !to)
+                return false;
+        if (!startswith(to, "https://") && (!startswith(to, "http://") || startswith(q->url, "https://")))
+                return false;
+        return curl_easy_setopt(curl, CURLOPT_URL, to) == CURLE_OK;
 }
 
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
@@ -182,6 +198,10 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         if (!curl || prepare(curl, q, &b, &headers) != CURLE_OK)
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         code = curl_easy_perform(curl);
+        for (unsigned i = 0; i < SENT_ON_MAX && code == CURLE_OK && is_sent_on(curl, q); i++) {
+                b.len = 0;
+                code = curl_easy_perform(curl);
+        }
         if (code != CURLE_OK)
                 return transport_failure(curl, code, q, &b, problem);
         return read_answer(curl, &b, q, ret, problem);

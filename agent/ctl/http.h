@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One HTTP exchange of a command-line program: blocking, bounded in time and size, no redirects, no proxy of
- * the environment. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
+ * One HTTP exchange of a command-line program: blocking, bounded in time and size, no proxy of the environment. Of
+ * redirects only 307 is followed (another collector leads), by http_json() alone, never from https to http. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
  * on.
  */
 #include <jansson.h>

@@ -69,8 +69,8 @@ static void note(char *buf, size_t size, const char *format, ...) {
 static bool has_events(const json_t *l) {
         const json_t *k = json_object_get(l, "kernel");
 
-        return number(k, "timeouts") + number(k, "syns") + number(k, "resets_sent") + number(k, "resets_received") +
-                       number(k, "connect_failures") >
+        return number(k, "timeouts") + number(k, "syns") + number(k, "resets_sent") +
+                       number(k, "resets_received") + number(k, "connect_failures") >
                0;
 }
 
@@ -154,7 +154,8 @@ static int print_links(const json_t *answer, FILE *out) {
         int r = table_add(&t, heads);
 
         json_array_foreach (json_object_get(answer, "links"), i, l) {
-                if (number(l, "connections") == 0 && !json_is_true(json_object_get(l, "bad")) && !has_events(l))
+                if (number(l, "connections") == 0 && !json_is_true(json_object_get(l, "bad")) &&
+                    !has_events(l))
                         continue;
                 if (t.rows > ROWS_MAX)
                         left++;

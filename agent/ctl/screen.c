@@ -161,14 +161,15 @@ static const char *span_of(const json_t *o, const char *key, char buf[static SPA
 /* What is said of a host, each part that is not empty behind the one before. */
 static void reason_of(const json_t *host, bool silent, const char *age, char *buf, size_t size) {
         char n[5][FIELD_TEXT_MAX];
-        const char *registry = field_text(host, "registry", n[0]), *reasons = field_text(host, "reasons", n[1]),
-                   *orders = field_text(host, "orders", n[2]), *state = field_text(host, "state", n[3]);
+        const char *registry = field_text(host, "registry", n[0]),
+                   *reasons = field_text(host, "reasons", n[1]), *orders = field_text(host, "orders", n[2]),
+                   *state = field_text(host, "state", n[3]);
 
         if (streq(registry, "missing"))
                 (void) snprintf(buf, size, "%s", field_text(host, "missing", n[4]));
         else if (silent)
-                (void) snprintf(buf, size, "nothing heard for %s; was %s then%s%s", age, state[0] ? state : "unknown",
-                                reasons[0] ? ": " : "", reasons);
+                (void) snprintf(buf, size, "nothing heard for %s; was %s then%s%s", age,
+                                state[0] ? state : "unknown", reasons[0] ? ": " : "", reasons);
         else
                 (void) snprintf(buf, size, "%s%s%s%s%s", streq(registry, "none") ? "in no registry" : "",
                                 streq(registry, "none") && (orders[0] || reasons[0]) ? "; " : "", orders,
@@ -225,7 +226,7 @@ int screen_fleet(const json_t *answer, FILE *out) {
                 return -EPROTO;
         if (json_array_size(hosts) == 0) {
                 fputs("no host has reported to this collector yet (on a host: tpuctl status shows its "
-                      "uplink)\n",
+                      "registry and its uplink)\n",
                       out);
                 return 0;
         }

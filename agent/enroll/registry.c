@@ -6,9 +6,9 @@
 struct registry {
         struct registry_told told;
         struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
-        struct sync_client *client; /* NULL: static */
-        sd_event_source *soon;      /* static: what this host is, is told back */
-        json_t *member;             /* static */
+        struct sync_client *client;      /* NULL: static */
+        sd_event_source *soon;           /* static: what this host is, is told back */
+        json_t *member;                  /* static */
 };
 
 static const char *const kind_names[] = {
@@ -52,9 +52,9 @@ static json_t *static_slice(const struct registry *r) {
                                json_object_get(r->member, "incarnation"));
         json_t *hosts = json_object_get(r->member, "hosts");
 
-        return json_pack("{s:i, s:s, s:i, s:s, s:i, s:I, s:[o], s:[], s:[], s:[]}", "v", 1, "slice", o->slice,
-                         "generation", 0, "state", "static", "since", 0, "hosts", json_integer_value(hosts),
-                         "roster", me, "missing", "conflicts", "unlike");
+        return json_pack("{s:i, s:s, s:i, s:s, s:i, s:I, s:[o], s:[], s:[], s:[]}", "v", 1, "slice",
+                         o->slice, "generation", 0, "state", "static", "since", 0, "hosts",
+                         json_integer_value(hosts), "roster", me, "missing", "conflicts", "unlike");
 }
 
 static int on_soon(sd_event_source *source, void *userdata) {
@@ -67,7 +67,8 @@ static int on_soon(sd_event_source *source, void *userdata) {
         all = json_pack("{s:o}", key, static_slice(r));
         if (all)
                 registry_told_whole(&r->told, all);
-        registry_told_status(&r->told, REGISTRY_MEMBER, false, "no registry: membership is what the identity says");
+        registry_told_status(&r->told, REGISTRY_MEMBER, false,
+                             "no registry: membership is what the identity says");
         json_decref(all);
         return 0;
 }
@@ -105,9 +106,9 @@ static void drop(const char *text) {
 }
 
 static bool copy_options(struct registry_options *o) {
-        bool endpoints = copy(&o->endpoints, true), tenant = copy(&o->tenant, true), host = copy(&o->host, true),
-             slice = copy(&o->slice, true), ca = copy(&o->ca, false), certificate = copy(&o->certificate, false),
-             key = copy(&o->key, false);
+        bool endpoints = copy(&o->endpoints, true), tenant = copy(&o->tenant, true),
+             host = copy(&o->host, true), slice = copy(&o->slice, true), ca = copy(&o->ca, false),
+             certificate = copy(&o->certificate, false), key = copy(&o->key, false);
 
         return endpoints && tenant && host && slice && ca && certificate && key;
 }
@@ -129,7 +130,8 @@ int registry_new(sd_event *e, const struct registry_options *o, const struct reg
         r->options = *o;
         k = copy_options(&r->options) ? registry_told_init(&r->told, e, events, userdata) : -ENOMEM;
         if (k >= 0)
-                k = o->kind == REGISTRY_STATIC ? static_new(r) : sync_client_new(&r->told, &r->options, &r->client, why);
+                k = o->kind == REGISTRY_STATIC ? static_new(r) :
+                                                 sync_client_new(&r->told, &r->options, &r->client, why);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(r);
@@ -182,6 +184,7 @@ uint64_t registry_term(const struct registry *r) {
 
 int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
                   size_t len, registry_post_done done, void *userdata) {
-        return r->client ? sync_client_post(r->client, path_and_query, content_type, body, len, done, userdata) :
-                           -EOPNOTSUPP;
+        return r->client ?
+                       sync_client_post(r->client, path_and_query, content_type, body, len, done, userdata) :
+                       -EOPNOTSUPP;
 }

@@ -26,8 +26,8 @@ struct registry_options {
         const char *endpoints; /* URLs of one to four collectors, with commas or blanks between */
         const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
-        usec_t lease; /* until the collector has said its own */
-        usec_t splay; /* the first connection is made within this time, so that a fleet does not come at once */
+        usec_t lease;                       /* until the collector has said its own */
+        usec_t splay; /* the first sync is sent within this time, so that a fleet does not come at once */
         const char *host, *slice; /* whose records are wanted */
         unsigned worker;
 };
@@ -36,17 +36,17 @@ enum registry_state {
         REGISTRY_JOINING, /* never reached since start */
         REGISTRY_MEMBER,
         REGISTRY_CONFLICT, /* reached, but the worker id is another machine's */
-        REGISTRY_AWAY, /* not reached; what was told stays believed */
-        REGISTRY_REFUSED, /* it answers, but will not have us: certificate, version, address */
+        REGISTRY_AWAY,     /* not reached; what was told stays believed */
+        REGISTRY_REFUSED,  /* it answers, but will not have us: certificate, version, address */
         _REGISTRY_STATE_MAX,
 };
 const char *registry_state_name(enum registry_state s);
 
 struct registry_status {
         enum registry_state state;
-        usec_t since; /* boot clock */
-        bool may_claim; /* the lease has certainly not ended yet: work tagged with a generation may be given out */
-        char why[256]; /* with the address that was asked */
+        usec_t since;   /* boot clock */
+        bool may_claim; /* the lease has certainly not ended yet */
+        char why[256];  /* with the address that was asked */
 };
 
 struct registry_events {
@@ -70,30 +70,32 @@ DEFINE_CLEANUP(struct registry *, registry_free)
 /* What this host is from now on (the record `member/`); the reference stays the caller's. Joins at first. */
 int registry_say(struct registry *r, const json_t *member);
 /*
- * Says that this host is shut down, and its runs with it: the others need not wait for its lease to end. Best effort; the
- * loop has to go on until registry_has_left(): it was answered, or cannot be said.
+ * Says that this host is shut down, and its runs with it: the others need not wait for its lease to end.
+ * Best effort; the loop has to go on until registry_has_left(): it was answered, or cannot be said.
  */
 void registry_leave(struct registry *r);
 bool registry_has_left(const struct registry *r);
 /* Certificates may be other ones now. */
 void registry_renew(struct registry *r);
 /*
- * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next syncs
- * carry. No news, and no sync of its own. A reference is kept: the caller does not change it afterwards. -EINVAL: no
- * array. Registries that are not asked by sync ignore it.
+ * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next
+ * syncs carry. No news, and no sync of its own. A reference is kept: the caller does not change it
+ * afterwards. -EINVAL: no array. Registries that are not asked by sync ignore it.
  */
 int registry_figures(struct registry *r, const json_t *figures);
-/* The highest term that the store of the collector which answered last has said; 0: none yet, or it has no terms. */
+/* The highest term that the store of the collector which answered last has said; 0: none yet, or it has no
+ * terms. */
 uint64_t registry_term(const struct registry *r);
 /*
- * error: 0, then status is the answer's; or -errno with why and no status. term: that of the answer where it says
- * one, else registry_term(). Not called when the registry is freed or this host leaves meanwhile.
+ * error: 0, then status is the answer's; or -errno with why and no status. term: that of the answer where it
+ * says one, else registry_term(). Not called when the registry is freed or this host leaves meanwhile.
  */
-typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, const char *why, void *userdata);
+typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, const char *why,
+                                   void *userdata);
 /*
- * Posts a body to the collector that answered the last sync; one at a time. The body is copied; one that begins like
- * gzip is said to be gzip. path_and_query begins with a slash. -EBUSY; -ENOTCONN: no sync was answered yet;
- * -ENAMETOOLONG; -EOPNOTSUPP: this registry is no collector's (static).
+ * Posts a body to the collector that answered the last sync; one at a time. The body is copied; one that
+ * begins like gzip is said to be gzip. path_and_query begins with a slash. -EBUSY; -ENOTCONN: no sync was
+ * answered yet; -ENAMETOOLONG; -EOPNOTSUPP: this registry is no collector's (static).
  */
 int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
                   size_t len, registry_post_done done, void *userdata);

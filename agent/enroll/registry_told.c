@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "registry_told.h"
 
-int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events, void *userdata) {
+int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events,
+                       void *userdata) {
         t->event = sd_event_ref(e);
         t->events = *events;
         t->userdata = userdata;
-        (void) sd_event_now(e, CLOCK_BOOTTIME, &t->status.since); /* fails for a clock that is not there only */
+        /* Fails for a clock that is not there only. */
+        (void) sd_event_now(e, CLOCK_BOOTTIME, &t->status.since);
         t->records = json_object();
         return t->records ? 0 : -ENOMEM;
 }

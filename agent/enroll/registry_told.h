@@ -15,7 +15,8 @@ struct registry_told {
 };
 
 /* t is zeroed memory. -ENOMEM: registry_told_clear() is still to be called. */
-int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events, void *userdata);
+int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events,
+                       void *userdata);
 void registry_told_clear(struct registry_told *t);
 
 /* One record as it is now (NULL or null: gone); told when it has changed. */

@@ -12,9 +12,9 @@
 
 #define SYNC_PATH "/registry/v1/sync"
 #define WAIT_MIN (1 * USEC_PER_SEC)
-#define ANSWER_TIME (10 * USEC_PER_SEC) /* of an exchange with the only collector, beyond what it may hold it */
+#define ANSWER_TIME (10 * USEC_PER_SEC) /* of the only collector, beyond what it may hold a sync */
 #define ANSWER_MIN (2 * USEC_PER_SEC)   /* and where there are others, at least */
-#define EAGER (1 * USEC_PER_SEC) /* a server that has nothing new to say, and holds nothing, is asked so often */
+#define EAGER (1 * USEC_PER_SEC) /* who has nothing new to say, and holds nothing, is asked so often */
 #define ANSWERS_A_SECOND 20
 #define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
 #define LEAVE_TIME (2 * USEC_PER_SEC)
@@ -22,7 +22,7 @@
 #define POST_ANSWER_MAX (64 * 1024)
 #define LEASE (15 * USEC_PER_SEC)
 
-/* A connection of its own for each: nobody waits for the end of a body that is posted. Made when they are first used. */
+/* A connection of its own for each: no sync waits for the end of a body that is posted. */
 struct connections {
         struct exchange *sync, *post;
 };
@@ -32,12 +32,12 @@ struct sync_client {
         const struct registry_options *options;
         struct sync_course course;
         struct connections connections[COURSE_ENDPOINTS_MAX];
-        sd_event_source *next;  /* when to ask */
-        sd_event_source *claim; /* when the lease may have ended on the other side */
+        sd_event_source *next;    /* when to ask */
+        sd_event_source *claim;   /* when the lease may have ended on the other side */
         json_t *member, *figures; /* figures: NULL: nothing runs */
-        uint64_t said, heard, asking; /* numbers of members: the last, what the collector has, what is on its way */
-        bool joined;  /* the splay is over */
-        bool renewed; /* certificates changed: the end of the exchange at work is no failure */
+        uint64_t said, heard, asking; /* members: the last, what the collector has, what is on its way */
+        bool joined;    /* the splay is over */
+        bool renewed;   /* certificates changed: the end of the exchange at work is no failure */
         bool left, leaving;
         bool stale_noticed;
         struct {
@@ -54,7 +54,8 @@ struct sync_client {
 static usec_t boot_now(const struct sync_client *c) {
         usec_t now = 0;
 
-        (void) sd_event_now(c->told->event, CLOCK_BOOTTIME, &now); /* fails for a clock that is not there only */
+        /* Fails for a clock that is not there only. */
+        (void) sd_event_now(c->told->event, CLOCK_BOOTTIME, &now);
         return now;
 }
 
@@ -97,7 +98,8 @@ static struct exchange *sync_exchange(const struct sync_client *c) {
         return c->connections[c->course.at].sync;
 }
 
-static int connection(struct sync_client *c, size_t i, bool post, struct exchange **ret, char why[static 256]) {
+static int connection(struct sync_client *c, size_t i, bool post, struct exchange **ret,
+                      char why[static 256]) {
         struct exchange **x = post ? &c->connections[i].post : &c->connections[i].sync;
         const struct exchange_options o = { .url = c->course.urls[i],
                                             .ca = c->options->ca,
@@ -122,7 +124,7 @@ static usec_t wait_of(const struct sync_client *c) {
 }
 
 /* Where there are others, a collector whose machine is gone must not cost the lease. */
-static usec_t answer_time(const struct sync_client *c) {
+static usec_t full_patience(const struct sync_client *c) {
         return wait_of(c) + (c->course.n == 1 ? ANSWER_TIME : MAX(ANSWER_MIN, c->course.lease / 4));
 }
 
@@ -164,25 +166,37 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         return r < 0 ? r : exchange_start(x, &q);
 }
 
+/*
+ * Of one collector, one held request that ended is no news: the next try says. Where there are several,
+ * another one leads within a lease and a little: until then nobody is told that a whole fleet is away.
+ */
+static bool may_be_back(const struct sync_client *c, bool first) {
+        if (c->course.n == 1)
+                return first;
+        return boot_now(c) < c->course.claim_until + c->course.lease;
+}
+
 static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
         bool first = c->course.rounds == 0;
         usec_t after = sync_course_failed(&c->course, f, why, least, chance());
-        enum registry_state s = c->course.mildest != SYNC_AWAY ? REGISTRY_REFUSED
-                                : c->told->complete            ? REGISTRY_AWAY
-                                                               : REGISTRY_JOINING;
+        enum registry_state s = c->course.mildest > SYNC_AWAY ? REGISTRY_REFUSED :
+                                c->told->complete              ? REGISTRY_AWAY :
+                                                                 REGISTRY_JOINING;
 
         c->heard = 0; /* it may have forgotten us meanwhile */
         arm(c->next, after);
         if (!sync_course_is_over(&c->course))
                 return;
-        /* One held request that ended is no news yet where there is one collector: the next try says. */
-        if (!first || c->course.n > 1 || s != REGISTRY_AWAY || c->told->status.state != REGISTRY_MEMBER)
-                set_status(c, s, c->course.why);
+        if (s == REGISTRY_AWAY && c->told->status.state == REGISTRY_MEMBER && may_be_back(c, first))
+                return;
+        set_status(c, s, c->course.why);
 }
 
 static void ask(struct sync_client *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->heard != c->said;
+        usec_t full = full_patience(c), patience = sync_course_patience(&c->course, full),
+               wait = patience < full ? 0 : wait_of(c); /* who may be gone holds nothing */
         char why[256] = "";
         int r;
 
@@ -190,11 +204,10 @@ static void ask(struct sync_client *c) {
                 return;
         (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm() */
         c->asking = c->said;
-        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c),
-                      wait_of(c));
-        r = text ? send_sync(c, text, answer_time(c), why) : -ENOMEM;
+        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
+        r = text ? send_sync(c, text, patience, why) : -ENOMEM;
         if (r < 0)
-                failed(c, SYNC_AWAY, 0, why[0] ? why : strerror(-r));
+                failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
 }
 
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -247,9 +260,9 @@ static void take_status_of(struct sync_client *c, const struct sync_answer *a, u
                 return;
         }
         sync_course_give_up_claim(&c->course);
-        (void) snprintf(why, sizeof(why), "worker id %u of slice %.63s is %s's (%s%smachine %s)", c->options->worker,
-                        c->options->slice, a->holder, a->holder_address, a->holder_address[0] ? ", " : "",
-                        a->holder_id);
+        (void) snprintf(why, sizeof(why), "worker id %u of slice %.63s is %s's (%s%smachine %s)",
+                        c->options->worker, c->options->slice, a->holder, a->holder_address,
+                        a->holder_address[0] ? ", " : "", a->holder_id);
         set_status(c, REGISTRY_CONFLICT, why);
 }
 
@@ -269,7 +282,8 @@ static void refuse_stale(struct sync_client *c, const struct sync_answer *a) {
         const char *url = sync_course_url(&c->course);
 
         if (!c->stale_noticed)
-                notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said", url, a->term);
+                notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said", url,
+                       a->term);
         c->stale_noticed = true;
         failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
 }
@@ -315,7 +329,8 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         case 501:
                 if (!json_object_get(o, "error"))
                         (void) snprintf(why, sizeof(why),
-                                        "it keeps no registry: no tpu-collectord, or an old one (HTTP %ld)", a->status);
+                                        "it keeps no registry: no tpu-collectord, or an old one (HTTP %ld)",
+                                        a->status);
                 failed(c, SYNC_REFUSED, 0, why);
                 break;
         case 400:
@@ -352,7 +367,7 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
         if (a->failed && c->renewed)
                 arm(c->next, 0);
         else if (a->failed)
-                failed(c, a->refused ? SYNC_REFUSED : SYNC_AWAY, 0, a->why);
+                failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
         else if (a->status != 200) {
                 o = error_object(a);
                 take_refusal(c, a, o);
@@ -390,8 +405,8 @@ static void on_posted(const struct exchange_answer *a, void *userdata) {
                 done(0, (unsigned) a->status, term, a->status == 200 ? "" : why, c->post.userdata);
 }
 
-int sync_client_post(struct sync_client *c, const char *path_and_query, const char *content_type, const void *body,
-                     size_t len, registry_post_done done, void *userdata) {
+int sync_client_post(struct sync_client *c, const char *path_and_query, const char *content_type,
+                     const void *body, size_t len, registry_post_done done, void *userdata) {
         const struct exchange_request q = { .path = path_and_query,
                                             .content_type = content_type,
                                             .body = body,
@@ -520,7 +535,8 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
                 r = add_timer(c, "registry-next", on_next, &c->next);
         if (r >= 0)
                 r = add_timer(c, "registry-lease", on_claim, &c->claim);
-        for (size_t i = 0; i < c->course.n && r >= 0; i++) /* each URL is looked at while a person may be there */
+        /* Each URL is looked at while a person may be there. */
+        for (size_t i = 0; i < c->course.n && r >= 0; i++)
                 r = connection(c, i, false, &x, why);
         if (r < 0)
                 return r;

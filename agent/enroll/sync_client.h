@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Inside of the room: the registry of tpu-collectord. POST /registry/v1/sync, one request at a time, which says what this host is,
- * renews its lease and is held by the server until there is news. What we say has changed: the held request is ended, and the
- * next one says it at once. The contract is registry.h's.
+ * Inside of the room: the registry of tpu-collectord. POST /registry/v1/sync, one request at a time, which
+ * says what this host is, renews its lease and is held by the server until there is news. What we say has
+ * changed: the held request is ended, and the next one says it at once. The contract is registry.h's.
  */
 #include "registry_told.h"
 
@@ -21,5 +21,5 @@ bool sync_client_has_left(const struct sync_client *c);
 void sync_client_renew(struct sync_client *c);
 int sync_client_figures(struct sync_client *c, const json_t *figures);
 uint64_t sync_client_term(const struct sync_client *c);
-int sync_client_post(struct sync_client *c, const char *path_and_query, const char *content_type, const void *body,
-                     size_t len, registry_post_done done, void *userdata);
+int sync_client_post(struct sync_client *c, const char *path_and_query, const char *content_type,
+                     const void *body, size_t len, registry_post_done done, void *userdata);

@@ -4,6 +4,8 @@
 #include "backoff.h"
 #include "utf8.h"
 
+#define PATIENCE_LEAST (1 * USEC_PER_SEC)
+
 /* --- Endpoints ----------------------------------------------------------------------------------------- */
 
 static size_t without_slash(const char *url, size_t len) {
@@ -12,14 +14,17 @@ static size_t without_slash(const char *url, size_t len) {
         return len;
 }
 
-int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char why[static COURSE_WHY_MAX]) {
+int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
+                     char why[static COURSE_WHY_MAX]) {
         *c = (struct sync_course){ .lease = lease };
         for (const char *at = list + strspn(list, ", \t"); *at; at += strspn(at, ", \t")) {
                 size_t whole = strcspn(at, ", \t"), len = without_slash(at, whole);
 
                 if (c->n == COURSE_ENDPOINTS_MAX || len == 0 || len >= COURSE_URL_MAX) {
-                        (void) snprintf(why, COURSE_WHY_MAX, "'%.160s' is not one to %d URLs of tpu-collectords, each shorter than %d",
-                                        list, COURSE_ENDPOINTS_MAX, COURSE_URL_MAX);
+                        (void) snprintf(
+                                why, COURSE_WHY_MAX,
+                                "'%.160s' is not one to %d URLs of tpu-collectords, each shorter than %d",
+                                list, COURSE_ENDPOINTS_MAX, COURSE_URL_MAX);
                         return -EINVAL;
                 }
                 (void) snprintf(c->urls[c->n++], COURSE_URL_MAX, "%.*s", (int) len, at);
@@ -60,7 +65,14 @@ void sync_course_send(struct sync_course *c, usec_t now) {
         if (c->asked == 0 || was_asked(c, c->at))
                 begin_round(c);
         c->asked |= 1U << c->at;
+        c->named = false;
         c->sent = now;
+}
+
+usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
+        bool short_one = c->n > 1 && c->silent & 1U << c->at && !c->named;
+
+        return short_one ? MIN(full, MAX(PATIENCE_LEAST, c->lease / 4)) : full;
 }
 
 static void note(struct sync_course *c, const char *why) {
@@ -71,10 +83,12 @@ static void note(struct sync_course *c, const char *why) {
         (void) utf8_scrub(c->why, strlen(c->why)); /* it may hold what came, cut anywhere */
 }
 
-usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least, uint64_t chance) {
+usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least,
+                          uint64_t chance) {
         usec_t most = c->lease / 4, wait;
 
         note(c, why);
+        c->silent = f == SYNC_SILENT ? c->silent | 1U << c->at : c->silent & ~(1U << c->at);
         c->mildest = MIN(c->mildest, f);
         c->at = (c->at + 1) % c->n;
         if (!sync_course_is_over(c)) {
@@ -94,14 +108,17 @@ bool sync_course_follow(struct sync_course *c, const char *leader, char why[stat
                 if (strlen(c->urls[i]) != len || strncmp(c->urls[i], leader, len) != 0)
                         continue;
                 if (was_asked(c, i)) {
-                        (void) snprintf(why, COURSE_WHY_MAX, "does not lead; %.160s, which it names, was asked before", leader);
+                        (void) snprintf(why, COURSE_WHY_MAX,
+                                        "does not lead; %.160s, which it names, was asked before", leader);
                         return false;
                 }
                 c->at = i;
+                c->named = true;
                 return true;
         }
         if (leader[0])
-                (void) snprintf(why, COURSE_WHY_MAX, "does not lead; %.160s leads, which is none of Endpoint=", leader);
+                (void) snprintf(why, COURSE_WHY_MAX,
+                                "does not lead; %.160s leads, which is none of Endpoint=", leader);
         else
                 (void) snprintf(why, COURSE_WHY_MAX, "does not lead, and does not say who does");
         return false;
@@ -134,7 +151,7 @@ int sync_course_answer(struct sync_course *c, const char *store, uint64_t term, 
         c->lease = lease;
         c->claim_until = c->sent + lease / 10 * 9;
         c->answered = c->at;
-        c->rounds = 0;
+        c->rounds = c->silent = 0;
         begin_round(c);
         return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures of a run's stacks for a diagnosis over its hosts: asked for by the registry's record capture/SLICE, or by this
- * host for itself where there is no registry that could. tpu-launchd takes them; they are kept (capture_shelf.h), go to the
- * collector of the registry (agent_capture_send.h), and as text, for exporters, into an event.
+ * Captures of a run's stacks for a diagnosis over its hosts: asked for by the registry's record
+ * capture/SLICE, or by this host for itself where there is no registry that could. tpu-launchd takes them;
+ * they are kept (capture_shelf.h), go to the collector of the registry (agent_capture_send.h), and as text,
+ * for exporters, into an event.
  */
 #include <malloc.h>
 
@@ -168,7 +169,8 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
-static void hand_on(const struct capture_round *c, const struct built_capture *b, usec_t taken, const char *file, bool shelved) {
+static void hand_on(const struct capture_round *c, const struct built_capture *b, usec_t taken,
+                    const char *file, bool shelved) {
         struct capture_sent s = { .generation = c->generation,
                                   .hosts = c->hosts,
                                   .slice_hosts = c->slice_hosts,
@@ -179,7 +181,8 @@ static void hand_on(const struct capture_round *c, const struct built_capture *b
         (void) snprintf(s.file, sizeof(s.file), "%s", file);
         (void) snprintf(s.episode, sizeof(s.episode), "%s", c->own ? "" : c->episode);
         (void) snprintf(s.run, sizeof(s.run), "%s", c->run);
-        (void) snprintf(s.suspicion, sizeof(s.suspicion), "%s", agent_capture_suspicion(c->owner->agent, c->run));
+        (void) snprintf(s.suspicion, sizeof(s.suspicion), "%s",
+                        agent_capture_suspicion(c->owner->agent, c->run));
         agent_capture_send_add(c->owner->send, &s, shelved ? NULL : b->packed, b->packed_len);
 }
 

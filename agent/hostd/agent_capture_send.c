@@ -60,12 +60,15 @@ static struct sent *add(struct agent_capture_send *s, const struct capture_sent 
 static struct agent_registry *registry_of(const struct agent_capture_send *s) {
         struct agent_registry *g = s->agent->enrollment;
 
-        return g && g->registry && g->kind == REGISTRY_COLLECTOR && g->status.state == REGISTRY_MEMBER ? g : NULL;
+        return g && g->registry && g->kind == REGISTRY_COLLECTOR && g->status.state == REGISTRY_MEMBER
+                       ? g
+                       : NULL;
 }
 
 /* Those of the episode that is asked for go to each collector that leads; the others once. */
 static bool is_due(const struct agent_capture_send *s, const struct sent *x, uint64_t term) {
-        return x->state == SENT_NOT || (x->term != term && x->what.episode[0] && streq(x->what.episode, s->asked));
+        return x->state == SENT_NOT ||
+               (x->term != term && x->what.episode[0] && streq(x->what.episode, s->asked));
 }
 
 static struct sent *next_due(struct agent_capture_send *s, uint64_t term) {
@@ -106,8 +109,8 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
         }
         if (error == 0 && (status == 200 || status == 404 || refused)) {
                 if (refused)
-                        log_warning("the collector does not take the capture of run %s, episode %s: %u: %s", x->what.run,
-                                    x->what.episode, status, why);
+                        log_warning("the collector does not take the capture of run %s, episode %s: %u: %s",
+                                    x->what.run, x->what.episode, status, why);
                 settle(x, term);
                 s->tries = 0;
                 send_next(s);
@@ -116,7 +119,8 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
 }
 
 /* Packed; *ret is malloc'ed. */
-static int read_shelf(const struct agent_capture_send *s, const struct sent *x, uint8_t **ret, size_t *ret_len) {
+static int read_shelf(const struct agent_capture_send *s, const struct sent *x, uint8_t **ret,
+                      size_t *ret_len) {
         _cleanup_free_ uint8_t *wire = NULL;
         size_t len;
         int r = capture_shelf_read(s->directory, x->what.file, CAPTURE_WIRE_MAX, &wire, &len);
@@ -135,12 +139,16 @@ static int post(struct agent_capture_send *s, struct agent_registry *g, struct s
         if (r < 0)
                 return r;
         /* All of it is of letters that a query takes: names of docs/registry.md, and words of ours. */
-        (void) snprintf(path, sizeof(path),
-                        "/registry/v1/capture?episode=%s&round=%u&rounds=%u&slice=%s&worker=%u&host=%s&incarnation=%s&run=%s"
-                        "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64 "&suspicion=%s&taken=%" PRIu64,
-                        c->episode, c->round, c->rounds, g->slice, g->worker, g->host, g->incarnation, c->run, c->generation,
-                        c->hosts, c->slice_hosts, c->suspicion, c->taken);
-        return registry_post(g->registry, path, "application/x-protobuf", data ? data : own, len, on_posted, s);
+        (void) snprintf(
+                path, sizeof(path),
+                "/registry/v1/"
+                "capture?episode=%s&round=%u&rounds=%u&slice=%s&worker=%u&host=%s&incarnation=%s&run=%s"
+                "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64
+                "&suspicion=%s&taken=%" PRIu64,
+                c->episode, c->round, c->rounds, g->slice, g->worker, g->host, g->incarnation, c->run,
+                c->generation, c->hosts, c->slice_hosts, c->suspicion, c->taken);
+        return registry_post(g->registry, path, "application/x-protobuf", data ? data : own, len, on_posted,
+                             s);
 }
 
 static void send_next(struct agent_capture_send *s) {
@@ -159,8 +167,8 @@ static void send_next(struct agent_capture_send *s) {
                         try_again(s);
                         return;
                 }
-                log_warning("the capture of run %s, episode %s, cannot be read any more: %s", x->what.run, x->what.episode,
-                            strerror(-r));
+                log_warning("the capture of run %s, episode %s, cannot be read any more: %s", x->what.run,
+                            x->what.episode, strerror(-r));
                 settle(x, registry_term(g->registry));
         }
 }
@@ -173,7 +181,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- What there is ------------------------------------------------------------------------------------- */
 
-void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed, size_t len) {
+void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed,
+                            size_t len) {
         struct sent *x = add(s, c);
 
         if (packed) {
@@ -216,7 +225,8 @@ void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record
 
         (void) snprintf(s->asked, sizeof(s->asked), "%s", run_text(record, "episode"));
         if (s->asked[0])
-                (void) capture_shelf_visit(s->directory, on_shelf, &w); /* what cannot be read is not known */
+                (void) capture_shelf_visit(s->directory, on_shelf,
+                                           &w); /* what cannot be read is not known */
         s->tries = 0;
         send_next(s);
 }

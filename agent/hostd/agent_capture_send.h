@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * This host's captures on their way to the collector that answers its syncs (POST /registry/v1/capture, docs/registry.md):
- * off the shelf, the oldest first, one at a time, until it has said that it has them or does not want them. A collector that
- * leads anew is sent those of the episode that stands in capture/SLICE again. What is not answered is tried again for some
- * minutes; and when the registry is back.
+ * This host's captures on their way to the collector that answers its syncs (POST /registry/v1/capture,
+ * docs/registry.md): off the shelf, the oldest first, one at a time, until it has said that it has them or
+ * does not want them. A collector that leads anew is sent those of the episode that stands in capture/SLICE
+ * again. What is not answered is tried again for some minutes; and when the registry is back.
  */
 #include "agent.h"
 #include "capture_shelf.h"
@@ -22,9 +22,12 @@ struct agent_capture_send;
 int agent_capture_send_new(struct agent *a, const char *directory, struct agent_capture_send **ret);
 struct agent_capture_send *agent_capture_send_free(struct agent_capture_send *s);
 
-/* A new one. packed: of one that the shelf did not take, kept in memory until it is answered; NULL: it is there. */
-void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed, size_t len);
-/* The record capture/SLICE: what the shelf has of it is sent, too, where this life of the agent did not take it. */
+/* A new one. packed: of one that the shelf did not take, kept in memory until it is answered; NULL: it is
+ * there. */
+void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed,
+                            size_t len);
+/* The record capture/SLICE: what the shelf has of it is sent, too, where this life of the agent did not take
+ * it. */
 void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record);
 /* The registry may be back, or led by another collector: looked at now and then. */
 void agent_capture_send_look(struct agent_capture_send *s);

@@ -81,13 +81,6 @@ static void finish(struct job_call *c, unsigned status, json_t *v, const char *e
         agent_call_answer(&c->call, &answer);
 }
 
-static json_t *started(const char *name, const char *serial, uint64_t generation, const char *unit, const char *state,
-                       bool already, const char *allocator, json_t *warnings) {
-        return json_pack("{s:s, s:s, s:I, s:s, s:s, s:b, s:s, s:o}", "name", name, "serial", serial, "generation",
-                         (json_int_t) generation, "unit", unit, "state", state, "already", already, "malloc", allocator,
-                         "warnings", warnings);
-}
-
 /* --- On this host -------------------------------------------------------------------------------------- */
 
 static const char *launchd_socket(const struct agent *a) {
@@ -107,8 +100,9 @@ static json_t *reply_json(const struct launchd_answer *a, const char *serial, bo
                         (void) json_array_append_new(warnings, json_string(m->warning[i]));
         if (m) {
                 *ret_already = m->already;
-                v = started(m->name, serial, m->generation, m->unit, m->state[0] ? m->state : "running", m->already, m->malloc,
-                            warnings);
+                v = json_pack("{s:s, s:s, s:I, s:s, s:s, s:b, s:s, s:o}", "name", m->name, "serial", serial, "generation",
+                              (json_int_t) m->generation, "unit", m->unit, "state", m->state[0] ? m->state : "running",
+                              "already", m->already, "malloc", m->malloc, "warnings", warnings);
                 local__run_reply__free_unpacked(m, NULL);
         } else
                 json_decref(warnings);

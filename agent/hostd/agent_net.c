@@ -60,8 +60,8 @@ static void tell_changes(struct agent_net *n) {
         n->bad = bad;
 }
 
-static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d, uint64_t packets,
-                       usec_t interval) {
+static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d,
+                       uint64_t packets, usec_t interval) {
         const struct net_drop_meaning *m = net_drop_meaning(f, d);
         char place[NET_SYMBOL], message[400];
         const struct otlp_attribute body[] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The network of this host, looked at in the tick: the links of its runs to their peers out of one dump of the TCP
- * sockets while a run lives (no run: no dump), and what the network set of BPF programs counted, where it runs.
- * Samples tpu.net.* of docs/metrics.md; the events tpu.net.link_bad, tpu.net.links_good and
- * tpu.net.packets_dropped; GET /v1/net; and what a capture tells of bad links.
+ * The network of this host, looked at in the tick: the links of its runs to their peers out of one dump
+ * of the TCP sockets while a run lives (no run: no dump), and what the network set of BPF programs
+ * counted, where it runs. Samples tpu.net.* of docs/metrics.md; the events tpu.net.link_bad,
+ * tpu.net.links_good and tpu.net.packets_dropped; GET /v1/net; and what a capture tells of bad links.
  */
 #include "agent.h"
 #include "flows.h"
@@ -30,8 +30,8 @@ struct agent_net {
 
 int agent_net_start(struct agent *a);
 void agent_net_stop(struct agent *a);
-/* In the tick: what both sources have; then its samples. Counters of sockets count from since_real on, those of BPF
- * since the agent started. */
+/* In the tick: what both sources have; then its samples. Counters of sockets count from since_real on,
+ * those of BPF since the agent started. */
 void agent_net_look(struct agent *a);
 void agent_net_sample(const struct agent *a, struct sink *sockets, struct sink *bpf);
 /* Findings FLOW_LINK_CHECK for a capture: as of the last dump. */

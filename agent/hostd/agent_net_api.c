@@ -77,7 +77,8 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
                 "kernel", events_json(l));
 }
 
-/* Links that BPF alone knows are shown when something was counted; what this host has with itself is no network's. */
+/* Links that BPF alone knows are shown when something was counted; what this host has with itself is no
+ * network's. */
 static bool is_shown(const struct flow_link *l) {
         uint64_t all = 0;
 
@@ -155,7 +156,7 @@ static json_t *receive_json(const struct flows *f) {
                          whole(f->receive_max));
 }
 
-/* --- BPF, without a peer -------------------------------------------------------------------------------- */
+/* --- BPF, without a peer ---------------------------------------------------------------------------- */
 
 static json_t *drop_json(const struct net_figures *f, size_t at) {
         const struct net_drop *d = &f->dropped[at];

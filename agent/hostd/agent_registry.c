@@ -9,7 +9,6 @@
 #include "agent_parts.h"
 #include "clock.h"
 #include "fingerprint.h"
-#include "gang.h"
 #include "log.h"
 #include "route.h"
 
@@ -50,7 +49,8 @@ static json_t *own_addresses(struct agent *a) {
         _cleanup_addresses_ struct address_table all = ADDRESS_TABLE_NULL;
         json_t *out = json_array();
 
-        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 || addresses_read(a->host, &all) < 0)
+        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 ||
+            addresses_read(a->host, &all) < 0)
                 return out;
         for (size_t i = 0; i < links.n; i++)
                 if (intent_is_data_nic(&a->intent, &links.links[i]))
@@ -79,7 +79,7 @@ static json_int_t hosts_of(const struct agent *a) {
 static json_t *next_of(const struct agent *a, unsigned worker) {
         const char *list = identity_get(&a->identity, identity_workers(&a->identity));
         _cleanup_free_ char *copy = strdup(list ? list : "");
-        const char *words[GANG_HOSTS_MAX];
+        const char *words[IDENTITY_HOSTS_MAX];
         char *word, *rest = copy;
         json_t *out = json_array();
         size_t n = 0;
@@ -124,16 +124,17 @@ static json_t *make_member(struct agent_registry *g) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
-        return json_pack(
-                "{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
-                "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", agent_registry_id(a),
-                "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION, "address", address, "hosts", hosts_of(a), "accelerator",
-                accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
-                make_fingerprint(a), "state", host_state_name(a->state), "reasons",
-                check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a),
-                "next", next_of(a, g->worker), "runs_known", agent_parts_known(g->parts), "runs",
-                agent_parts_to_member(g->parts));
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
+                         "s:s, s:o, s:b, s:o}",
+                         "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
+                         agent_registry_id(a), "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION,
+                         "address", address, "hosts", hosts_of(a), "accelerator",
+                         accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
+                         make_fingerprint(a), "state", host_state_name(a->state), "reasons",
+                         check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
+                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice",
+                         agent_notice(a), "next", next_of(a, g->worker), "runs_known",
+                         agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {

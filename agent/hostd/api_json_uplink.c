@@ -24,7 +24,7 @@ static json_t *number(uint64_t n) {
 static json_t *dropped_json(const struct uplink_class_stats *c) {
         json_t *o = json_object();
 
-        for (enum uplink_drop l = 0; o && l < _UPLINK_DROP_MAX; l++)
+        for (unsigned l = 0; o && l < UPLINK_DROPS; l++)
                 if (json_object_set_new(o, uplink_drop_name(l), number(uplink_drop_count(c, l))) < 0) {
                         json_decref(o);
                         o = NULL;

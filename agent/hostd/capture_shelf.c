@@ -41,8 +41,10 @@ int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, v
         return 0;
 }
 
-int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round, char ret_episode[static 64]) {
-        const char *round = name + TIME_DIGITS + 1, *end = name + strlen(name) - (sizeof(SUFFIX) - 1), *episode;
+int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round,
+                        char ret_episode[static 64]) {
+        const char *round = name + TIME_DIGITS + 1, *end = name + strlen(name) - (sizeof(SUFFIX) - 1),
+                   *episode;
         char *stop;
 
         if (!is_ours(name))

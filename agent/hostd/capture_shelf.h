@@ -10,12 +10,13 @@
 #define SHELF_KEPT     8
 #define SHELF_NAME_MAX 128
 
-/* Puts one there, and removes the oldest beyond SHELF_KEPT. episode: of the registry, checked here. ret_name: what it is called, also when
- * it could not be written. -errno. */
+/* Puts one there, and removes the oldest beyond SHELF_KEPT. episode: of the registry, checked here.
+ * ret_name: what it is called, also when it could not be written. -errno. */
 int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
                       const void *data, size_t len, char ret_name[static SHELF_NAME_MAX]);
 /* The parts of a name. -EINVAL. */
-int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round, char ret_episode[static 64]);
+int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round,
+                        char ret_episode[static 64]);
 
 /* Calls visit with the name of each, the oldest first, until it says false. 0 where there is no directory. */
 int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata),

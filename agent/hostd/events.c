@@ -126,7 +126,7 @@ static const char *event_severity_name(enum otlp_severity s) {
 static bool journal_field(const struct otlp_attribute *a, char *buf, size_t size) {
         size_t k;
 
-        if ((a->text && strlen(a->text) > EVENT_TEXT_MAX) || a->bytes)
+        if (a->text && strlen(a->text) > EVENT_TEXT_MAX)
                 return false;
         k = (size_t) snprintf(buf, size, "TPU_%s=", a->key);
         if (k >= size)
@@ -162,7 +162,7 @@ json_t *event_body_to_json(const struct otlp_attribute *body, size_t n) {
         for (size_t i = 0; o && i < n; i++) {
                 json_t *value;
 
-                if ((body[i].text && strlen(body[i].text) > EVENT_TEXT_MAX) || body[i].bytes)
+                if (body[i].text && strlen(body[i].text) > EVENT_TEXT_MAX)
                         continue;
                 value = body[i].text ? json_string(body[i].text) : json_integer(body[i].number);
                 if (!value || json_object_set_new(o, body[i].key, value) < 0) {

@@ -1,52 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uplink_samples.h"
 
-const char *uplink_drop_name(enum uplink_drop l) {
-        switch (l) {
-        case UPLINK_DROP_MALFORMED:
-                return "refused: 400 malformed";
-        case UPLINK_DROP_TOO_LARGE:
-                return "refused: 413 too large";
-        case UPLINK_DROP_UNPROCESSABLE:
-                return "refused: 422 unprocessable";
-        case UPLINK_DROP_IN_PART:
-                return "refused: in part";
-        case UPLINK_DROP_BYTE_LIMIT:
-                return "byte limit";
-        case UPLINK_DROP_DAMAGED:
-                return "damaged";
-        case UPLINK_DROP_THINNED:
-                return "thinned";
-        case UPLINK_DROP_DISK:
-                return "disk";
-        case _UPLINK_DROP_MAX:
-                break;
-        }
-        return "";
+const char *uplink_drop_name(unsigned why) {
+        return why < _SPOOL_LOSS_MAX ? uplink_loss_name((enum spool_loss) why) : "disk";
 }
 
-uint64_t uplink_drop_count(const struct uplink_class_stats *c, enum uplink_drop l) {
-        switch (l) {
-        case UPLINK_DROP_MALFORMED:
-                return c->refused_by[SPOOL_MALFORMED];
-        case UPLINK_DROP_TOO_LARGE:
-                return c->refused_by[SPOOL_TOO_LARGE];
-        case UPLINK_DROP_UNPROCESSABLE:
-                return c->refused_by[SPOOL_UNPROCESSABLE];
-        case UPLINK_DROP_IN_PART:
-                return c->rejected;
-        case UPLINK_DROP_BYTE_LIMIT:
-                return c->spool.dropped_bytes_limit;
-        case UPLINK_DROP_DAMAGED:
-                return c->spool.damaged;
-        case UPLINK_DROP_THINNED:
-                return c->thinned;
-        case UPLINK_DROP_DISK:
-                return c->not_kept;
-        case _UPLINK_DROP_MAX:
-                break;
-        }
-        return 0;
+uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why) {
+        return why < _SPOOL_LOSS_MAX ? c->lost[why] : c->not_kept;
 }
 
 static int64_t whole(uint64_t n) {
@@ -62,7 +22,7 @@ static void put_losses(const struct uplink_class_stats *c, const char *name, str
                             .keys = { "tpu.uplink.class", "tpu.uplink.reason" },
                             .values = { name } };
 
-        for (enum uplink_drop l = 0; l < _UPLINK_DROP_MAX; l++) {
+        for (unsigned l = 0; l < UPLINK_DROPS; l++) {
                 m.values[1] = uplink_drop_name(l);
                 m.i = whole(uplink_drop_count(c, l));
                 s->sample(s, &m);

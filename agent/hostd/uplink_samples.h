@@ -7,20 +7,10 @@
 #include "probe.h"
 #include "uplink.h"
 
-/* Why records are gone for good, as every report of the uplink names it. */
-enum uplink_drop {
-        UPLINK_DROP_MALFORMED,
-        UPLINK_DROP_TOO_LARGE,
-        UPLINK_DROP_UNPROCESSABLE,
-        UPLINK_DROP_IN_PART,
-        UPLINK_DROP_BYTE_LIMIT,
-        UPLINK_DROP_DAMAGED,
-        UPLINK_DROP_THINNED,
-        UPLINK_DROP_DISK,
-        _UPLINK_DROP_MAX
-};
-const char *uplink_drop_name(enum uplink_drop l);
-uint64_t uplink_drop_count(const struct uplink_class_stats *c, enum uplink_drop l);
+/* Why records are gone for good, as all reports of the uplink say: enum spool_loss, and last the disk. */
+#define UPLINK_DROPS (_SPOOL_LOSS_MAX + 1)
+const char *uplink_drop_name(unsigned why);
+uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why);
 
 /* lost: records that could not even be built. */
 void uplink_samples(const struct uplink_stats *u, uint64_t lost, usec_t now_real, struct sink *s);

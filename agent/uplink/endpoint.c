@@ -11,19 +11,6 @@ static inline void part_freep(char **p) {
         curl_free(*p);
 }
 
-static const char *class_path(enum uplink_class c) {
-        switch (c) {
-        case UPLINK_EVENTS:
-        case UPLINK_LOGS:
-                return "/v1/logs";
-        case UPLINK_METRICS:
-                return "/v1/metrics";
-        case _UPLINK_CLASS_MAX:
-                break;
-        }
-        return "";
-}
-
 static bool is_address(const char *host) {
         struct in_addr four;
 
@@ -69,11 +56,14 @@ int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char 
         p->base = strndup(base, len);
         if (!p->base)
                 return -ENOMEM;
-        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++)
-                if (asprintf(&p->urls[c], "%s%s", p->base, class_path(c)) < 0) {
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                const char *path = c == UPLINK_METRICS ? "/v1/metrics" : "/v1/logs";
+
+                if (asprintf(&p->urls[c], "%s%s", p->base, path) < 0) {
                         p->urls[c] = NULL;
                         return -ENOMEM;
                 }
+        }
         return lookup_for(p, e, proxy ? proxy : p->base, resolved);
 }
 

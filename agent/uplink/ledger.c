@@ -40,7 +40,7 @@ static int slot_read(int fd, unsigned which, struct slot *ret) {
                 (void) segment_pread(fd, u.bytes, u.t.size, which * SLOT_STRIDE);
                 return u.t.crc == slot_crc(&u.t, u.t.size) ? -EPROTONOSUPPORT : 0;
         }
-        if (u.t.version != LEDGER_VERSION || u.t.size != sizeof(u.t) ||
+        if (u.t.version != LEDGER_VERSION || u.t.size != sizeof(u.t) || u.t.serial > UINT64_MAX / 2 ||
             u.t.crc != slot_crc(&u.t, sizeof(u.t)))
                 return 0;
         *ret = u.t;
@@ -55,7 +55,8 @@ static void slot_take(struct ledger *l, const struct slot *t) {
         memcpy(l->open, t->open, sizeof(l->open));
         memcpy(l->closed, t->closed, sizeof(l->closed));
         for (size_t i = 0; i < LEDGER_SETTLED_MAX && t->settled[i].from > 0; i++)
-                if (t->settled[i].to > t->acked && t->settled[i].from <= t->settled[i].to)
+                if (t->settled[i].to > t->acked && t->settled[i].from <= t->settled[i].to &&
+                    t->settled[i].to <= UINT64_MAX / 2)
                         (void) ledger_add(l, t->settled[i].from, t->settled[i].to);
         ledger_advance(l, MIN(t->acked, UINT64_MAX / 2));
 }
@@ -226,7 +227,7 @@ int ledger_add(struct ledger *l, uint64_t from, uint64_t to) {
         if (i < l->n_settled && l->settled[i].from <= to + 1) {
                 l->settled[i].from = MIN(l->settled[i].from, from);
                 l->settled[i].to = MAX(l->settled[i].to, to);
-                if (i + 1 < l->n_settled && l->settled[i + 1].from <= l->settled[i].to + 1) {
+                while (i + 1 < l->n_settled && l->settled[i + 1].from <= l->settled[i].to + 1) {
                         l->settled[i].to = MAX(l->settled[i].to, l->settled[i + 1].to);
                         remove_settled(l, i + 1);
                 }

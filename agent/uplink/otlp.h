@@ -13,10 +13,8 @@
 
 struct otlp_attribute {
         const char *key;
-        const char *text; /* NULL: bytes or number are meant */
+        const char *text; /* NULL: number is meant */
         int64_t number;
-        const void *bytes; /* NULL: none; for the spool alone: not in the journal, nor in the API */
-        size_t n_bytes;
 };
 
 /* counts[i] values were at most bounds[i], and above the bound before it; the last: above all bounds. */

@@ -7,18 +7,12 @@ size_t otlp_attributes_bytes(const struct otlp_attribute *a, size_t n) {
         size_t sum = 0;
 
         for (size_t i = 0; i < n; i++)
-                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : a[i].bytes ? a[i].n_bytes : 0);
+                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : 0);
         return sum;
 }
 
 int otlp_value_make(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
         otlp__any_value__init(ret);
-        if (!a->text && a->bytes) {
-                ret->value_case = OTLP__ANY_VALUE__VALUE_BYTES_VALUE;
-                ret->bytes_value.len = a->n_bytes;
-                ret->bytes_value.data = (uint8_t *) (uintptr_t) a->bytes; /* only read, and encoded before the caller goes on */
-                return 0;
-        }
         if (!a->text) {
                 ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
                 ret->int_value = a->number;

@@ -14,39 +14,25 @@ static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && 2 * _UPLINK_CLASS_MAX <= 
               "slots for each class: behind those of the records, those of the ledgers");
 
 const char *uplink_class_name(enum uplink_class c) {
-        switch (c) {
-        case UPLINK_EVENTS:
-                return "events";
-        case UPLINK_METRICS:
-                return "metrics";
-        case UPLINK_LOGS:
-                return "logs";
-        case _UPLINK_CLASS_MAX:
-                break;
-        }
-        return "unknown";
+        static const char *const names[_UPLINK_CLASS_MAX] = {
+                [UPLINK_EVENTS] = "events", [UPLINK_METRICS] = "metrics", [UPLINK_LOGS] = "logs"
+        };
+
+        return c < _UPLINK_CLASS_MAX ? names[c] : "unknown";
 }
 
 const char *uplink_loss_name(enum spool_loss why) {
-        switch (why) {
-        case SPOOL_BYTE_LIMIT:
-                return "byte limit";
-        case SPOOL_DAMAGED:
-                return "damaged";
-        case SPOOL_MALFORMED:
-                return "refused: 400 malformed";
-        case SPOOL_TOO_LARGE:
-                return "refused: 413 too large";
-        case SPOOL_UNPROCESSABLE:
-                return "refused: 422 unprocessable";
-        case SPOOL_IN_PART:
-                return "refused: in part";
-        case SPOOL_THINNED:
-                return "thinned";
-        case _SPOOL_LOSS_MAX:
-                break;
-        }
-        return "unknown";
+        static const char *const names[_SPOOL_LOSS_MAX] = {
+                [SPOOL_BYTE_LIMIT] = "byte limit",
+                [SPOOL_DAMAGED] = "damaged",
+                [SPOOL_MALFORMED] = "refused: 400 malformed",
+                [SPOOL_TOO_LARGE] = "refused: 413 too large",
+                [SPOOL_UNPROCESSABLE] = "refused: 422 unprocessable",
+                [SPOOL_IN_PART] = "refused: in part",
+                [SPOOL_THINNED] = "thinned",
+        };
+
+        return why < _SPOOL_LOSS_MAX ? names[why] : "unknown";
 }
 
 static void arm_sync(struct channel *ch, usec_t span) {
@@ -260,7 +246,9 @@ static int channel_open(struct channel *ch) {
         struct spool_options o = {
                 .max_bytes = u->options.max_bytes,
                 .segment_bytes = segment_bytes(u),
-                .count = ch->class == UPLINK_METRICS ? otlp_count_points : ch->class == UPLINK_LOGS ? otlp_count_logs : NULL,
+                .count = ch->class == UPLINK_METRICS ? otlp_count_points
+                         : ch->class == UPLINK_LOGS  ? otlp_count_logs
+                                                     : NULL,
         };
         _cleanup_free_ char *path = NULL;
         struct spool_stats st;
@@ -452,6 +440,8 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
                 *t = ch->stats;
                 if (ch->spool)
                         spool_get_stats(ch->spool, &t->spool);
+                t->lost[SPOOL_BYTE_LIMIT] = t->spool.dropped_bytes_limit;
+                t->lost[SPOOL_DAMAGED] = t->spool.damaged;
                 t->oldest_real = ch->seq > 0 ? ch->oldest_real : 0;
                 t->durable = ch->durable;
                 ret->durable = ret->durable && ch->durable;

@@ -84,12 +84,9 @@ struct uplink_options {
 struct uplink_class_stats {
         struct spool_stats spool;
         uint64_t sent;     /* records that a receiver took, wholly or partly */
-        uint64_t thinned;  /* records of metrics that were too old to be sent all */
         uint64_t retried;  /* exchanges that ended without a decision: each is tried again */
-        uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good, and why: */
-        uint64_t refused_by[_SPOOL_LOSS_MAX]; /* SPOOL_MALFORMED, SPOOL_TOO_LARGE, SPOOL_UNPROCESSABLE */
-        uint64_t rejected; /* points and log records that it refused out of records it took (partial success)
-                            */
+        uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good */
+        uint64_t lost[_SPOOL_LOSS_MAX]; /* records, or parts; of SPOOL_IN_PART points and log records */
         uint64_t not_kept; /* records that uplink_submit() refused because the spool could not take them */
         uint64_t body_bytes, wire_bytes; /* of the records sent: before and after packing */
         usec_t oldest_real; /* when the oldest waiting record was made, as it says itself; 0: not known */

@@ -77,7 +77,7 @@ static bool thin(struct channel *ch, usec_t made, usec_t now) {
         lost[SPOOL_THINNED].records = 1;
         lost[SPOOL_THINNED].items = otlp_count_points(ch->record, ch->len);
         spool_settle(ch->spool, ch->seq, lost);
-        ch->stats.thinned++;
+        ch->stats.lost[SPOOL_THINNED]++;
         ch->seq = 0;
         return true;
 }

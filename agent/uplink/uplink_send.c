@@ -213,16 +213,9 @@ void channel_resolved(struct channel *ch, size_t endpoint, const char *error) {
 
 /* Points or lines of what is sent now; an event is one item. */
 static uint64_t items(const struct channel *ch) {
-        switch (ch->class) {
-        case UPLINK_METRICS:
+        if (ch->class == UPLINK_METRICS)
                 return otlp_count_points(body(ch), body_len(ch));
-        case UPLINK_LOGS:
-                return otlp_count_logs(body(ch), body_len(ch));
-        case UPLINK_EVENTS:
-        case _UPLINK_CLASS_MAX:
-                break;
-        }
-        return 1;
+        return ch->class == UPLINK_LOGS ? otlp_count_logs(body(ch), body_len(ch)) : 1;
 }
 
 /* The record as a whole is lost when nothing of it was taken, and for the first of the reasons. */
@@ -271,14 +264,14 @@ static void count_refusal(struct channel *ch, long status) {
                                               : SPOOL_MALFORMED;
 
         ch->stats.refused++;
-        ch->stats.refused_by[why]++;
+        ch->stats.lost[why]++;
         ch->lost[why].items += items(ch);
 }
 
 static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->taken = true;
         ch->routes[ch->route].sent++;
-        ch->stats.rejected += rejected;
+        ch->stats.lost[SPOOL_IN_PART] += rejected;
         if (rejected > 0)
                 ch->lost[SPOOL_IN_PART].items += MIN(rejected, items(ch));
         ch->stats.body_bytes += body_len(ch);

@@ -25,7 +25,8 @@ static json_t *slices_of(const json_t *expected) {
         size_t i;
 
         json_array_foreach (expected, i, v)
-                (void) json_object_set_new(names, text_of(v, "slice"), json_true()); /* out of memory: one less */
+                (void) json_object_set_new(names, text_of(v, "slice"),
+                                           json_true()); /* out of memory: one less */
         json_object_foreach (names, name, v)
                 (void) json_array_append_new(list, json_string(name));
         json_decref(names);
@@ -36,10 +37,11 @@ static int on_episode(const struct store_episode *e, void *userdata) {
         json_t *expected = e->expected ? json_loads(e->expected, 0, NULL) : NULL,
                *report = e->report ? json_loads(e->report, 0, NULL) : NULL, **ret = userdata;
 
-        *ret = json_pack("{s:i, s:s, s:I, s:I, s:b, s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:I}", "v", 1, "run", e->run,
-                         "generation", (json_int_t) e->generation, "at", (json_int_t) e->at, "suspected", e->suspected, "by",
-                         e->by, "why", e->why, "hosts", (json_int_t) e->hosts, "outcome", e->outcome ? e->outcome : "",
-                         "summary", e->summary ? e->summary : "", "diagnosed", (json_int_t) e->diagnosed, "confirmed",
+        *ret = json_pack("{s:i, s:s, s:I, s:I, s:b, s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:I}", "v", 1, "run",
+                         e->run, "generation", (json_int_t) e->generation, "at", (json_int_t) e->at,
+                         "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
+                         (json_int_t) e->hosts, "outcome", e->outcome ? e->outcome : "", "summary",
+                         e->summary ? e->summary : "", "diagnosed", (json_int_t) e->diagnosed, "confirmed",
                          (json_int_t) e->confirmed, "recovered", (json_int_t) e->recovered);
         if (*ret && expected) {
                 (void) json_object_set_new(*ret, "slices", slices_of(expected));
@@ -86,7 +88,8 @@ static int on_known(const struct store_episode *e, void *userdata) {
 }
 
 static int begin(struct store *s, const char *id, const json_t *record, const json_t *slices) {
-        json_t *expected = json_incref(json_object_get(record, "expected")), *names = json_object_get(record, "slices"), *v;
+        json_t *expected = json_incref(json_object_get(record, "expected")),
+               *names = json_object_get(record, "slices"), *v;
         const char *list[SLICES_MAX];
         _cleanup_free_ char *text = NULL;
         size_t i, n = 0;
@@ -100,17 +103,19 @@ static int begin(struct store *s, const char *id, const json_t *record, const js
         if (n == 0)
                 list[n++] = text_of(record, "slice");
         text = json_is_array(expected) ? json_dumps(expected, JSON_COMPACT) : NULL;
-        r = store_begin_episode(s,
-                                &(struct store_episode){ .episode = id,
-                                                         .run = text_of(record, "run"),
-                                                         .generation = json_integer_value(json_object_get(record, "generation")),
-                                                         .at = time_of(record, "at"),
-                                                         .suspected = json_is_true(json_object_get(record, "suspected")),
-                                                         .by = text_of(record, "by"),
-                                                         .why = text_of(record, "why"),
-                                                         .hosts = time_of(record, "hosts"),
-                                                         .expected = text },
-                                list, n);
+        r = store_begin_episode(
+                s,
+                &(struct store_episode){ .episode = id,
+                                         .run = text_of(record, "run"),
+                                         .generation =
+                                                 json_integer_value(json_object_get(record, "generation")),
+                                         .at = time_of(record, "at"),
+                                         .suspected = json_is_true(json_object_get(record, "suspected")),
+                                         .by = text_of(record, "by"),
+                                         .why = text_of(record, "why"),
+                                         .hosts = time_of(record, "hosts"),
+                                         .expected = text },
+                list, n);
         json_decref(expected);
         return r;
 }
@@ -179,7 +184,8 @@ static void forget_oldest(struct episode_records *k) {
                         (void) snprintf(oldest, sizeof(oldest), "%s", id);
                 }
         (void) json_object_del(k->kept, oldest); /* it is there */
-        (void) k->o->keep(oldest, NULL, k->o->userdata); /* else it is forgotten by the next life of this program */
+        (void) k->o->keep(oldest, NULL,
+                          k->o->userdata); /* else it is forgotten by the next life of this program */
 }
 
 void episode_records_keep(struct episode_records *k, const char *id, const char *slice) {
@@ -197,12 +203,14 @@ void episode_records_keep(struct episode_records *k, const char *id, const char 
                 r = -ENOMEM;
         json_decref(record);
         if (r < 0)
-                (void) log_warning_errno(r, "episode %s: another collector would not know it as it is now: %m", id);
+                (void) log_warning_errno(
+                        r, "episode %s: another collector would not know it as it is now: %m", id);
         while (json_object_size(k->kept) > EPISODES_KEPT_MAX)
                 forget_oldest(k);
 }
 
-int episode_records_take(struct episode_records *k, const char *id, const json_t *record, const json_t *slices) {
+int episode_records_take(struct episode_records *k, const char *id, const json_t *record,
+                         const json_t *slices) {
         if (!record) {
                 (void) json_object_del(k->kept, id); /* or it was not there */
                 return 0;
@@ -211,6 +219,7 @@ int episode_records_take(struct episode_records *k, const char *id, const json_t
                 log_error("registry: a record is left out: episode/%.63s cannot be understood", id);
                 return 0;
         }
-        (void) json_object_set(k->kept, id, json_object_get(record, "at")); /* out of memory: it is kept for longer */
+        (void) json_object_set(k->kept, id,
+                               json_object_get(record, "at")); /* out of memory: it is kept for longer */
         return take(k->o->store, id, record, slices);
 }

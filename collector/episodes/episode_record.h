@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Episodes as records of the registry, episode/ID (docs/registry.md): what was asked, how far it came, its verdict; so that
- * another collector answers for it, and goes on with it. The last EPISODES_KEPT_MAX are kept. Inside this room only.
+ * Episodes as records of the registry, episode/ID (docs/registry.md): what was asked, how far it came, its
+ * verdict; so that another collector answers for it, and goes on with it. The last EPISODES_KEPT_MAX are
+ * kept. Inside this room only.
  */
 #include "episodes.h"
 
@@ -15,14 +16,16 @@ struct episode_records {
 int episode_records_init(struct episode_records *k, const struct episodes_options *o);
 void episode_records_clear(struct episode_records *k);
 
-/* The record is as the store has it now, without what would make it too large (the tree, then who was asked, then the report).
- * slice: its first. */
+/* The record is as the store has it now, without what would make it too large (the tree, then who was asked,
+ * then the report). slice: its first. */
 void episode_records_keep(struct episode_records *k, const char *id, const char *slice);
 
 /*
- * A record (NULL: gone) into the store, inside a transaction, as far as it does not know it yet. slices: of the run, as in
- * episodes_asked(), for a record without those who were asked; NULL: not known. 1: something was new; 0: nothing.
+ * A record (NULL: gone) into the store, inside a transaction, as far as it does not know it yet. slices: of
+ * the run, as in episodes_asked(), for a record without those who were asked; NULL: not known. 1: something
+ * was new; 0: nothing.
  */
-int episode_records_take(struct episode_records *k, const char *id, const json_t *record, const json_t *slices);
+int episode_records_take(struct episode_records *k, const char *id, const json_t *record,
+                         const json_t *slices);
 
 bool episode_is_stored(struct store *s, const char *id);

@@ -3,7 +3,6 @@
 
 #include "capture_wire.h"
 #include "diagnosis_print.h"
-#include "inflate.h"
 #include "store_episodes.h"
 
 struct reading {
@@ -38,16 +37,12 @@ static int name_it(struct reading *r, const struct store_capture *s, struct host
 static int on_capture(const struct store_capture *s, void *userdata) {
         _cleanup_host_capture_ struct host_capture c;
         _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
-        _cleanup_free_ uint8_t *wire = NULL;
         struct reading *r = userdata;
         const char *why;
-        size_t len;
         int k;
 
         host_capture_init(&c);
-        k = inflate_gzip(s->data, s->len, CAPTURE_WIRE_MAX, &wire, &len);
-        if (k == 0)
-                k = capture_wire_unpack(wire, len, &c, &t, &why);
+        k = capture_wire_unpack(s->data, s->len, &c, &t, &why);
         if (k == 0)
                 k = name_it(r, s, &c);
         if (k == -ENOMEM)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Episodes: from the request for stacks over the captures of the hosts to the verdict. An episode begins with the
- * registry's record capture/SLICE, or with a capture that a host took for itself. It is
- * diagnosed as soon as all that were asked have answered both captures, at the latest `patience` after its
- * last is due; once more when others answer later. What is known is in the store: a restart loses nothing; and, without the
- * captures, in records of the registry: another collector answers for it, and goes on with it.
+ * Episodes: from the request for stacks over the captures of the hosts to the verdict. An episode begins
+ * with the registry's record capture/SLICE, or with a capture that a host took for itself. It is diagnosed
+ * as soon as all that were asked have answered both captures, at the latest `patience` after its last is
+ * due; once more when others answer later. What is known is in the store: a restart loses nothing; and,
+ * without the captures, in records of the registry: another collector answers for it, and goes on with it.
  */
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -43,7 +43,8 @@ DEFINE_CLEANUP(struct episodes *, episodes_free)
 /* The record capture/SLICE as it is now. slices: of the run's record, or the slice's own, each {"slice","hosts":[{"worker","host","address"}]};
  * NULL: not known. */
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices);
-/* The record episode/ID, as it is kept (NULL: gone): of another life of this program, or of another collector. slices: of its run, as above. */
+/* The record episode/ID, as it is kept (NULL: gone): of another life of this program, or of another
+ * collector. slices: of its run, as above. */
 void episodes_kept(struct episodes *e, const char *id, const json_t *record, const json_t *slices);
 /* Whether captures of this episode are wanted. */
 bool episodes_wants(struct episodes *e, const char *id);

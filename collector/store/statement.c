@@ -55,7 +55,8 @@ static const char *const sql[_ST_MAX] = {
                          "severity, body, attributes) "
                          "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
                          "?10 FROM hosts WHERE id = ?1",
-        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) AND name <> '" STORE_OWN_NAME "' ORDER BY id",
+        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
+                          "AND name <> '" STORE_OWN_NAME "' ORDER BY id",
         [ST_EVENT_NEXT] = "SELECT id, received FROM events WHERE id >= ?1 ORDER BY id LIMIT 1",
         [ST_EVENT_LAST] = "SELECT id FROM events ORDER BY id DESC LIMIT 1",
         [ST_SERIES_FIND] =

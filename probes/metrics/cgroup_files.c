@@ -49,7 +49,8 @@ struct walk {
 
 static int walk_group(struct walk *w);
 
-/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd makes. */
+/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd
+ * makes. */
 static bool is_file_of_group(const char *name) {
         static const char *const prefixes[] = { "cgroup.", "cpu.",    "cpuset.", "hugetlb.", "io.",
                                                 "irq.",    "memory.", "misc.",   "pids.",    "rdma." };

@@ -35,9 +35,9 @@ void cgroup_files_close(struct cgroup_files *c);
 const char *cgroup_base(const struct host *h);
 
 /*
- * The group of this path and those below it, six levels deep at most: containers have some of their own. take is
- * given the path and the group's number (Linux, cgroup_id(): the inode's on 64-bit machines); -ENOMEM of it ends the
- * walk. -ENOENT: there is no such group.
+ * The group of this path and those below it, six levels deep at most: containers have some of their own.
+ * take is given the path and the group's number (Linux, cgroup_id(): the inode's on 64-bit machines);
+ * -ENOMEM of it ends the walk. -ENOENT: there is no such group.
  */
 int cgroup_walk(const struct host *h, const char *path,
                 int (*take)(const char *path, uint64_t id, void *userdata), void *userdata);

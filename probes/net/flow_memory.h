@@ -9,7 +9,7 @@ struct flow_mark {
         uint64_t cookie;
         union flow_counts counted; /* since the socket began, as the kernel has it: cut at its own widths */
         uint32_t link; /* FLOW_MEMORY_NO_LINK: it is not counted */
-        unsigned seen; /* the dump */
+        unsigned seen; /* the dump; 0: there is no mark here */
         uint8_t repeats;
 };
 
@@ -17,8 +17,10 @@ struct flow_memory;
 int flow_memory_new(struct flow_memory **ret);
 struct flow_memory *flow_memory_free(struct flow_memory *m);
 void flow_memory_clear(struct flow_memory *m);
-/* The mark of this socket, made where there is none; valid until the next call. -ENOSPC, -ENOMEM. */
-int flow_memory_find(struct flow_memory *m, uint64_t cookie, struct flow_mark **ret, bool *ret_known);
+/* The mark of this socket, made where there is none, as seen in this dump (not 0); valid until the next call.
+ * -ENOSPC, -ENOMEM. */
+int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, struct flow_mark **ret,
+                     bool *ret_known);
 /* Sockets that this dump did not have are closed. */
 void flow_memory_forget_older(struct flow_memory *m, unsigned dump);
 /* Its sockets are not counted any more. */

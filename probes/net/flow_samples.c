@@ -11,7 +11,9 @@
 void flow_name_link(struct flows *f, struct flow_link *l) {
         bool judged = flow_is_judged(l);
         size_t *n = judged ? &f->n_named : &f->n_named_others;
-        size_t most = !judged ? FLOW_NAMED_OTHERS : l->bad ? FLOW_NAMED_MAX : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
+        size_t most = !judged  ? FLOW_NAMED_OTHERS
+                      : l->bad ? FLOW_NAMED_MAX
+                               : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
 
         if (l->named || (!judged && !l->has_events) || *n >= most)
                 return;
@@ -123,7 +125,8 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
         put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, job, NULL);
         put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, job, NULL);
         put_double(s, METRIC_NET_SEND_TIME, (double) u->total.busy_usec / 1e6, name, job, "busy");
-        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, job, "receive_window");
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, job,
+                   "receive_window");
         put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, job, "send_buffer");
         put_round_trips(&f->rtts[run][nic], name, job, s);
         if (u->unnamed.segments > 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The table as the metrics tpu.net.* of docs/metrics.md. Bounded: at most FLOW_NAMED_MAX links that are judged
- * have metrics of their own, the first ones and then those that turn bad, and FLOW_NAMED_OTHERS of those that
- * only BPF counts; the rest of a NIC and run is one peer "other". Once a link has its own it keeps them, so that
- * no counter steps back.
+ * The table as the metrics tpu.net.* of docs/metrics.md. Bounded: at most FLOW_NAMED_MAX links that are
+ * judged have metrics of their own, the first ones and then those that turn bad, and FLOW_NAMED_OTHERS
+ * of those that only BPF counts; the rest of a NIC and run is one peer "other". Once a link has its own
+ * it keeps them, so that no counter steps back.
  */
 #include "flows.h"
 #include "probe.h"

@@ -122,7 +122,8 @@ static bool is_link(const struct flow_link *l, const struct tcp_connection *s, s
 }
 
 /* FLOW_MEMORY_NO_LINK: there are most already. */
-static uint32_t find_link(struct flows *f, const struct tcp_connection *s, struct flow_place p, size_t most) {
+static uint32_t find_link(struct flows *f, const struct tcp_connection *s, struct flow_place p,
+                          size_t most) {
         size_t place = f->n_links;
         struct flow_link *l;
 
@@ -184,7 +185,8 @@ static uint32_t memory_of(const struct tcp_connection *s, size_t which) {
 
 static struct flow_mark mark_of(const struct tcp_connection *s, const struct tcp_figures *t) {
         return (struct flow_mark){ .cookie = s->cookie,
-                                   .counted = { .sent_bytes = s->info_size >= TCP_SENT_END ? t->bytes_sent : t->bytes_acked,
+                                   .counted = { .sent_bytes = s->info_size >= TCP_SENT_END ? t->bytes_sent
+                                                                                           : t->bytes_acked,
                                                 .received_bytes = t->bytes_received,
                                                 .busy_usec = t->busy_time,
                                                 .receiver_usec = t->rwnd_limited,
@@ -246,7 +248,7 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
         f->sockets++;
         f->runs_told |= s->cgroup != 0;
         f->exact_timeouts &= !s->info || s->info_size >= TCP_TIMEOUTS_END;
-        r = flow_memory_find(f->memory, s->cookie, &mark, &known);
+        r = flow_memory_find(f->memory, s->cookie, f->dump, &mark, &known);
         if (r < 0) {
                 f->left_out++;
                 return r;
@@ -259,7 +261,6 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
                                      : find_link(f, s, p, FLOW_LINKS_MAX);
                 f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
         }
-        mark->seen = f->dump;
         if (mark->link == FLOW_MEMORY_NO_LINK)
                 return 0;
         l = &f->links[mark->link];
@@ -379,7 +380,8 @@ static void end_events(struct flows *f) {
 }
 
 void flows_take_events(struct flows *f, const struct net_figures *figures,
-                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata) {
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata),
+                       void *userdata) {
         begin_events(f);
         for (size_t i = 0; i < NET_PEERS; i++) {
                 struct flow_place p;

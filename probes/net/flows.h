@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The one table of what TCP went through between this host and its peers: a link is a NIC, a peer's address and
- * a run. It has two sources. Pure: what they tell goes in, and whose it is is asked.
+ * The one table of what TCP went through between this host and its peers: a link is a NIC, a peer's
+ * address and a run. It has two sources. Pure: what they tell goes in, and whose it is is asked.
  *
- * Dumps of sockets, while a run lives. A socket's counters are kept by its cookie, so that a dump counts what
- * is new in it; the first dump only sets the marks. What is not seen: what happens to a socket between the last
- * dump that has it and its end, and sockets that come and go between two dumps.
+ * Dumps of sockets, while a run lives. A socket's counters are kept by its cookie, so that a dump counts
+ * what is new in it; the first dump only sets the marks. What is not seen: what happens to a socket
+ * between the last dump that has it and its end, and sockets that come and go between two dumps.
  *
- * The network set of BPF programs, where it runs: it counts at the event, what belongs to no run, too, and tells
- * what made TCP repeat a segment. Its counters are taken as they are.
+ * The network set of BPF programs, where it runs: it counts at the event, what belongs to no run, too,
+ * and tells what made TCP repeat a segment. Its counters are taken as they are.
  *
  * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before.
  * Bounded; what finds no room is counted.
@@ -35,13 +35,13 @@
 union flow_counts {
         struct {
                 uint64_t retransmits; /* segments sent again, those of a connection that is begun included */
-                uint64_t timeouts;    /* retransmission timers that ran out; before Linux 6.7 at least so many */
+                uint64_t timeouts;    /* timers of these that ran out; before Linux 6.7 at least so many */
                 uint64_t syn_retries; /* of retransmits: those of connections that are begun */
                 uint64_t segments;    /* with data, sent; repetitions included */
                 uint64_t sent_bytes, received_bytes;
                 /* with data to send; of that: held by the peer's window, by the send buffer */
                 uint64_t busy_usec, receiver_usec, buffer_usec;
-                uint64_t drops; /* segments received and thrown away: repeated, out of the window, no memory */
+                uint64_t drops; /* received and thrown away: repeated, out of the window, no memory */
         };
         uint64_t all[10];
 };
@@ -86,7 +86,8 @@ struct flow_link {
         unsigned good_for; /* dumps without a reason, while bad */
         usec_t bad_since;  /* boot clock */
 
-        uint64_t events[_FLOW_EVENT_MAX], events_before[_FLOW_EVENT_MAX]; /* before: as told before it was named */
+        uint64_t events[_FLOW_EVENT_MAX];
+        uint64_t events_before[_FLOW_EVENT_MAX]; /* as told before it was named */
         bool has_events; /* BPF has an entry for it */
 
         bool named, named_judged;  /* has metrics of its own (flow_samples.h); as one that is judged */
@@ -167,7 +168,8 @@ void flows_end(struct flows *f, bool complete);
 
 /* What BPF counted by now: whose an entry is, is asked each time. Between dumps. */
 void flows_take_events(struct flows *f, const struct net_figures *figures,
-                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata),
+                       void *userdata);
 
 /* A link whose name or way is not settled; NULL: none. The caller fills both in and sets asked. */
 struct flow_link *flows_next_unasked(struct flows *f);

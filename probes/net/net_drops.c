@@ -39,7 +39,8 @@ static void put_connect_time(const struct net_counts *c, struct sink *s) {
 
 /* --- Drops --------------------------------------------------------------------------------------------- */
 
-void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char ret[static NET_REASON_NAME]) {
+void net_drop_reason(const struct net_figures *f, const struct net_drop *d,
+                     char ret[static NET_REASON_NAME]) {
         if (d->reason < NET_REASONS && f->reasons[d->reason][0])
                 (void) snprintf(ret, NET_REASON_NAME, "%.*s", NET_REASON_NAME - 1, f->reasons[d->reason]);
         else if (d->reason > 0)
@@ -48,13 +49,15 @@ void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char
                 ret[0] = '\0';
 }
 
-/* Of "function+0x12/0x34 [module]" the function: where in it is another number in every build of a kernel. */
+/* Of "function+0x12/0x34 [module]" the function: where in it is another number in every build of a
+ * kernel. */
 void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]) {
         size_t n = strnlen(d->symbol, NET_SYMBOL - 1);
         const char *plus = memchr(d->symbol, '+', n);
 
         if (n > 0)
-                (void) snprintf(ret, NET_SYMBOL, "%.*s", (int) (plus ? (size_t) (plus - d->symbol) : n), d->symbol);
+                (void) snprintf(ret, NET_SYMBOL, "%.*s", (int) (plus ? (size_t) (plus - d->symbol) : n),
+                                d->symbol);
         else
                 (void) snprintf(ret, NET_SYMBOL, "0x%llx", d->location);
 }
@@ -96,21 +99,29 @@ static void put_drops(const struct net_figures *f, struct sink *s) {
 const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, const struct net_drop *d) {
         /* Names of include/net/dropreason-core.h; its comments say when each happens. */
         static const struct net_drop_meaning meanings[] = {
-                { "SOCKET_RCVBUFF", "the receive buffer of a socket was full: its program does not read fast enough",
+                { "SOCKET_RCVBUFF",
+                  "the receive buffer of a socket was full: its program does not read fast enough",
                   "ss -tunmp; sysctl net.ipv4.tcp_rmem net.core.rmem_max" },
-                { "SOCKET_BACKLOG", "the backlog of a socket was full while its program held it", "ss -tmp; nstat -az TcpExtTCPBacklogDrop" },
-                { "PROTO_MEM", "TCP or UDP was out of memory for all sockets together", "sysctl net.ipv4.tcp_mem; cat /proc/net/sockstat" },
-                { "CPU_BACKLOG", "a CPU's queue of received packets was full", "sysctl net.core.netdev_max_backlog; cat /proc/net/softnet_stat" },
+                { "SOCKET_BACKLOG", "the backlog of a socket was full while its program held it",
+                  "ss -tmp; nstat -az TcpExtTCPBacklogDrop" },
+                { "PROTO_MEM", "TCP or UDP was out of memory for all sockets together",
+                  "sysctl net.ipv4.tcp_mem; cat /proc/net/sockstat" },
+                { "CPU_BACKLOG", "a CPU's queue of received packets was full",
+                  "sysctl net.core.netdev_max_backlog; cat /proc/net/softnet_stat" },
                 { "FULL_RING", "a ring of a network device was full", "ethtool -g; ethtool -S" },
                 { "NOMEM", "the kernel had no memory for a packet", "cat /proc/buddyinfo; dmesg | tail" },
                 { "QDISC_DROP", "a queueing discipline was full", "tc -s qdisc" },
                 { "NEIGH_FAILED", "the next host did not answer address resolution", "ip neigh" },
                 { "NEIGH_QUEUEFULL", "too many packets waited for address resolution", "ip neigh" },
                 { "PKT_TOO_BIG", "packets were larger than the path's MTU", "tpuctl check path; ip link" },
-                { "TCP_CSUM", "TCP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
-                { "UDP_CSUM", "UDP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
-                { "IP_CSUM", "IP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
-                { "IP_RPFILTER", "packets came in by another NIC than answers would go out by", "tpuctl check rp_filter; ip route" },
+                { "TCP_CSUM", "TCP checksums were wrong: packets are damaged on the way",
+                  "ethtool -S; ethtool -k" },
+                { "UDP_CSUM", "UDP checksums were wrong: packets are damaged on the way",
+                  "ethtool -S; ethtool -k" },
+                { "IP_CSUM", "IP checksums were wrong: packets are damaged on the way",
+                  "ethtool -S; ethtool -k" },
+                { "IP_RPFILTER", "packets came in by another NIC than answers would go out by",
+                  "tpuctl check rp_filter; ip route" },
         };
         char reason[NET_REASON_NAME];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the network set of BPF counts without a peer, as metrics of docs/metrics.md: how long connects took, and
- * packets that were dropped. Which drops somebody should look at.
+ * What the network set of BPF counts without a peer, as metrics of docs/metrics.md: how long connects
+ * took, and packets that were dropped. Which drops somebody should look at.
  */
 #include "base.h"
 #include "net_figures.h"
@@ -23,6 +23,7 @@ struct net_drop_meaning {
 /* NULL: it is of no interest. */
 const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, const struct net_drop *d);
 /* "SOCKET_RCVBUFF", "17"; empty before Linux 5.17. */
-void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char ret[static NET_REASON_NAME]);
+void net_drop_reason(const struct net_figures *f, const struct net_drop *d,
+                     char ret[static NET_REASON_NAME]);
 /* "tcp_v4_rcv", else the address. */
 void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]);

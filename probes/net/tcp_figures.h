@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the kernel tells of one TCP socket over sock_diag. Kernels append to it: what one does not tell is 0. */
+/* What the kernel tells of one TCP socket over sock_diag. Kernels append to it: what one does not tell
+ * is 0. */
 #include "tcp_connections.h"
 
 /* The states to ask for (include/net/tcp_states.h): those that send, or want to. */

@@ -251,8 +251,8 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
         return r;
 }
 
-int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links, bool asked_for,
-                    struct finding_list *findings) {
+int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links,
+                    bool asked_for, struct finding_list *findings) {
         struct routing r = {
                 .router = ROUTER_NULL, .links = links, .intent = p->intent, .findings = findings
         };

@@ -11,10 +11,11 @@
 #include "path_report.h"
 
 struct path {
-        struct path_result what; /* peer: the name that is resolved, "h3", "h3-eth1"; nic: empty until the route of a
-                                    plain name is known */
+        /* peer: the name that is resolved, "h3", "h3-eth1"; nic: empty until a plain name's route is
+         * known */
+        struct path_result what;
         union path_address other; /* the name's first address of the other family; sa_family is 0: none */
-        int error;     /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver is in trouble */
+        int error;     /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver failed */
         bool derived;  /* NAME-NIC, made from a plain NAME: need not exist */
         size_t origin; /* index of the plain NAME's path; its own for others */
         bool self;     /* a plain name that is this host's own */
@@ -35,8 +36,8 @@ int path_plan_make(const struct link_table *links, const struct intent *intent,
 
 /*
  * Names to addresses without blocking the loop, in short-lived workers that are killed when time is up
- * (getaddrinfo(3) may wait for seconds). Addresses as text need no worker. done is called once, from the loop,
- * never from here.
+ * (getaddrinfo(3) may wait for seconds). Addresses as text need no worker. done is called once, from the
+ * loop, never from here.
  */
 struct resolver;
 int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*done)(void *userdata),
@@ -44,6 +45,7 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
 struct resolver *resolver_free(struct resolver *r);
 DEFINE_CLEANUP(struct resolver *, resolver_free)
 
-/* The names are resolved: asks the kernel for routes. Only what can be tried stays; findings for what cannot. */
-int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links, bool asked_for,
-                    struct finding_list *findings);
+/* The names are resolved: asks the kernel for routes. Only what can be tried stays; findings for what
+ * cannot. */
+int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links,
+                    bool asked_for, struct finding_list *findings);

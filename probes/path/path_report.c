@@ -23,7 +23,7 @@ int path_report_add(struct path_report *report, const struct path_result *r) {
         return k;
 }
 
-/* --- The fields of a result, both ways ------------------------------------------------------------------ */
+/* --- The fields of a result, both ways -------------------------------------------------------------- */
 
 enum kind {
         TEXT,    /* char[size]: letters, digits and marks */
@@ -63,7 +63,8 @@ static const struct field {
         { "passes", NUMBER, AT(proof.passes), UINT16_MAX, NULL, NULL },
 #undef AT
 };
-_Static_assert(sizeof(enum proof_answer) == sizeof(unsigned) && sizeof(enum proof_direction) == sizeof(unsigned),
+_Static_assert(sizeof(enum proof_answer) == sizeof(unsigned) &&
+                       sizeof(enum proof_direction) == sizeof(unsigned),
                "words are read and written as numbers");
 
 static json_t *field_to_json(const struct field *f, const struct path_result *r) {
@@ -112,7 +113,7 @@ json_t *path_report_to_json(const struct path_report *r) {
                          (double) r->duration / (double) USEC_PER_SEC);
 }
 
-/* --- Reading: nothing is believed unseen ---------------------------------------------------------------- */
+/* --- Reading: nothing is believed unseen ------------------------------------------------------------ */
 
 /* Where the reader stands, for what it says. */
 struct reader {
@@ -130,8 +131,8 @@ static int bad(const struct reader *r, const char *field, const char *what) {
         return -EBADMSG;
 }
 
-static int take_text(const struct reader *r, const json_t *o, const char *field, const char *marks, char *buf,
-                     size_t size) {
+static int take_text(const struct reader *r, const json_t *o, const char *field, const char *marks,
+                     char *buf, size_t size) {
         const char *s = json_string_value(json_object_get(o, field));
 
         if (!s)
@@ -156,7 +157,8 @@ static int take_number(const struct reader *r, const json_t *o, const char *fiel
         return 0;
 }
 
-static int take_field(const struct reader *r, const json_t *o, const struct field *f, struct path_result *ret) {
+static int take_field(const struct reader *r, const json_t *o, const struct field *f,
+                      struct path_result *ret) {
         const json_t *v = json_object_get(o, f->name);
         const char *s = json_string_value(v);
         void *at = (char *) ret + f->at;
@@ -260,9 +262,12 @@ static int take_checks(struct reader r, const json_t *list, struct path_report *
                         char *buf;
                         size_t size;
                 } texts[] = {
-                        { "subject", f.subject, sizeof(f.subject) }, { "found", f.found, sizeof(f.found) },
-                        { "wanted", f.wanted, sizeof(f.wanted) },    { "source", f.source, sizeof(f.source) },
-                        { "reason", f.reason, sizeof(f.reason) },    { "remedy", f.remedy, sizeof(f.remedy) },
+                        { "subject", f.subject, sizeof(f.subject) },
+                        { "found", f.found, sizeof(f.found) },
+                        { "wanted", f.wanted, sizeof(f.wanted) },
+                        { "source", f.source, sizeof(f.source) },
+                        { "reason", f.reason, sizeof(f.reason) },
+                        { "remedy", f.remedy, sizeof(f.remedy) },
                 };
 
                 finding_init(&f, PATH_CHECK, NULL);

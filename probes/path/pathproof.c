@@ -100,7 +100,8 @@ static int nothing_to_try(struct pathproof *p, bool any_peer) {
         if (p->report.findings.n > 0)
                 return 0;
         if (any_peer)
-                return add_finding(p, VERDICT_OK, "no peer but this host: there is no path to prove", "", "");
+                return add_finding(p, VERDICT_OK, "no peer but this host: there is no path to prove", "",
+                                   "");
         return add_finding(p, VERDICT_UNKNOWN, "not tried: no peer is known",
                            "the identity names no workers, and no peer is configured",
                            "tpuctl check path --peer HOST; or WorkerHostnames= in "
@@ -164,7 +165,8 @@ static int on_answer(sd_event_source *s, int fd, uint32_t events, void *userdata
         (void) fd;
         (void) events;
         drain(p);
-        /* The last answer may have settled everything; what is next is asked soon, not within this handler. */
+        /* The last answer may have settled everything; what is next is asked soon, not within this
+         * handler. */
         (void) sd_event_source_set_time(p->timer, 0);
         (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
         return 0;
@@ -232,8 +234,9 @@ static void on_names(void *userdata) {
                 r = start_proof(p);
         else if (r == 0)
                 r = nothing_to_try(p, any_peer);
+        /* Without memory for one finding, the empty list says that nothing is known. */
         if (r < 0)
-                (void) could_not(p, r); /* without memory for one finding, the empty list says that nothing is known */
+                (void) could_not(p, r);
         if (r < 0 || p->plan.n == 0)
                 finish(p);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The search for the largest size that passes, and what the answers mean. Pure: time is an argument, packets go
- * in and out as values. All targets are worked on at once, each in rounds. Every round tries full size (the
- * NIC's MTU), whose answer ends the search, and beside it
+ * The search for the largest size that passes, and what the answers mean. Pure: time is an argument,
+ * packets go in and out as values. All targets are worked on at once, each in rounds. Every round tries
+ * full size (the NIC's MTU), whose answer ends the search, and beside it
  *
  *   first: nothing;
  *   while no size passed: two small ones, for is anybody there at all?
  *   between the largest that passed and the smallest that did not: up to twenty sizes, until the two are
  *     neighbours; then the one that did not pass three times more: a lost packet is no verdict;
- *   with these, UDP datagrams to a closed port, small and full. The answer to one is a short ICMP message, so a
+ *   with these, UDP datagrams to a closed port, small and full. The answer to one is a short ICMP
+ *   message, so a
  *     full one that is answered clears the way there.
  *
  * An answer counts whenever it comes, also after its round. Sizes are bytes of the whole IP packet, header

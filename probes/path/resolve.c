@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <netdb.h>
 
 #include "child.h"
@@ -8,7 +9,7 @@
 #define WORKERS_MIN 12
 #define WORKER_NAMES 80 /* at most: their answers fit into CHILD_ANSWER_MAX */
 #define WORKERS_MAX (FINDING_LIST_MAX / WORKER_NAMES + 1)
-#define TIME_ACCURACY (USEC_PER_MSEC)
+#define END_TIME (100 * USEC_PER_MSEC) /* for what workers found to come, once they are killed */
 
 struct resolver {
         struct path_plan *plan;
@@ -54,7 +55,8 @@ static int look_up(const char *name, struct answer *ret) {
         if (r == EAI_AGAIN || r == EAI_SYSTEM || r == EAI_MEMORY)
                 return -EAGAIN;
         for (const struct addrinfo *i = list; r == 0 && i && n < 2; i = i->ai_next)
-                if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) && i->ai_family != ret->families[0]) {
+                if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) &&
+                    i->ai_family != ret->families[0]) {
                         put_address(i, &ret->families[n], ret->bytes[n]);
                         n++;
                 }
@@ -117,7 +119,7 @@ static int start_workers(struct resolver *r, sd_event *e, usec_t timeout, size_t
         r->n_workers = MIN(names, MAX((size_t) WORKERS_MIN, r->plan->n / WORKER_NAMES + 1));
         for (size_t i = 0; i < r->n_workers; i++) {
                 const struct child_work w = { .name = "path: names",
-                                              .timeout = timeout,
+                                              .timeout = timeout - END_TIME,
                                               .run = work,
                                               .data = &r->workers[i],
                                               .done = on_end,
@@ -139,6 +141,7 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
         size_t names = 0;
         int k;
 
+        assert(timeout > END_TIME);
         if (!r)
                 return -ENOMEM;
         *r = (struct resolver){ .plan = plan, .done = done, .userdata = userdata };
@@ -149,8 +152,8 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
                 names += p->error < 0;
         }
         /* Of a worker that a stuck file system holds nobody hears again: the timer ends it for us. */
-        k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC,
-                                       names > 0 ? timeout + 100 * USEC_PER_MSEC : 0, TIME_ACCURACY, on_time, r);
+        k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, names > 0 ? timeout : 0, USEC_PER_MSEC,
+                                       on_time, r);
         if (k >= 0)
                 k = sd_event_source_set_description(r->timer, "path: time for names");
         if (k >= 0)

@@ -79,7 +79,8 @@ int route_parse(void *datagram, size_t len, struct route *ret) {
         return 0;
 }
 
-int router_ask(struct router *r, const union path_address *from, const union path_address *to, struct route *ret) {
+int router_ask(struct router *r, const union path_address *from, const union path_address *to,
+               struct route *ret) {
         _cleanup_free_ unsigned char *datagram = NULL;
         struct sockaddr_nl kernel = { 0 };
         int k = send_question(r->socket, from, to);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"). Of this machine: there
- * is no such answer below another root.
+ * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"). Of this
+ * machine: there is no such answer below another root.
  */
 #include "lane.h"
 
@@ -20,7 +20,8 @@ struct route {
         bool local; /* the address is this host's own */
 };
 /* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
-int router_ask(struct router *r, const union path_address *from, const union path_address *to, struct route *ret);
+int router_ask(struct router *r, const union path_address *from, const union path_address *to,
+               struct route *ret);
 
 /* The kernel's answer, aligned as malloc() does. -errno that it holds, or -EBADMSG. Pure. */
 int route_parse(void *datagram, size_t len, struct route *ret);

@@ -92,7 +92,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         case PROOF_SILENT:
                 finding_set(f.found, "no answer to an echo of any size");
                 finding_set(f.reason,
-                            "the peer is down or away, or a firewall drops ICMP: nothing is known of the path");
+                            "the peer is down or away, or a firewall drops ICMP: nothing is known of the "
+                            "path");
                 remedy_ping(p, PROOF_SMALL, f.remedy, sizeof(f.remedy));
                 break;
         case PROOF_REFUSED:
@@ -113,7 +114,7 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         *ret = f;
 }
 
-/* --- The direction, by two hosts' results --------------------------------------------------------------- */
+/* --- The direction, by two hosts' results ----------------------------------------------------------- */
 
 /* What a result shows by itself. */
 static void ways_of(const struct proof_result *r, struct path_ways *ret) {
@@ -231,7 +232,8 @@ static void add_witness(const struct path_result *own, const struct path_report 
 }
 
 /* The result of report for the same two addresses, as the peer saw them. NULL: none. */
-static const struct path_result *find_witness(const struct path_report *report, const struct path_result *own) {
+static const struct path_result *find_witness(const struct path_report *report,
+                                              const struct path_result *own) {
         for (size_t i = 0; i < report->n_results; i++) {
                 const struct path_result *r = &report->results[i];
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What became of one path, as a finding "path.mtu"; and its direction out of two hosts' results. An echo goes both
- * ways, so that the echoes of both hosts fail alike; what tells the ways apart are the datagrams to a closed port,
- * which each host sends its own way only. A result that says "towards the peer" has not seen the way back: the
- * peer's own result has. Pure.
+ * What became of one path, as a finding "path.mtu"; and its direction out of two hosts' results. An echo
+ * goes both ways, so that the echoes of both hosts fail alike; what tells the ways apart are the
+ * datagrams to a closed port, which each host sends its own way only. A result that says "towards the
+ * peer" has not seen the way back: the peer's own result has. Pure.
  */
 #include "path_report.h"
 

@@ -74,6 +74,7 @@ class Drive:
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
         self.call("DELETE", slot, 409)
         self.call("DELETE", slot, 404, worker=7)
+        self.call("POST", "/registry/v1/sync", 404, {"v": 1, "same": "h0/0", "incarnation": "a", "tenant": "another"})
         self.case.assertEqual(self.call("POST", "/registry/v1/sync", 200, {"v": 1, "same": "h0/0", "incarnation": "a", "leave": True})["tell"], True)
         for kind in ("mode", "cordon", "drain"):
             self.call("DELETE", "/api/v1/hosts/{name}/" + kind, 204)

@@ -12,14 +12,20 @@ class Fleet(Ctl):
         server, url = self.collector()
         hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, lag_seconds=0.1, job="train", step=12),
                  dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, lag_seconds=600, job="train", step=12),
-                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, job=None, step=None)]
+                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, job=None, step=None),
+                 dict(name="h3", slice="v6e-a", worker_id="3", state="ready", reasons="", registry="missing", missing="its lease ended", age_seconds=3),
+                 dict(name="h4", slice="v6e-a", worker_id="4", state="degraded", reasons="disk", orders="cordoned: fan", registry="member", age_seconds=3),
+                 dict(name="h5", state="ready", reasons="x", registry="none", age_seconds=3)]
         server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
         screen = """\
-SLICE  WORKER  HOST  STATE   JOB    STEP  AGE  LAG     REASON
-v6e-a  0       h0    ready   train  12    4 s  0 s     -
-v6e-a  1       h1    unfit   train  12    9 s  10 min  nic.mtu eth1
-v6e-a  2       h2    SILENT  -      -     2 h  -       nothing heard for 2 h; was ready then
-3 hosts: 1 silent, 1 ready, 1 unfit
+SLICE  WORKER  HOST  STATE     JOB    STEP  AGE  LAG     REASON
+v6e-a  0       h0    ready     train  12    4 s  0 s     -
+v6e-a  1       h1    unfit     train  12    9 s  10 min  nic.mtu eth1
+v6e-a  2       h2    SILENT    -      -     2 h  -       nothing heard for 2 h; was ready then
+v6e-a  3       h3    MISSING   -      -     3 s  -       its lease ended
+v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
+-      -       h5    ready     -      -     3 s  -       in no registry; x
+6 hosts: 2 silent, 2 ready, 1 degraded, 1 unfit
 """
         self.expect(["fleet", "--collector", url + "/"], 0, stdout=screen, stderr="")
         (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
@@ -44,6 +50,36 @@ v6e-a  2       h2    SILENT  -      -     2 h  -       nothing heard for 2 h; wa
             done = self.expect(["fleet", "--collector", url], 3, stdout="")
         self.assertIn(f"no answer from {url}/api/v1/hosts: Connection refused", done.stderr)
         self.assertIn("to do:", done.stderr)
+
+    def test_telemetry_is_elsewhere(self):
+        server, url = self.collector()
+        where = {"error": "telemetry is not kept here: it goes to http://v:8428", "remedy": "ask there", "telemetry": "http://v:8428"}
+        said = "tpuctl: telemetry goes to http://v:8428: this collector keeps no events, lines and series\nto do:  ask there\n"
+        for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]), ("/api/v1/runs/job/logs", ["logs", "job", "--fleet"])):
+            server.answers[("GET", path)] = (404, where)
+            self.expect([*words, "--collector", url], 3, stdout="", stderr=said)
+        server.answers[("GET", "/api/v1/events")] = (404, {**where, "error": "telemetry is not kept here", "telemetry": ""})
+        self.expect(["events", "--collector", url], 3, stdout="", stderr="tpuctl: telemetry is not kept here\nto do:  ask there\n")
+
+    def test_verdict_without_captures(self):
+        """Of an episode that another collector judged."""
+        server, url = self.collector()
+        report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different", "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
+        server.answers[("GET", "/api/v1/slices/s0/diagnosis")] = (200, dict(
+            episode="e", run="job", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4, outcome="named", confirmed=None, recovered=None, diagnosis=report))
+        server.answers[("GET", "/api/v1/slices/s0/captures")] = (200, dict(episode="e", expected=[dict(slice="s0", worker=2, host="h2", address="")], captures=[], next=None))
+        self.expect(["diagnose", "s0", "--collector", url], 2, stderr="", stdout="""\
+slice s0, worker 2 (h2): 1 of 4 is different
+  both captures show it: stuck
+
+the captures are not kept any more: this is what was found out from them
+
+episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
+""")
+        self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout), report)
+        self.expect(["diagnose", "s0", "--collector", url, "--folded"], 3, stdout="")
+        report.update(outcome="goes_on", suspects=[])
+        self.expect(["diagnose", "s0", "--collector", url], 0)
 
     def test_events(self):
         server, url = self.collector()

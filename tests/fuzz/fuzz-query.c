@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte chooses what is allowed; then "key\0value\0key\0value…" as libmicrohttpd hands a query
+/* The first byte chooses what is allowed (255: a capture's words); then "key\0value\0…" as libmicrohttpd hands a query
  * over; certificates' lists, too. */
-#include "query.h"
+#include "capture_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -46,6 +46,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
                 return 0;
         text = (const char *) data + 1;
         left = len - 1;
+        if (data[0] == 255) {
+                struct capture_words words;
+
+                r = capture_words_parse(&q, &words, why);
+                if (r < 0 && (r != -EINVAL || !why[0]))
+                        abort();
+                if (r == 0 && (!words.slice[0] || !words.host[0] || !words.incarnation[0] ||
+                               words.round > 1 || words.worker < 0 || words.taken < 0 || words.hosts < 0))
+                        abort();
+                return 0;
+        }
         r = query_parse(&q, data[0] & 1 ? (1U << _QUERY_MAX) - 1 : data[0], 1000, &query, why);
         if (r < 0 && (r != -EINVAL || !why[0]))
                 abort();

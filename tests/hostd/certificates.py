@@ -44,6 +44,7 @@ x509_extensions=x
 unique_subject=no
 [p]
 commonName=optional
+organizationName=optional
 [x]
 subjectAltName={san}
 basicConstraints=critical,CA:FALSE
@@ -54,10 +55,10 @@ basicConstraints=critical,CA:FALSE
                 "-startdate", stamp(since), "-enddate", stamp(seconds))
         return (self.folder / "out.pem").read_bytes()
 
-    def issue(self, name, san="IP:127.0.0.1,DNS:localhost", **validity):
+    def issue(self, name, san="IP:127.0.0.1,DNS:localhost", subject=None, **validity):
         """(certificate, key) files in the authority's folder."""
         cert, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        csr = openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-subj", f"/CN={name}")
+        csr = openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-subj", subject or f"/CN={name}")
         cert.write_bytes(self.sign(csr, san, **validity))
         key.chmod(0o600)
         return cert, key

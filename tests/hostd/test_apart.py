@@ -51,6 +51,7 @@ class Apart(Capturing):
     def test_all_but_telemetry(self):
         self.three_hosts()
         self.assertRegex(self.ask("jobs", "--fleet").stdout, r"job1 +running +alice +1 .* s0, s1, s2 +3 ")
+        wait_until(lambda: "3 hosts: 3 ready\n" in self.ask("fleet").stdout, 60, lambda: self.ask("fleet").stdout)
         rows = [line.split() for line in self.ask("fleet").stdout.splitlines()]
         self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]], [(f"s{i}", f"s{i}-0", "ready", "job1") for i in range(3)], rows)
         self.assertEqual(rows[4], ["3", "hosts:", "3", "ready"])
@@ -86,7 +87,7 @@ class Stand:
     """A collector that keeps a registry: it answers syncs with what it is given and keeps what is posted; a leader's term."""
 
     def __init__(self):
-        self.term, self.records, self.captures, self.answers, self.revision = 1, {}, [], [], 0
+        self.term, self.records, self.captures, self.answers, self.revision, self.away = 1, {}, [], [], 0, False
         stand = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -95,6 +96,9 @@ class Stand:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 url = urlsplit(self.path)
+                if stand.away:
+                    self.close_connection = True
+                    return
                 status, answer = 200, {}
                 if url.path == "/registry/v1/capture":
                     q = {k: v[0] for k, v in parse_qs(url.query, keep_blank_values=True).items()}
@@ -181,6 +185,18 @@ class OnTheWay(Capturing):
         time.sleep(3)
         self.stand.tell(capture__s0=self.record("e3"))
         self.assertEqual([g[2] for g in self.sent(12)[10:]], ["e3", "e3"])
+
+    def test_the_registry_is_away_meanwhile(self):
+        """They are taken when they were asked for, and go out when it is back."""
+        self.h.start()
+        self.stand.tell(capture__s0=self.record("e1", at=int((time.time() + 3) * 1e6)))
+        wait_until(lambda: "episode e1" in self.h.output.read_text(), 60, "it is asked")
+        self.stand.away = True
+        wait_until(lambda: len(self.launchds["s0-0"].captures) == 2, 60, "both are taken")
+        wait_until(lambda: self.h.get("/v1/status")["registry"]["state"] == "away", 60, "it is missed")
+        self.assertEqual(self.stand.captures, [])
+        self.stand.away = False
+        self.assertEqual(self.sent(2), [(1, 200, "e1", "0"), (1, 200, "e1", "1")])
 
 
 del Capturing

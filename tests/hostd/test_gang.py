@@ -23,7 +23,7 @@ class Collectord:
 
     def __init__(self, folder):
         self.folder, self.process = Path(folder), None
-        (self.folder / "collectord.conf").write_text("[Collector]\nRegistryLease=10s\n")  # a busy machine renews late: a host that is lost is another test's
+        (self.folder / "collectord.conf").write_text("[Control]\nLease=10s\n")  # a busy machine renews late: a host that is lost is another test's
         self.ports = [free_port(), free_port()]
         self.agents, self.people = (f"http://127.0.0.1:{p}" for p in self.ports)
         self.output = open(self.folder / "collectord.log", "ab")

@@ -247,6 +247,21 @@ class Several(WithRegistry):
         self.until(h, "member")
         self.assertTrue(self.state(h)["may_claim"])
 
+    def test_a_takeover_is_no_news(self):
+        """The leader is killed, and for a lease nobody knows another one: this host claims no more, and nobody is told that it is away."""
+        a, b = registries = self.registries(2, lease=3)
+        self.follow(registries, a)
+        h = self.hostd_of(registries)
+        self.until(h, "member")
+        a.stop()
+        wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
+        b.leader = None
+        self.member(b)
+        wait_until(lambda: self.state(h)["why"] == b.url and self.state(h)["may_claim"], 60, "it claims again")
+        log = h.output.read_text(errors="replace")
+        self.assertNotIn("away", log)
+        self.assertNotIn("enroll.registry", log)
+
     def test_two_that_name_each_other(self):
         a, b = registries = self.registries(2, lease=4)
         a.leader, b.leader = b.url, a.url

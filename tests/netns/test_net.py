@@ -223,6 +223,7 @@ class Net(unittest.TestCase):
         self.run_process.stdin.write("quiet\n")
         self.run_process.stdin.flush()
         self.assertEqual(self.run_process.stdout.readline(), "quiet\n")
+        self.wait_for("nothing to be under way", lambda a: all(link["unacked"] == 0 for link in a["links"]))  # a timer may have backed off for long
         looks = []
         answer = self.wait_for("two more looks", lambda a: looks.append(a) or len({look["looked"] for look in looks}) > 2)
         seen, retransmits, timeouts, failed = self.by_others()

@@ -65,7 +65,9 @@ static inline int take_any(struct flow_case *c, const struct tcp_socket *s) {
         struct tcp_connection connection = s->c;
 
         connection.info = &s->figures;
-        connection.info_size = s->has_timeouts ? sizeof(s->figures) : s->has_sent ? TCP_SENT_END : TCP_SENT_END - 8;
+        connection.info_size = s->has_timeouts ? sizeof(s->figures)
+                               : s->has_sent   ? TCP_SENT_END
+                                               : TCP_SENT_END - 8;
         connection.memory = memory;
         connection.n_memory = ELEMENTSOF(memory);
         return flows_take(&c->f, &connection, place_of, c);

@@ -60,9 +60,12 @@ static void test_text(void) {
         _cleanup_free_ char *text = NULL, *cut = NULL;
         _cleanup_(seen_clear) struct seen s;
 
-        ASSERT_OK(build("{\"version\":1,\"processes\":[{\"pid\":2,\"command\":\"python3 train.py\",\"python\":\"3.11.2\",\"threads\":["
-                        "{\"tid\":2,\"name\":\"python3\",\"state\":\"S\",\"wait\":\"pipe_read\",\"syscall\":\"read\",\"gil\":true,\"frames\":["
-                        "{\"kind\":\"kernel\",\"function\":\"pipe_read\"},{\"file\":\"/srv/dataset.py\",\"line\":88,\"function\":\"next_batch\"},"
+        ASSERT_OK(build("{\"version\":1,\"processes\":[{\"pid\":2,\"command\":\"python3 "
+                        "train.py\",\"python\":\"3.11.2\",\"threads\":["
+                        "{\"tid\":2,\"name\":\"python3\",\"state\":\"S\",\"wait\":\"pipe_read\",\"syscall\":"
+                        "\"read\",\"gil\":true,\"frames\":["
+                        "{\"kind\":\"kernel\",\"function\":\"pipe_read\"},{\"file\":\"/srv/"
+                        "dataset.py\",\"line\":88,\"function\":\"next_batch\"},"
                         "{\"file\":\"/srv/train.py\",\"line\":120,\"function\":\"main\"}]}]}]}",
                         &about, &s));
         ASSERT_STREQ(s.built.text, "process 2 python3 train.py\n"
@@ -73,7 +76,9 @@ static void test_text(void) {
         ASSERT_OK(capture_print(&s.c, &s.t, strlen(s.built.text) + 1, &text));
         ASSERT_STREQ(text, s.built.text);
         ASSERT_OK(capture_print(&s.c, &s.t, 100, &cut));
-        ASSERT_STREQ(cut, "process 2 python3 train.py\n[cut here: the stacks are longer than this text may be]\n");
+        ASSERT_STREQ(
+                cut,
+                "process 2 python3 train.py\n[cut here: the stacks are longer than this text may be]\n");
 }
 
 static void test_what_is_in(void) {

@@ -165,5 +165,31 @@ static void test_leases_and_waiting(void) {
         ASSERT_TRUE(!t.first && !t.last && t.n == 0);
 }
 
-TEST_MAIN(test_large_runs_are_told_in_short, test_only_what_is_new_and_concerns, test_what_is_urgent, test_forgotten_records,
+/* The planner's time goes on whatever becomes of the real clock, and comes near it again. */
+static void test_planner_clock(void) {
+        struct clock_fixed t = { .boot = 50 * USEC_PER_SEC, .real = 7000 * USEC_PER_SEC };
+        struct clock clock = clock_from(&t);
+        struct registry r = { .o.clock = &clock };
+
+        ASSERT_EQ(registry_now(&r), 7000 * USEC_PER_SEC);
+        t.boot += 10 * USEC_PER_SEC;
+        t.real += 10 * USEC_PER_SEC;
+        ASSERT_EQ(registry_now(&r), 7010 * USEC_PER_SEC);
+        t.real += 3600 * USEC_PER_SEC; /* it jumps: no lease and no wait ends by that */
+        ASSERT_EQ(registry_now(&r), 7010 * USEC_PER_SEC);
+        t.boot += 10 * USEC_PER_SEC;
+        t.real += 10 * USEC_PER_SEC;
+        ASSERT_EQ(registry_now(&r), 7021 * USEC_PER_SEC);
+        t.real -= 2 * 3600 * USEC_PER_SEC;
+        t.boot += 10 * USEC_PER_SEC;
+        ASSERT_EQ(registry_now(&r), 7030 * USEC_PER_SEC);
+        t.real = 7035 * USEC_PER_SEC; /* set right */
+        t.boot += 10 * USEC_PER_SEC;
+        ASSERT_EQ(registry_now(&r), 7039 * USEC_PER_SEC);
+        t.real += 10 * USEC_PER_SEC;
+        t.boot += 10 * USEC_PER_SEC;
+        ASSERT_EQ(registry_now(&r), 7048 * USEC_PER_SEC);
+}
+
+TEST_MAIN(test_planner_clock, test_large_runs_are_told_in_short, test_only_what_is_new_and_concerns, test_what_is_urgent, test_forgotten_records,
           test_leases_and_waiting)

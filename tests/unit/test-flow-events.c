@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the kernel's programs in the table of links: added up, bounded, never stepping back; drops by reason and place. */
+/* Entries of the kernel's programs in the table of links: added up, bounded, never stepping back; drops
+ * by reason and place. */
 #include "flow-case.h"
 #include "names.h"
 #include "net_drops.h"
@@ -51,7 +52,8 @@ static void entries_are_added_up(void) {
         flows_clear(&c.f);
 }
 
-/* A link is one whatever tells of it: it outlives its last entry while sockets are looked at, and the other way round. */
+/* A link is one whatever tells of it: it outlives its last entry while sockets are looked at, and the
+ * other way round. */
 static void both_sources_have_one_link(void) {
         struct tcp_socket s = socket_of(1, 0, "10.0.0.5");
         struct flow_case c;
@@ -113,7 +115,8 @@ static struct told sample(const struct flow_case *c) {
         return t;
 }
 
-/* Those of no run: few have series of their own, and a peer that comes later, at a lower place, takes nobody's. */
+/* Those of no run: few have series of their own, and a peer that comes later, at a lower place, takes
+ * nobody's. */
 static void series_only_rise(void) {
         struct flow_case c;
         struct told t;
@@ -161,7 +164,9 @@ static void strangers_leave_room(void) {
 }
 
 static void drops_have_names(void) {
-        struct net_drop d = { .reason = 6, .location = 0xffffffff81234567, .symbol = "tcp_v4_rcv+0x1f3/0xe80" };
+        struct net_drop d = { .reason = 6,
+                              .location = 0xffffffff81234567,
+                              .symbol = "tcp_v4_rcv+0x1f3/0xe80" };
         char reason[NET_REASON_NAME], place[NET_SYMBOL];
 
         memset(&figures, 0, sizeof(figures));

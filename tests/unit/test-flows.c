@@ -92,6 +92,37 @@ static void test_new_closed_and_incomplete(void) {
         flows_clear(&c.f);
 }
 
+/* Thousands that come and go: each is counted once, whoever stood where it is looked for. */
+static void test_coming_and_going(void) {
+        uint32_t counted[3000] = { 0 };
+        const struct flow_link *l = NULL;
+        struct flow_case c;
+
+        case_init(&c);
+        dump(&c, NULL, 0);
+        for (unsigned round = 1; round < 20; round++) {
+                uint64_t expected = 0;
+
+                flows_begin(&c.f, c.f.at + 10 * USEC_PER_SEC);
+                for (uint32_t i = 0; i < ELEMENTSOF(counted); i++) {
+                        struct tcp_socket s = socket_of(i % 7 == 0 ? i + 1 : (uint64_t) i << 40, 0, "10.0.0.2");
+
+                        s.figures.data_segs_out = round * (i + 1);
+                        if ((i * 7 + round * 13 + i / 64) % 3 == 0) {
+                                counted[i] = 0; /* gone: who has this cookie later is another one */
+                                continue;
+                        }
+                        expected += s.figures.data_segs_out - counted[i];
+                        counted[i] = s.figures.data_segs_out;
+                        take(&c, &s);
+                }
+                flows_end(&c.f, true);
+                l = link_to(&c, "10.0.0.2");
+                ASSERT_EQ(l->now.segments, expected);
+        }
+        flows_clear(&c.f);
+}
+
 /* Runs that began before the first dump and under our eyes: what theirs counted is of that span, others' is
  * not. */
 static void test_since_the_beginning(void) {
@@ -378,6 +409,7 @@ static void test_samples(void) {
         flows_clear(&c.f);
 }
 
-TEST_MAIN(test_first_dump_sets_marks, test_new_closed_and_incomplete, test_since_the_beginning,
+TEST_MAIN(test_first_dump_sets_marks, test_new_closed_and_incomplete, test_coming_and_going,
+          test_since_the_beginning,
           test_older_kernels_and_wrapping, test_the_right_link_is_bad, test_silence_and_beginnings,
           test_whose, test_receive_buffers, test_bounds, test_places, test_samples)

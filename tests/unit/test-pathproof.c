@@ -355,7 +355,8 @@ static void test_texts(void) {
         r.to = six;
         path_finding_init(&f, &r);
         ASSERT_STREQ(f.subject, "abcdefghijklmno→2001:db8:1111:2222:3333:4444:5555:6666");
-        (void) strcpy(r.peer, "2001:db8:1111:2222:3333:4444:5555:6666"); /* what was asked for is the address */
+        /* What was asked for is the address. */
+        (void) strcpy(r.peer, "2001:db8:1111:2222:3333:4444:5555:6666");
         path_finding_init(&f, &r);
         ASSERT_STREQ(f.subject, "abcdefghijklmno→2001:db8:1111:2222:3333:4444:5555:6666");
 }

@@ -61,20 +61,24 @@ static void rounds(void) {
                         ASSERT_TRUE(i == 2 ? wait <= LEASE / 4 : wait == 0);
                         ASSERT_TRUE(sync_course_fails(&c));
                 }
-                ASSERT_TRUE(strstr(c.why, "http://a: nobody listens") && strstr(c.why, "http://c: nobody listens"));
+                ASSERT_TRUE(strstr(c.why, "http://a: nobody listens") &&
+                            strstr(c.why, "http://c: nobody listens"));
                 ASSERT_EQ(c.mildest, SYNC_AWAY);
         }
         ASSERT_EQ(wait, MIN(backoff_next(19, CHANCE), LEASE / 4));
         sync_course_send(&c, 0);
-        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 3600 * USEC_PER_SEC, 0), 0); /* others are left to be asked */
+        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 3600 * USEC_PER_SEC, 0),
+                  0); /* others are left to be asked */
         fails(&c, SYNC_AWAY, 0, &wait);
         sync_course_send(&c, 0);
-        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 3600 * USEC_PER_SEC, 0), LEASE / 4); /* Retry-After: no longer */
+        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 3600 * USEC_PER_SEC, 0),
+                  LEASE / 4); /* Retry-After: no longer */
         ASSERT_OK(answers(&c, "", 0, 0));
         ASSERT_FALSE(sync_course_fails(&c));
 }
 
-/* With a dead leader all are asked again and again well within one lease, however many tries failed before. */
+/* With a dead leader all are asked again and again well within one lease, however many tries failed before.
+ */
 static void nobody_stays_away_for_a_lease(void) {
         struct sync_course c = course("http://a,http://b");
         usec_t now = 0, wait;
@@ -123,7 +127,8 @@ static void the_leader_is_followed(void) {
 
 /* What a stranger names is not gone to. */
 static void a_leader_that_is_not_configured(void) {
-        static const char *const strangers[] = { "http://evil:1", "http://a:11", "http://a:", "https://a:1", "http://a:1@evil", "" };
+        static const char *const strangers[] = { "http://evil:1", "http://a:11",     "http://a:",
+                                                 "https://a:1",   "http://a:1@evil", "" };
         char why[COURSE_WHY_MAX];
 
         for (size_t i = 0; i < ELEMENTSOF(strangers); i++) {
@@ -198,7 +203,7 @@ static void another_store(void) {
         ASSERT_EQ(sync_course_term(&c), 3);
         ASSERT_OK(answers(&c, "s", 900, 0));
         ASSERT_EQ(sync_course_term(&c), 900);
-        ASSERT_OK(answers(&c, "", 0, 0)); /* of a collector that says none */
+        ASSERT_OK(answers(&c, "", 0, 0));    /* of a collector that says none */
         for (unsigned i = 0; i < 100; i++) { /* more than are remembered: the latest are */
                 (void) snprintf(name, sizeof(name), "s%u", i);
                 ASSERT_OK(answers(&c, name, i + 1, 0));
@@ -220,7 +225,8 @@ static void the_claim_ends_by_itself(void) {
         ASSERT_TRUE(sync_course_may_claim(&c, end - 1));
         ASSERT_FALSE(sync_course_may_claim(&c, end));
 
-        /* Stopped for longer than the lease between the question and its answer: no claim, until the next one is answered. */
+        /* Stopped for longer than the lease between the question and its answer: no claim, until the next
+         * one is answered. */
         sync_course_send(&c, sent);
         ASSERT_OK(sync_course_answer(&c, "s", 1, LEASE));
         ASSERT_FALSE(sync_course_may_claim(&c, sent + 3600 * USEC_PER_SEC));
@@ -230,6 +236,34 @@ static void the_claim_ends_by_itself(void) {
         ASSERT_OK(answers(&c, "s", 1, sent));
         sync_course_give_up_claim(&c);
         ASSERT_FALSE(sync_course_may_claim(&c, sent));
+}
+
+/* Stopped, with its connections open: waited for once, and then not for long; who is named as the leader is given its time. */
+static void one_that_is_silent(void) {
+        struct sync_course c = course("http://a,http://b");
+        const usec_t full = 12 * USEC_PER_SEC;
+        char why[COURSE_WHY_MAX];
+        usec_t wait;
+
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_EQ(sync_course_patience(&c, full), full); /* of the other one */
+        fails(&c, SYNC_AWAY, 0, &wait);
+        ASSERT_STREQ(sync_course_url(&c), "http://a");
+        ASSERT_EQ(sync_course_patience(&c, full), LEASE / 4);
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        fails(&c, SYNC_AWAY, 0, &wait);
+        sync_course_send(&c, 0);
+        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 0, 0), 0); /* it speaks again */
+        sync_course_send(&c, 0);
+        (void) sync_course_failed(&c, SYNC_SILENT, "", 0, 0);
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        sync_course_send(&c, 0);
+        ASSERT_TRUE(sync_course_follow(&c, "http://b", why));
+        ASSERT_EQ(sync_course_patience(&c, full), full); /* a leader that is slow, for a whole fleet comes at once */
+        ASSERT_OK(answers(&c, "", 0, 0));
+        ASSERT_EQ(sync_course_patience(&c, full), full);
 }
 
 /* A question that was given up for another, in the middle of a round, leaves nobody out of it for ever. */
@@ -246,5 +280,6 @@ static void asked_again(void) {
 }
 
 TEST_MAIN(lists, rounds, nobody_stays_away_for_a_lease, refused_by_all_or_by_some, the_leader_is_followed,
-          a_leader_that_is_not_configured, two_that_name_each_other, names_itself, who_led_before_is_not_believed,
-          another_store, the_claim_ends_by_itself, asked_again)
+          a_leader_that_is_not_configured, two_that_name_each_other, names_itself,
+          who_led_before_is_not_believed, another_store, the_claim_ends_by_itself,
+          one_that_is_silent, asked_again)

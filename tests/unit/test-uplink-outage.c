@@ -172,7 +172,7 @@ static uint64_t check(struct run *t, bool limited) {
         ASSERT_EQ((came + told) * POINTS, came * POINTS + points);
         ASSERT_EQ(told, t->told_records[SPOOL_THINNED] + t->told_records[SPOOL_BYTE_LIMIT]);
         ASSERT_EQ(t->told_records[SPOOL_BYTE_LIMIT] > 0, limited);
-        ASSERT_EQ(stats(t).thinned, t->told_records[SPOOL_THINNED]);
+        ASSERT_EQ(stats(t).lost[SPOOL_THINNED], t->told_records[SPOOL_THINNED]);
         if (!limited)
                 ASSERT_EQ(oldest, 1);
         for (uint64_t n = oldest; n <= t->n; n++) { /* every minute has one, and the last ten have all */

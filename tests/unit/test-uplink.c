@@ -223,7 +223,7 @@ static void test_every_answer(void) {
         ASSERT_EQ(st.classes[UPLINK_EVENTS].sent, 3);
         ASSERT_EQ(st.classes[UPLINK_EVENTS].retried, 4); /* busy, hang, reset, endless */
         ASSERT_EQ(st.classes[UPLINK_EVENTS].refused, 1);
-        ASSERT_EQ(st.classes[UPLINK_EVENTS].rejected, 5);
+        ASSERT_EQ(st.classes[UPLINK_EVENTS].lost[SPOOL_IN_PART], 5);
         ASSERT_EQ(st.classes[UPLINK_EVENTS].spool.records, 0);
         ASSERT_EQ(r.stub->requests, 8);
         ASSERT_TRUE(clock_boot(&clock_system) - start >= USEC_PER_SEC); /* Retry-After: 1 */

@@ -1,7 +1,7 @@
 unit_test(backoff KNOWS base httploop)
 unit_test(answer KNOWS base uplink)
 unit_test(child KNOWS base child)
-unit_test(gzip KNOWS base uplink LIBRARIES PkgConfig::ZLIB)
+unit_test(gzip KNOWS base packing LIBRARIES PkgConfig::ZLIB)
 unit_test(route KNOWS base uplink)
 unit_test(otlp KNOWS base uplink proto_otlp)
 unit_test(spool KNOWS base uplink)

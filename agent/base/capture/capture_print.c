@@ -6,7 +6,8 @@
 static const char cut_mark[] = "[cut here: the stacks are longer than this text may be]\n";
 
 static void put_frame(FILE *f, const struct stack_table *t, const struct stack_frame *frame) {
-        const char *file = stack_table_text(t, frame->file), *function = stack_table_text(t, frame->function);
+        const char *file = stack_table_text(t, frame->file),
+                   *function = stack_table_text(t, frame->function);
 
         if (frame->kind == FRAME_KERNEL)
                 fprintf(f, "    %s [kernel]\n", function);
@@ -20,15 +21,15 @@ static void put_thread(FILE *f, const struct stack_table *t, const struct captur
         const char *wait = stack_table_text(t, th->wait), *syscall = stack_table_text(t, th->syscall);
         const uint32_t *frames = th->stack == STACK_NONE ? NULL : stack_table_frames(t, th->stack);
 
-        fprintf(f, "  thread %" PRIu32 " %s, %c%s%s%s%s%s%s\n", th->tid, stack_table_text(t, th->name), th->state ? th->state : '?',
-                th->gil ? ", holds the GIL" : "", *syscall ? ", in " : "", syscall, *wait ? ", waits in " : "", wait,
-                th->changed ? ", changed meanwhile" : "");
+        fprintf(f, "  thread %" PRIu32 " %s, %c%s%s%s%s%s%s\n", th->tid, stack_table_text(t, th->name),
+                th->state ? th->state : '?', th->gil ? ", holds the GIL" : "", *syscall ? ", in " : "",
+                syscall, *wait ? ", waits in " : "", wait, th->changed ? ", changed meanwhile" : "");
         for (uint32_t i = frames ? t->stacks[th->stack].n : 0; i > 0; i--)
                 put_frame(f, t, &t->frames[frames[i - 1]]);
 }
 
-static void put_process(FILE *f, const struct host_capture *c, const struct stack_table *t, const struct captured_process *p,
-                        size_t max) {
+static void put_process(FILE *f, const struct host_capture *c, const struct stack_table *t,
+                        const struct captured_process *p, size_t max) {
         const char *error = stack_table_text(t, p->error);
 
         fprintf(f, "process %" PRIu32 " %s", p->pid, stack_table_text(t, p->command));

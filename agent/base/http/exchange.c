@@ -29,7 +29,8 @@ struct exchange {
         char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
-        char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX], url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
+        char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX],
+                url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
 
 static inline void url_freep(CURLU **u) {
@@ -46,7 +47,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         size_t len = size * n;
         long status = 0;
 
-        if (x->options.part && curl_easy_getinfo(x->transfer.easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+        if (x->options.part &&
+            curl_easy_getinfo(x->transfer.easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
             status == 200)
                 return x->options.part(data, len, x->options.userdata) ? len : 0;
         if (len > x->options.answer_max - x->len)
@@ -183,7 +185,8 @@ static int send_body(struct exchange *x) {
         (void) snprintf(x->addresses_text, sizeof(x->addresses_text), "%s", known ? known : "");
         x->addresses.data = x->addresses_text;
         if (curl_easy_setopt(t->easy, CURLOPT_RESOLVE, known ? &x->addresses : NULL) != CURLE_OK ||
-            curl_easy_setopt(t->easy, CURLOPT_URL, x->url) != CURLE_OK || /* curl keeps a copy: of a path before this one */
+            curl_easy_setopt(t->easy, CURLOPT_URL, x->url) !=
+                    CURLE_OK || /* curl keeps a copy: of a path before this one */
             curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, x->body) != CURLE_OK ||
             curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) x->body_len) != CURLE_OK)
                 return -EIO;
@@ -229,8 +232,8 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         (void) snprintf(x->url, sizeof(x->url), "%.*s%s", (int) address, x->options.url, q->path);
         (void) snprintf(x->type, sizeof(x->type), "Content-Type: %.100s",
                         q->content_type ? q->content_type : "application/json");
-        (void) snprintf(x->authorization, sizeof(x->authorization), "%s%s", q->authorization ? "Authorization: " : "",
-                        q->authorization ? q->authorization : "");
+        (void) snprintf(x->authorization, sizeof(x->authorization), "%s%s",
+                        q->authorization ? "Authorization: " : "", q->authorization ? q->authorization : "");
         x->retry_after[0] = '\0';
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))

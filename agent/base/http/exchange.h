@@ -40,8 +40,9 @@ struct exchange_options {
         const char *user_agent;
         const char *name; /* of the event sources ("registry") */
         /*
-         * A part of an answer with status 200, for who does not wait for its end; then it is not kept, and answer_max bounds a
-         * part. Not to start, cancel or free an exchange from inside. False ends the exchange. NULL: it is kept for done.
+         * A part of an answer with status 200, for who does not wait for its end; then it is not kept, and
+         * answer_max bounds a part. Not to start, cancel or free an exchange from inside. False ends the
+         * exchange. NULL: it is kept for done.
          */
         bool (*part)(const char *data, size_t len, void *userdata);
         void (*done)(const struct exchange_answer *a, void *userdata);

@@ -12,9 +12,9 @@ int capture_wire_pack(const struct host_capture *c, const struct stack_table *t,
                       size_t *ret_len);
 
 /*
- * Fills c and t (which the caller clears, also on failure: they hold then what was read so far). why says
- * which field is wrong. -EPROTO, -EPROTONOSUPPORT (a later version), -E2BIG, -ENOMEM. Time and memory grow
- * with len only.
+ * The bytes may be packed (gzip). Fills c and t (which the caller clears, also on failure: they hold then
+ * what was read so far). why says which field is wrong. -EPROTO, -EPROTONOSUPPORT (a later version), -E2BIG,
+ * -ENOMEM. Time and memory grow with len only.
  */
 int capture_wire_unpack(const uint8_t *data, size_t len, struct host_capture *c, struct stack_table *t,
                         const char **ret_why);

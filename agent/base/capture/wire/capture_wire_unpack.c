@@ -3,6 +3,7 @@
 
 #include "capture_parts.h"
 #include "capture_wire.h"
+#include "inflate.h"
 #include "unpack_memory.h"
 #include "utf8.h"
 
@@ -270,11 +271,20 @@ static int unpack(struct unpacking *u) {
 
 int capture_wire_unpack(const uint8_t *data, size_t len, struct host_capture *c, struct stack_table *t,
                         const char **ret_why) {
+        _cleanup_free_ uint8_t *inflated = NULL;
         _cleanup_unpack_memory_ struct unpack_memory memory;
         struct unpacking u = { .c = c, .t = t, .why = "not a capture" };
         int r;
 
         unpack_memory_init(&memory, REST_MAX);
+        if (len > 2 && data[0] == 0x1f &&
+            data[1] == 0x8b) { /* as a tag it is none: there is no wire type 7 */
+                *ret_why = "it cannot be inflated";
+                r = inflate_gzip(data, len, CAPTURE_WIRE_MAX, &inflated, &len);
+                if (r < 0)
+                        return r == -EBADMSG ? -EPROTO : r;
+                data = inflated;
+        }
         if (len > CAPTURE_WIRE_MAX) {
                 *ret_why = "longer than 4 MiB";
                 return -E2BIG;

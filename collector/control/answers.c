@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+
+#include "inside.h"
+
+#define VIEW_BODIES 4 /* answers that are kept for the hosts of a slice: most of them ask for the same */
+
+struct kept {
+        struct registry_body *body;
+        uint64_t mask_low, mask_high; /* which records of the view; by place */
+        bool whole;
+};
+
+struct view {
+        struct view *next;
+        char slice[64];
+        uint64_t revision;       /* of the records, when this was made */
+        struct record **records; /* oldest change first does not matter; by place */
+        size_t n;
+        struct kept kept[VIEW_BODIES];
+        unsigned turn;
+};
+
+struct registry_body *registry_body_unref(struct registry_body *b) {
+        if (b && --b->users == 0)
+                free(b);
+        return NULL;
+}
+
+struct registry_body *body_printf(const char *fmt, ...) {
+        _cleanup_free_ char *text = NULL;
+        struct registry_body *b;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0) {
+                text = NULL;
+                return NULL;
+        }
+        b = malloc(sizeof(*b) + (size_t) n + 1);
+        if (!b)
+                return NULL;
+        *b = (struct registry_body){ .users = 1, .len = (size_t) n };
+        memcpy(b->text, text, (size_t) n + 1);
+        return b;
+}
+
+static void forget_bodies(struct view *v) {
+        for (size_t i = 0; i < VIEW_BODIES; i++) {
+                registry_body_unref(v->kept[i].body);
+                v->kept[i] = (struct kept){ 0 };
+        }
+}
+
+static struct view *view_free(struct view *v) {
+        forget_bodies(v);
+        free(v->records);
+        free(v);
+        return NULL;
+}
+
+void answers_clear(struct answers *a) {
+        for (size_t i = 0; i < ELEMENTSOF(a->views); i++)
+                while (a->views[i]) {
+                        struct view *v = a->views[i];
+
+                        a->views[i] = v->next;
+                        view_free(v);
+                }
+}
+
+static struct view **bucket(struct answers *a, const char *slice) {
+        uint32_t h = 2166136261U; /* FNV-1a */
+
+        for (; *slice; slice++)
+                h = (h ^ (unsigned char) *slice) * 16777619U;
+        return &a->views[h % ELEMENTSOF(a->views)];
+}
+
+static int view_add(struct view *v, struct record *r) {
+        struct record **more;
+
+        if (!r)
+                return 0;
+        more = reallocarray(v->records, v->n + 1, sizeof(v->records[0]));
+        if (!more)
+                return -ENOMEM;
+        v->records = more;
+        v->records[v->n++] = r;
+        return 0;
+}
+
+/* A run that is forgotten concerned nobody knows whom: all are told. */
+static bool is_run_of(const struct gang *g, const struct record *r, const char *slice) {
+        return startswith(r->key, "run/") && (!r->value || gang_concerns(g, r->key, slice, ""));
+}
+
+static int view_fill(struct view *v, const struct gang *g, const struct records *t) {
+        char key[GANG_KEY_MAX];
+        int r;
+
+        forget_bodies(v);
+        v->n = 0;
+        (void) snprintf(key, sizeof(key), "slice/%s", v->slice);
+        r = view_add(v, records_find(t, key));
+        (void) snprintf(key, sizeof(key), "capture/%s", v->slice);
+        if (r >= 0)
+                r = view_add(v, records_find(t, key));
+        if (r >= 0)
+                r = view_add(v, records_find(t, "site/mode"));
+        for (struct record *x = t->newest; x && r >= 0; x = x->older)
+                if (is_run_of(g, x, v->slice) && v->n < 128)
+                        r = view_add(v, x);
+        v->revision = r < 0 ? 0 : t->revision;
+        return r;
+}
+
+static struct view *view_of(struct answers *a, const struct gang *g, const struct records *t,
+                            const char *slice) {
+        struct view **at = bucket(a, slice), *v;
+
+        for (v = *at; v && !streq(v->slice, slice);)
+                v = v->next;
+        if (!v) {
+                v = calloc(1, sizeof(*v));
+                if (!v)
+                        return NULL;
+                (void) snprintf(v->slice, sizeof(v->slice), "%s", slice);
+                v->next = *at;
+                *at = v;
+        } else if (v->revision == t->revision)
+                return v;
+        return view_fill(v, g, t) < 0 ? NULL : v;
+}
+
+static struct record *order_of(const struct records *t, const struct reader *w) {
+        char key[GANG_KEY_MAX];
+
+        (void) snprintf(key, sizeof(key), "order/%s", w->host);
+        return records_find(t, key);
+}
+
+/* The run's question is this host's to answer: for it alone it is urgent. */
+static bool is_asked(const struct record *r, const struct reader *w) {
+        const char *host = json_string_value(json_object_get(json_object_get(r->value, "ask"), "host"));
+
+        return r->revision > w->since && host && streq(host, w->host);
+}
+
+bool answers_is_due(struct answers *a, const struct gang *g, const struct records *t,
+                    const struct reader *w) {
+        const struct record *order = order_of(t, w);
+        const struct view *v;
+
+        if (w->whole || w->since < t->floor || (order && order->urgent > w->since))
+                return true;
+        if (w->since >= t->revision)
+                return false;
+        v = view_of(a, g, t, w->slice);
+        for (size_t i = 0; v && i < v->n; i++)
+                if (v->records[i]->urgent > w->since || is_asked(v->records[i], w))
+                        return true;
+        return !v; /* out of memory: it asks again */
+}
+
+static size_t count_hosts(const json_t *run) {
+        size_t i, n = 0;
+        json_t *s;
+
+        json_array_foreach (json_object_get(run, "slices"), i, s)
+                n += json_array_size(json_object_get(s, "hosts"));
+        return n;
+}
+
+/* As many hosts as there are, but of the first only who it is. */
+static json_t *hosts_in_short(const json_t *hosts, json_t *nobody) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < json_array_size(hosts); i++)
+                if (json_array_append(list, i == 0 ? json_array_get(hosts, 0) : nobody) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
+static json_t *slices_in_short(const json_t *run, const char *slice) {
+        json_t *list = json_array(), *nobody = json_object(), *s;
+        size_t i;
+
+        json_array_foreach (json_object_get(run, "slices"), i, s) {
+                const char *name = json_string_value(json_object_get(s, "slice"));
+                json_t *copy = json_copy(s);
+
+                if (!copy ||
+                    (!(name && streq(name, slice)) &&
+                     json_object_set_new(copy, "hosts",
+                                         hosts_in_short(json_object_get(s, "hosts"), nobody)) < 0)) {
+                        json_decref(copy);
+                        copy = NULL;
+                }
+                if (json_array_append_new(list, copy) < 0) {
+                        json_decref(list);
+                        list = NULL;
+                        break;
+                }
+        }
+        json_decref(nobody);
+        return list;
+}
+
+/* A run over many hosts, as the hosts of one slice are told: each byte of it goes to each of them. */
+static char *run_in_short(const struct record *r, const char *slice) {
+        json_t *copy = json_copy(r->value);
+        char *text = NULL;
+
+        if (copy && json_object_set_new(copy, "slices", slices_in_short(r->value, slice)) == 0)
+                text = json_dumps(copy, JSON_COMPACT);
+        json_decref(copy);
+        return text;
+}
+
+/* -ENOMEM: nothing was printed. */
+static int print_record(FILE *f, struct record *r, const char *slice, const char **between) {
+        _cleanup_free_ char *own = NULL;
+        const char *text;
+
+        if (r->value && startswith(r->key, "run/") && count_hosts(r->value) > REGISTRY_RUN_WHOLE)
+                text = own = run_in_short(r, slice);
+        else
+                text = record_text(r);
+        if (!text)
+                return -ENOMEM;
+        fprintf(f, "%s\"%s\":%s", *between, r->key, text);
+        *between = ",";
+        return 0;
+}
+
+static struct registry_body *print_answer(const struct answers *a, const struct records *t,
+                                          const struct view *v, const struct kept *k, struct record *order) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+        const char *between = "";
+        struct registry_body *b = NULL;
+        int r = 0;
+
+        if (!f)
+                return NULL;
+        fprintf(f,
+                "{\"v\":1,\"lease\":%u,\"term\":%" PRIu64 ",\"store\":\"%s\",\"revision\":\"%s.%" PRIu64
+                "\",\"whole\":%s,\"records\":{",
+                a->lease, a->term, a->store, a->epoch, t->revision, k->whole ? "true" : "false");
+        for (size_t i = 0; i < v->n; i++)
+                if ((i < 64 ? k->mask_low >> i : k->mask_high >> (i - 64)) & 1)
+                        r = r < 0 ? r : print_record(f, v->records[i], v->slice, &between);
+        if (order && r == 0)
+                r = print_record(f, order, v->slice, &between);
+        fputs("},\"tell\":false,\"conflict\":null}", f);
+        if (fclose(f) == 0 && r == 0) {
+                b = malloc(sizeof(*b) + size + 1);
+                if (b) {
+                        *b = (struct registry_body){ .users = 1, .len = size };
+                        memcpy(b->text, text, size + 1);
+                }
+        }
+        free(text);
+        return b;
+}
+
+static struct kept wanted_of(const struct view *v, const struct records *t, const struct reader *w) {
+        struct kept k = { .whole = w->whole || w->since < t->floor };
+
+        for (size_t i = 0; i < v->n; i++) {
+                bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;
+
+                if (wanted && i < 64)
+                        k.mask_low |= UINT64_C(1) << i;
+                else if (wanted)
+                        k.mask_high |= UINT64_C(1) << (i - 64);
+        }
+        return k;
+}
+
+struct registry_body *answers_make(struct answers *a, const struct gang *g, const struct records *t,
+                                   const struct reader *w) {
+        struct view *v = view_of(a, g, t, w->slice);
+        struct record *order = order_of(t, w);
+        struct kept k;
+
+        if (!v)
+                return NULL;
+        k = wanted_of(v, t, w);
+        if (order && (k.whole ? !order->value : order->revision <= w->since))
+                order = NULL;
+        if (order) /* this host's alone */
+                return print_answer(a, t, v, &k, order);
+        for (size_t i = 0; i < VIEW_BODIES; i++)
+                if (v->kept[i].body && v->kept[i].mask_low == k.mask_low &&
+                    v->kept[i].mask_high == k.mask_high && v->kept[i].whole == k.whole) {
+                        v->kept[i].body->users++;
+                        return v->kept[i].body;
+                }
+        k.body = print_answer(a, t, v, &k, NULL);
+        if (!k.body)
+                return NULL;
+        registry_body_unref(v->kept[v->turn].body);
+        v->kept[v->turn] = k;
+        v->turn = (v->turn + 1) % VIEW_BODIES;
+        k.body->users++;
+        return k.body;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control_sqlite.h"
+#include "log.h"
+
+struct control_sqlite {
+        struct control_store base; /* the first member */
+        struct store *store;
+};
+
+static struct store *database(const struct control_store *s) {
+        return ((const struct control_sqlite *) s)->store;
+}
+
+static int on_row(const char *key, const char *value, void *userdata) {
+        json_t *v = json_loads(value, JSON_DECODE_ANY, NULL);
+
+        if (!v) {
+                log_error("registry: a record is left out: %s: it is no JSON", key);
+                return 0;
+        }
+        return json_object_set_new(userdata, key, v) < 0 ? -ENOMEM : 0;
+}
+
+static int start(struct control_store *s) {
+        json_t *records = json_object();
+        int r = records ? store_list_registry(database(s), on_row, records) : -ENOMEM;
+
+        if (r >= 0)
+                r = s->events->led(records, s->userdata);
+        json_decref(records);
+        return r < 0 ? r : 0;
+}
+
+static bool leads(const struct control_store *s) {
+        (void) s;
+        return true;
+}
+
+static int write_record(struct store *t, const char *key, const json_t *value) {
+        _cleanup_free_ char *text = json_is_null(value) ? NULL : json_dumps(value, JSON_COMPACT);
+
+        if (!json_is_null(value) && !text)
+                return -ENOMEM;
+        return store_put_registry(t, key, text);
+}
+
+static int write_batch(struct control_store *s, const json_t *batch) {
+        struct store *t = database(s);
+        const char *key;
+        json_t *v;
+        int r;
+
+        r = store_begin(t);
+        json_object_foreach ((json_t *) (uintptr_t) batch, key, v)
+                if (r >= 0)
+                        r = write_record(t, key, v);
+        if (r >= 0)
+                r = s->events->along(s->userdata);
+        if (r >= 0)
+                r = store_commit(t);
+        if (r >= 0)
+                return 0;
+        (void) snprintf(s->why, sizeof(s->why), "database: %.200s",
+                        r == -ENOMEM ? "out of memory" : store_error(t));
+        store_rollback(t);
+        return r;
+}
+
+static int resign(struct control_store *s) {
+        (void) s;
+        return 0;
+}
+
+static struct control_store *sqlite_free(struct control_store *s) {
+        free(s);
+        return NULL;
+}
+
+static const struct control_ops ops = {
+        .takes_along = true,
+        .start = start,
+        .leads = leads,
+        .write = write_batch,
+        .resign = resign,
+        .free = sqlite_free,
+};
+
+int control_sqlite_new(struct store *store, struct control_store **ret) {
+        struct control_sqlite *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        *c = (struct control_sqlite){ .base.ops = &ops, .store = store };
+        *ret = &c->base;
+        return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how
+ * their runs get on. */
+#include "inside.h"
+
+/* --- What is said -------------------------------------------------------------------------------------- */
+
+static json_t *text(const json_t *member, const char *key, size_t max) {
+        const char *t = json_string_value(json_object_get(member, key));
+        json_t *v = json_stringn(t ? t : "", t ? strnlen(t, max) : 0);
+
+        return v ? v : json_string(""); /* cut within a letter */
+}
+
+/* The run that it is in; NULL: none. */
+static const json_t *run_of(const json_t *member) {
+        const json_t *list = json_object_get(member, "runs"), *v;
+        size_t i;
+
+        json_array_foreach (list, i, v) {
+                const char *state = json_string_value(json_object_get(v, "state"));
+
+                if (state && (streq(state, "running") || streq(state, "starting")))
+                        return v;
+        }
+        return NULL;
+}
+
+void hosts_take_member(struct session *s, const json_t *member) {
+        const json_t *run = run_of(member), *step = json_object_get(run, "step");
+        json_t *v = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state",
+                              text(member, "state", 31), "reasons", text(member, "reasons", 400), "orders",
+                              text(member, "orders", 400), "observe",
+                              json_is_true(json_object_get(member, "observe")), "notice",
+                              text(member, "notice", 31), "accelerator", text(member, "accelerator", 63),
+                              "version", text(member, "version", 63), "run", text(run, "name", 63), "step",
+                              json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
+
+        free(s->report);
+        s->report = v ? json_dumps(v, JSON_COMPACT) : NULL;
+        json_decref(v);
+}
+
+static int64_t number(const json_t *v, const char *key) {
+        const json_t *n = json_object_get(v, key);
+
+        return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
+}
+
+/* The last of them that is one. */
+void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
+        const json_t *v;
+        size_t i;
+
+        s->run[0] = '\0';
+        json_array_foreach (figures, i, v) {
+                const char *run = json_string_value(json_object_get(v, "run"));
+
+                if (i >= REGISTRY_FIGURES_MAX)
+                        break;
+                if (run && *run && strlen(run) < sizeof(s->run)) {
+                        (void) snprintf(s->run, sizeof(s->run), "%s", run);
+                        s->step = number(v, "step");
+                }
+        }
+        if (json_array_size(figures) > 0 && r->o.figures)
+                r->o.figures(s->slice, s->worker, s->host, figures, r->o.userdata);
+}
+
+/* --- What is shown ------------------------------------------------------------------------------------- */
+
+struct showing {
+        const struct registry *registry;
+        int (*visit)(const struct registry_host *h, void *userdata);
+        void *userdata;
+        int result;
+};
+
+static int show_member(const struct showing *w, const struct session *s) {
+        usec_t real = clock_real(w->registry->o.clock), boot = registry_boot_now(w->registry);
+        json_t *report = s->report ? json_loads(s->report, 0, NULL) : NULL;
+        const char *run = json_string_value(json_object_get(report, "run"));
+        const json_t *step = json_object_get(report, "step");
+        int x;
+
+        x = w->visit(&(struct registry_host){ .name = s->host,
+                                              .slice = s->slice,
+                                              .worker = s->worker,
+                                              .member = true,
+                                              .heard = real - MIN(real, boot - MIN(boot, s->heard)),
+                                              .joined = real - MIN(real, boot - MIN(boot, s->joined)),
+                                              .why = "",
+                                              .report = report,
+                                              .run = s->run[0] ? s->run
+                                                     : run     ? run
+                                                               : "",
+                                              .step = s->run[0] ? s->step
+                                                      : step    ? json_integer_value(step)
+                                                                : -1 },
+                     w->userdata);
+        json_decref(report);
+        return x;
+}
+
+/* Of the list of a slice's record: those of whom there is no member now. */
+static void show_absent(struct showing *w, const char *slice, const json_t *list, const char *otherwise) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach (list, i, v) {
+                const char *name = json_string_value(json_object_get(v, "host")),
+                           *why = json_string_value(json_object_get(v, "why"));
+                int64_t worker = number(v, "worker");
+
+                if (w->result == 0 && name && *name && worker >= 0 &&
+                    !sessions_find(&w->registry->sessions, slice, (unsigned) worker))
+                        w->result =
+                                w->visit(&(struct registry_host){ .name = name,
+                                                                  .slice = slice,
+                                                                  .worker = (unsigned) worker,
+                                                                  .heard = (usec_t) MAX(number(v, "since"),
+                                                                                        INT64_C(0)),
+                                                                  .why = why ? why : otherwise,
+                                                                  .run = "",
+                                                                  .step = -1 },
+                                         w->userdata);
+        }
+}
+
+static void on_slice(const char *key, const json_t *value, void *userdata) {
+        const char *slice = key + strlen("slice/");
+
+        show_absent(userdata, slice, json_object_get(value, "missing"), "it is missing");
+        show_absent(userdata, slice, json_object_get(value, "roster"),
+                    "not heard since the collector began");
+}
+
+int registry_visit_hosts(const struct registry *r,
+                         int (*visit)(const struct registry_host *h, void *userdata), void *userdata) {
+        struct showing w = { .registry = r, .visit = visit, .userdata = userdata };
+
+        for (const struct session *s = r->sessions.first; s && w.result == 0; s = s->later)
+                w.result = show_member(&w, s);
+        if (w.result == 0)
+                registry_visit(r, "slice/", on_slice, &w);
+        return w.result;
+}
+
+bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host,
+                        const char *incarnation) {
+        const struct session *s = sessions_find(&r->sessions, slice, worker);
+
+        return s && streq(s->host, host) && streq(s->incarnation, incarnation);
+}
+
+bool registry_has_host(const struct registry *r, const char *name) {
+        for (const struct session *s = r->sessions.first; s; s = s->later)
+                if (streq(s->host, name))
+                        return true;
+        return false;
+}

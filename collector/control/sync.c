@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents ask and say: one request that says, renews the lease and waits for news. */
+#include "inside.h"
+
+#define REQUEST_MAX (256 * 1024)
+#define FIGURES_MAX 256 /* runs of one host */
+
+static unsigned refuse(struct registry *r, unsigned status, const char *why, struct registry_body **ret) {
+        json_t *v = json_pack("{s:s, s:s}", "error", why, "remedy", "see docs/registry.md");
+        _cleanup_free_ char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+
+        json_decref(v);
+        r->counters.refused++;
+        *ret = body_printf(
+                "%s",
+                text ? text :
+                       "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
+        return status;
+}
+
+struct registry_body *registry_tell_again(const struct registry *r) {
+        return body_printf("{\"v\":1,\"lease\":%u,\"term\":%" PRIu64
+                           ",\"store\":\"%s\",\"revision\":\"\",\"whole\":false,"
+                           "\"records\":{},\"tell\":true,\"conflict\":null}",
+                           registry_lease_seconds(r), r->answers.term, r->answers.store);
+}
+
+static unsigned tell_again(const struct registry *r, struct registry_body **ret) {
+        *ret = registry_tell_again(r);
+        return 200;
+}
+
+static unsigned conflict(struct registry *r, const json_t *member, struct registry_body **ret) {
+        const char *slice = json_string_value(json_object_get(member, "slice"));
+        json_int_t worker = json_integer_value(json_object_get(member, "worker"));
+        char key[GANG_KEY_MAX];
+        const json_t *slot;
+        json_t *v;
+        char *text;
+
+        (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
+        slot = gang_record(r->gang, key);
+        v = json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1,
+                      "lease", (int) registry_lease_seconds(r), "term", (json_int_t) r->answers.term,
+                      "store", r->answers.store, "revision", "", "whole", 0, "records", "tell", 0,
+                      "conflict", "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"),
+                      "address", json_object_get(slot, "address"), "since", (json_int_t) registry_now(r));
+        text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+        json_decref(v);
+        *ret = text ? body_printf("%s", text) : NULL;
+        free(text);
+        return *ret ? 200 : 503;
+}
+
+struct request {
+        const json_t *member, *figures; /* figures: NULL: none are said */
+        const char *tenant;
+        char slice[64];
+        unsigned worker;
+        const char *incarnation;
+        uint64_t since, said;
+        bool whole, leaves;
+        usec_t wait;
+};
+
+static int parse_same(const char *same, struct request *q) {
+        const char *slash = strchr(same, '/');
+        unsigned long worker;
+        char *end;
+
+        if (!slash || slash == same || slash - same >= (ptrdiff_t) sizeof(q->slice) || slash[1] < '0' ||
+            slash[1] > '9')
+                return -EBADMSG;
+        worker = strtoul(slash + 1, &end, 10);
+        if (*end || worker >= GANG_HOSTS_MAX)
+                return -EBADMSG;
+        memcpy(q->slice, same, (size_t) (slash - same));
+        q->slice[slash - same] = '\0';
+        q->worker = (unsigned) worker;
+        return 0;
+}
+
+/* "EPOCH.REVISION" of ours; anything else is of another life: everything is told. */
+static void parse_since(const struct registry *r, const char *text, struct request *q) {
+        size_t n = strlen(r->answers.epoch);
+        char *end;
+
+        q->whole = true;
+        if (!text || strncmp(text, r->answers.epoch, n) != 0 || text[n] != '.' || text[n + 1] < '0' ||
+            text[n + 1] > '9')
+                return;
+        q->since = strtoull(text + n + 1, &end, 10);
+        q->whole = *end || q->since > r->records.revision;
+}
+
+static int parse(const struct registry *r, const json_t *v, struct request *ret) {
+        struct request q = { .member = json_object_get(v, "member"),
+                             .figures = json_object_get(v, "figures"),
+                             .tenant = json_string_value(json_object_get(v, "tenant")),
+                             .leaves = json_is_true(json_object_get(v, "leave")) };
+        const char *same = json_string_value(json_object_get(v, "same"));
+        const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
+
+        if ((q.figures && !json_is_array(q.figures)) || json_array_size(q.figures) > FIGURES_MAX)
+                return -EBADMSG;
+        if (json_integer_value(json_object_get(v, "v")) < 1 || (wait && !json_is_integer(wait)) ||
+            (!same && !json_is_object(q.member)))
+                return -EBADMSG;
+        q.incarnation = json_string_value(json_object_get(v, "incarnation"));
+        q.said = json_is_integer(said) && json_integer_value(said) > 0 ? (uint64_t) json_integer_value(said) : 0;
+        if (same && (parse_same(same, &q) < 0 || !q.incarnation))
+                return -EBADMSG;
+        if (same)
+                q.member = NULL;
+        q.wait = (usec_t) MAX(json_integer_value(wait), 0) * USEC_PER_SEC;
+        q.wait = MIN(q.wait, registry_wait_max(r));
+        parse_since(r, json_string_value(json_object_get(v, "since")), &q);
+        *ret = q;
+        return 0;
+}
+
+/* Spread, so that those who came together do not come together again. */
+static usec_t spread(const struct session *s, usec_t wait) {
+        uint32_t h = (uint32_t) (s->expires ^ (s->worker * 2654435761U));
+
+        h = (h ^ h >> 16) * 0x45d9f3bU;
+        return wait - wait / 4 * ((h ^ h >> 16) % 1024) / 1024;
+}
+
+/* Its lease is renewed, and the call is kept or answered. */
+static unsigned keep(struct registry *r, struct session *s, const struct request *q, bool fresh, void *call,
+                     struct registry_body **ret) {
+        const struct reader w = { .slice = s->slice, .host = s->host, .since = q->since, .whole = q->whole };
+        void *old = sessions_take_call(&r->sessions, s);
+
+        if (old) /* its connection is gone, most likely */
+                r->o.answer(old, 200, registry_tell_again(r), r->o.userdata);
+        sessions_renew(&r->sessions, s, registry_boot_now(r) + r->o.lease);
+        s->heard = registry_boot_now(r);
+        hosts_take_figures(r, s, q->figures);
+        s->since = q->since;
+        s->whole = q->whole;
+        if (!fresh && answers_is_due(&r->answers, r->gang, &r->records, &w)) {
+                *ret = answers_make(&r->answers, r->gang, &r->records, &w);
+                r->counters.answers++;
+                r->counters.answered_bytes += *ret ? (*ret)->len : 0;
+                return *ret ? 200 : 503;
+        }
+        s->fresh = fresh ? r->decided + 1 : 0;
+        sessions_wait(&r->sessions, s, call, registry_boot_now(r), (fresh ? registry_wait_max(r) : spread(s, q->wait)));
+        registry_arm(r);
+        return 0;
+}
+
+static unsigned sync_same(struct registry *r, const struct request *q, void *call,
+                          struct registry_body **ret) {
+        struct session *s = sessions_find(&r->sessions, q->slice, q->worker);
+
+        if (!s || !streq(s->incarnation, q->incarnation))
+                return tell_again(r, ret);
+        if (q->leaves) {
+                registry_drop(r, s, true);
+                registry_arm(r);
+                return tell_again(r, ret);
+        }
+        if (q->said > 0 && s->said != q->said) /* what it said last was lost, or overtaken on the way */
+                return tell_again(r, ret);
+        return keep(r, s, q, false, call, ret);
+}
+
+/* Of a connection that was given up for the one that a later word came by. */
+static bool is_overtaken(const struct registry *r, const struct request *q) {
+        const struct session *s = sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
+                                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
+        const char *incarnation = json_string_value(json_object_get(q->member, "incarnation"));
+
+        return s && incarnation && streq(s->incarnation, incarnation) && q->said > 0 && q->said < s->said;
+}
+
+static int find_session(struct registry *r, const json_t *member, struct session **ret) {
+        const char *slice = json_string_value(json_object_get(member, "slice"));
+        unsigned worker = (unsigned) json_integer_value(json_object_get(member, "worker"));
+        int x;
+
+        *ret = sessions_find(&r->sessions, slice, worker);
+        x = *ret ? 0 : sessions_add(&r->sessions, slice, worker, ret);
+        if (x < 0)
+                return x;
+        (void) snprintf((*ret)->host, sizeof((*ret)->host), "%s",
+                        json_string_value(json_object_get(member, "host")));
+        (void) snprintf((*ret)->incarnation, sizeof((*ret)->incarnation), "%s",
+                        json_string_value(json_object_get(member, "incarnation")));
+        return 0;
+}
+
+static unsigned sync_member(struct registry *r, const struct request *q, void *call,
+                            struct registry_body **ret) {
+        char why[GANG_WHY_MAX];
+        struct session *s;
+        bool is_new;
+        int x;
+
+        if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
+                return tell_again(r, ret);
+        x = gang_say(r->gang, q->member, registry_now(r), why);
+        if (x == -EEXIST) {
+                registry_decide_soon(r);
+                registry_arm(r);
+                return conflict(r, q->member, ret);
+        }
+        if (x == -EBADMSG)
+                return refuse(r, 400, why, ret);
+        if (x < 0)
+                return refuse(r, 503, x == -ENOMEM ? "out of memory" : why, ret);
+        is_new = !sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
+                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
+        x = find_session(r, q->member, &s);
+        if (x < 0)
+                return refuse(r, 503, "out of memory", ret);
+        s->said = q->said;
+        if (is_new)
+                s->joined = registry_boot_now(r);
+        hosts_take_member(s, q->member);
+        registry_decide_soon(r);
+        return keep(r, s, q, is_new || q->whole, call, ret);
+}
+
+/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is told so. */
+static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
+        char why[200];
+
+        (void) snprintf(why, sizeof(why),
+                        "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
+                        r->o.tenant, tenant);
+        return refuse(r, 404, why, ret);
+}
+
+unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
+                       struct registry_body **ret_body) {
+        struct request q;
+        unsigned status;
+        json_t *v;
+
+        r->counters.syncs++;
+        *ret_body = NULL;
+        if (!registry_leads(r))
+                return registry_elsewhere(r, ret_body);
+        if (len > REQUEST_MAX)
+                return refuse(r, 413, "a member is at most 256 KiB", ret_body);
+        v = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
+        if (!v || parse(r, v, &q) < 0)
+                status = refuse(r, 400, "the body is no sync request of version 1", ret_body);
+        else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
+                status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
+        else
+                status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
+        json_decref(v);
+        return status;
+}

@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+"""The registry of tpu-collectord as hosts and people see it, over both of its stores: joining, missing, ready, conflicts, leases, runs, its own end
+and return."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
+import etcd_site  # noqa: E402
+from collector_case import BUILD, Case  # noqa: E402
+from registry_hosts import Host, until  # noqa: E402
+
+
+class Sqlite(Case):
+    site = None
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = []
+        self.start_with_lease()
+
+    def start_with_lease(self, *options):
+        path = os.path.join(self.dir.name, "collectord.conf")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("[Control]\nLease=5s\n")
+            if self.site:
+                f.write(f"Store=etcd\nEtcd={self.site.urls}\nAgentsUrl=http://127.0.0.1:1\nPeopleUrl=http://127.0.0.1:2\n")
+        self.start("--config", path, *options)
+        until(lambda: self.sync("")[0] == 400, "it leads")
+        return self.c
+
+    def kept(self, *keys):
+        if self.site:
+            all_of_them = self.site.records()
+            return {key: all_of_them[key] for key in keys}
+        return {key: self.c.sql("SELECT value FROM registry WHERE key = ?", key) for key in keys}
+
+    def tearDown(self):
+        for h in self.hosts:
+            h.ended.set()
+        super().tearDown()
+
+    def host(self, *args, **more):
+        self.hosts.append(Host(self.c, *args, **more))
+        return self.hosts[-1]
+
+    def slice(self, name, n, **more):
+        return [self.host(name, w, n, **more) for w in range(n)]
+
+    def record(self, host, key):
+        return host.records.get(key)
+
+    def wait_for(self, host, key, **wanted):
+        until(lambda: all((host.records.get(key) or {}).get(k) == v for k, v in wanted.items()),
+              lambda: f"{key} {wanted}, is {host.records.get(key)}, error {host.error}")
+        return host.records[key]
+
+    def sync(self, body):
+        c = http.client.HTTPConnection("127.0.0.1", self.c.otlp, timeout=60)
+        c.request("POST", "/registry/v1/sync", body if isinstance(body, (str, bytes)) else json.dumps(body))
+        r = c.getresponse()
+        text = r.read()
+        c.close()
+        return r.status, json.loads(text)
+
+    def want(self, name, slices, least, most, **more):
+        r = self.c.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": least,
+                                                           "max": most, **more}), {"Content-Type": "application/json"})
+        self.assertEqual(r.status, 201, r.text)
+        return r.json
+
+    def restart(self, how):
+        database, port = self.c.database, self.c.otlp
+        self.c.stop(how)
+        self.start_with_lease("--listen-otlp", f"127.0.0.1:{port}")
+        self.assertEqual(self.c.database, database)
+        for h in self.hosts:
+            h.collector = self.c
+
+    def test_forms_and_is_ready(self):
+        a = self.host("s0", 0, 3)
+        s = self.wait_for(a, "slice/s0", state="forming")
+        self.assertEqual([(m["worker"], m["why"]) for m in s["missing"]], [(1, "never heard"), (2, "never heard")])
+        b, c = self.host("s0", 1, 3), self.host("s0", 2, 3)
+        for h in (a, b, c):
+            s = self.wait_for(h, "slice/s0", state="ready", generation=1)
+        self.assertEqual([(m["worker"], m["host"], m["address"]) for m in s["roster"]],
+                         [(w, f"s0-{w}", [f"10.0.0.{w}"]) for w in range(3)])
+        self.assertEqual(self.c.get("/api/v1/slices/s0").json["state"], "ready")
+
+    def test_a_word_that_comes_late_is_no_news(self):
+        member = {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1", "address": ["10.0.0.1"], "hosts": 1, "state": "ready"}
+        same = {"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0}
+        self.sync({"v": 1, "member": {**member, "orders": "cordoned: later"}, "said": 3, "wait": 0})
+        self.assertTrue(self.sync({"v": 1, "member": member, "said": 2, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "said": 3})[1]["tell"])
+        self.assertTrue(self.sync({**same, "said": 4})[1]["tell"])
+        self.assertFalse(self.sync(same)[1]["tell"])
+        self.assertFalse(self.sync({"v": 1, "member": {**member, "incarnation": "b2"}, "said": 1, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "incarnation": "b2", "said": 1})[1]["tell"])
+
+    def test_silence_is_missed_and_named(self):
+        a, b = self.slice("s0", 2)
+        self.wait_for(a, "slice/s0", state="ready")
+        b.end()
+        s = self.wait_for(a, "slice/s0", state="forming", generation=2)
+        self.assertEqual([(m["host"], m["address"], m["why"]) for m in s["missing"]], [("s0-1", ["10.0.0.1"], "its lease ended")])
+        self.hosts.append(Host(self.c, "s0", 1, 2))
+        self.wait_for(a, "slice/s0", state="ready", generation=2)
+        names = [e["name"] for e in self.c.get("/api/v1/events?slice=s0").json["events"]]
+        self.assertEqual(names, ["tpu.slice.ready", "tpu.slice.forming", "tpu.slice.ready"])
+
+    def test_two_claim_one_id(self):
+        a, b = self.slice("s0", 2)
+        self.wait_for(a, "slice/s0", state="ready")
+        other = self.host("s0", 1, 2, host="thief", id="another")
+        until(lambda: other.conflict, "the second is told")
+        self.assertEqual((other.conflict["holder"], other.conflict["id"]), ("s0-1", "id-s0-1"))
+        self.assertTrue(other.conflict["address"])
+        until(lambda: a.records["slice/s0"]["conflicts"], "the conflict is shown")
+        self.assertEqual([(c["host"], c["holder"]) for c in a.records["slice/s0"]["conflicts"]], [("thief", "s0-1")])
+        self.assertEqual((a.records["slice/s0"]["state"], a.records["slice/s0"]["generation"]), ("ready", 1))
+        self.assertEqual(self.c.get("/api/v1/slices/s0/slots/1", "DELETE").status, 409)
+        b.end()
+        self.wait_for(a, "slice/s0", state="forming")
+        self.assertTrue(other.conflict)  # never by silence
+        self.assertEqual(self.c.get("/api/v1/slices/s0/slots/1", "DELETE").status, 204)
+        self.assertEqual(self.wait_for(a, "slice/s0", state="ready")["roster"][1]["host"], "thief")
+
+    def test_two_slices_and_a_run(self):
+        a, b = self.slice("s0", 2), self.slice("s1", 2)
+        self.wait_for(a[0], "slice/s0", state="ready")
+        self.wait_for(b[0], "slice/s1", state="ready")
+        made = self.want("job", ["s0", "s1"], 1, 2, restarts=3)
+        self.assertEqual(len(made["serial"]), 16)
+        run = self.wait_for(b[1], "run/job", state="running", generation=1)
+        self.assertEqual(run["coordinator"], {"host": "s0-0", "address": "10.0.0.0", "port": 8476})
+        for h in a + b:
+            until(lambda h=h: h.parts["job"]["state"] == "running", "each host runs it")
+        a[1].part("job", state="exited", cause="exit-code", code="exited", status="1", step=7)
+        run = self.wait_for(a[0], "run/job", state="running", generation=2)
+        self.assertEqual((run["blame"], run["restarts"]), ("", 1))
+        self.assertIn("s0-1 (10.0.0.1) ended it: exit-code 1", run["why"])
+        b[0].say(notice="preemption")
+        until(lambda: not b[0].changed, "it is on its way")
+        answers = b[0].answers
+        until(lambda: b[0].answers > answers, "it was said")
+        b[0].end()  # preempted: it shrinks at once when its lease is over
+        run = self.wait_for(a[0], "run/job", state="running", generation=3)
+        self.assertEqual([s["slice"] for s in run["slices"]], ["s0"])
+        for h in a:
+            until(lambda h=h: h.parts["job"].get("generation") == 3 and h.parts["job"]["state"] == "running", "each host runs it")
+            h.part("job", state="exited", cause="success", code="exited", status="0")
+        self.wait_for(a[0], "run/job", state="ended", outcome="success")
+        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.state&limit=1000").json["events"]]
+        self.assertTrue(any("generation 2: preparing" in x for x in bodies), bodies)
+        self.assertIn("run job, generation 3: ended, success", bodies[-1])
+
+    def test_refusal_is_named_and_stopped(self):
+        a, b = self.slice("s0", 2)
+        b.refuses = "the chips are held by pid 7\nkill 7"
+        self.wait_for(a, "slice/s0", state="ready")
+        self.want("job", [], 1, 1)
+        until(lambda: any("s0-1 (10.0.0.1): the chips are held by pid 7" in w for w in (a.records.get("run/job") or {}).get("waits_for", [])),
+              lambda: a.records.get("run/job"))
+        b.refuses = None
+        self.wait_for(a, "run/job", state="running")
+        self.assertEqual(self.c.get("/api/v1/runs", "POST", json.dumps({"name": "job", "user": "alice", "argv": ["x"]}),
+                                    {"Content-Type": "application/json"}).status, 409)
+        self.assertEqual(self.c.get("/api/v1/runs/job", "DELETE").status, 202)
+        self.wait_for(a, "run/job", state="ended", outcome="stopped")
+        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.state&limit=1000").json["events"]]
+        self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)  # a remedy, and no line feed
+        self.assertFalse([x for x in bodies if "\n" in x])
+
+    def restarted(self, how):
+        hosts = self.slice("s0", 2) + self.slice("s1", 2)
+        self.want("job", [], 2, 2)
+        before = self.wait_for(hosts[3], "run/job", state="running")
+        until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        keys = ("slice/s0", "slice/s1", "slot/s0/1", "intent/job")
+        kept = self.kept(*keys)
+        answers = [h.whole for h in hosts]
+        self.restart(how)
+        until(lambda: all(h.whole > n for h, n in zip(hosts, answers)), "all are back")
+        for h in hosts:
+            self.assertEqual(h.records["run/job"], before)
+            self.assertEqual(h.parts["job"]["state"], "running")
+        self.assertEqual(self.kept(*keys), kept)
+
+    def test_killed_collector(self):
+        self.restarted(signal.SIGKILL)
+
+    def test_stopped_collector(self):
+        self.restarted(signal.SIGTERM)
+
+    def test_who_does_not_return_is_missed_after_a_lease(self):
+        a, b = self.slice("s0", 2)
+        self.wait_for(a, "slice/s0", state="ready")
+        b.end()
+        self.restart(signal.SIGKILL)
+        s = self.wait_for(a, "slice/s0", state="forming")
+        self.assertEqual([(m["host"], m["why"]) for m in s["missing"]], [("s0-1", "not heard since the registry was started again")])
+
+    def test_leaves(self):
+        a, b = self.slice("s0", 2)
+        self.wait_for(a, "slice/s0", state="ready")
+        b.end()
+        self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": b.member["incarnation"], "leave": True})[0], 200)
+        s = self.wait_for(a, "slice/s0", state="forming")
+        self.assertEqual(s["missing"][0]["why"], "it was shut down")
+
+    def test_orders_reach_their_host_alone(self):
+        a, b = self.slice("s0", 2)
+        self.wait_for(a, "slice/s0", state="ready")
+        r = self.c.get("/api/v1/hosts/s0-1/cordon?reason=bad%20cable", "PUT")
+        self.assertEqual(r.status, 200, r.text)
+        until(lambda: b.records.get("order/s0-1"), "it is told")
+        self.assertEqual(b.records["order/s0-1"]["cordon"]["reason"], "bad cable")
+        self.want("job", ["s0"], 1, 1)
+        until(lambda: any("cordoned" in w for w in (a.records.get("run/job") or {}).get("waits_for", [])), lambda: a.records)
+        self.assertFalse([k for k in a.records if k.startswith("order/")])
+        self.assertEqual(self.c.get("/api/v1/hosts/s0-1/cordon", "DELETE").status, 204)
+        self.wait_for(a, "run/job", state="running")
+        self.assertEqual(self.c.get("/api/v1/mode?reason=enough", "PUT").status, 200)
+        for h in (a, b):
+            until(lambda h=h: (h.records.get("site/mode") or {}).get("mode") == "observe", "all are told")
+        self.assertEqual(self.c.get("/api/v1/mode", "DELETE").status, 204)
+        until(lambda: "site/mode" not in a.records, "all are told")
+        # The collector's own events are of no host of the fleet.
+        self.assertNotIn("tpu-collectord", [h["name"] for h in self.c.get("/api/v1/hosts").json["hosts"]])
+        names = [e["name"] for e in self.c.get("/api/v1/events?name=tpu.api.acted").json["events"]]
+        self.assertEqual(len(names), 5)
+
+    def ctl(self, *words, code=0):
+        p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector", f"http://127.0.0.1:{self.c.api}"],
+                           capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        return p.stdout + p.stderr
+
+    def test_people_at_the_command_line(self):
+        a = self.host("s0", 0, 2)
+        self.wait_for(a, "slice/s0", state="forming")
+        said = self.ctl("slices")
+        self.assertRegex(said, r"s0 +forming +1 of 2")
+        self.assertIn("missing: worker 1, since 20", said)
+        self.assertEqual(json.loads(self.ctl("slices", "--json"))["slices"][0]["gang"]["present"], 1)
+        self.ctl("cordon", "s0-0", "bad", "cable", "--until", "2h")
+        until(lambda: (a.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable", "it is told")
+        self.assertGreater(a.records["order/s0-0"]["cordon"]["until"], 0)
+        self.ctl("uncordon", "s0-0")
+        until(lambda: "order/s0-0" not in a.records, "it is told")
+        self.ctl("observe", "enough")
+        until(lambda: "site/mode" in a.records, "it is told")
+        self.ctl("repair")
+        self.ctl("observe", "--host", "s0-0")
+        until(lambda: "mode" in (a.records.get("order/s0-0") or {}), "it is told")
+        self.assertIn("stop its agent first", self.ctl("release", "s0", "0", code=1))
+        for words in (("cordon", "s0-0"), ("release", "s0"), ("release", "s0", "x"), ("cordon", "../x", "why"), ("observe", "--host", "a/b")):
+            self.ctl(*words, code=64)
+
+    def test_what_it_does_not_take(self):
+        for body in ("", "{", "[]", "{}", '{"v":1}', '{"v":0,"same":"s0/0","incarnation":"a"}', '{"v":1,"same":"s0","incarnation":"a"}',
+                     '{"v":1,"same":"s0/99999","incarnation":"a"}', '{"v":1,"same":"s0/1"}', '{"v":1,"member":7}', '{"v":1,"member":{}}',
+                     '{"v":1,"member":{"v":1,"slice":"../x","worker":0,"host":"h","id":"i","incarnation":"a","address":[]}}',
+                     '{"v":1,"same":"s0/1","incarnation":"a","wait":"5"}', b"\xff\xfe", "[" * 10000):
+            status, answer = self.sync(body)
+            self.assertEqual((status, sorted(answer)), (400, ["error", "remedy"]), body)
+        self.assertEqual(self.sync("x" * 300000)[0], 413)
+        self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": "a"})[1]["tell"], True)
+
+
+@unittest.skipIf(etcd_site.missing(), etcd_site.missing())
+class Etcd(Sqlite):
+    def setUp(self):
+        self.site = etcd_site.Site()
+        self.addCleanup(self.site.close)
+        super().setUp()
+
+
+if __name__ == "__main__":
+    unittest.main()
