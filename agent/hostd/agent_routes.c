@@ -160,7 +160,6 @@ int agent_api_serve(struct agent *a, int fd, struct server_certificate *certific
                 .bodies_max = BODIES_MAX,
                 .discard_max = DISCARD_MAX,
                 .header_time = REQUEST_TIME,
-                .body_time = REQUEST_TIME,
                 .answer_time = ANSWER_TIME,
                 .certificate = certificate,
                 .allow = "",

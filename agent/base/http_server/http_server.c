@@ -300,7 +300,8 @@ static enum MHD_Result begin(struct http_call *x, const char *path, const char *
         struct http_request q = request_of(x, path, method);
         uint64_t len = announced(x->mhd);
 
-        http_connection_enter(&x->server->connections, x->connection, HTTP_PHASE_BODY);
+        if (o->body_time > 0)
+                http_connection_enter(&x->server->connections, x->connection, HTTP_PHASE_BODY);
         x->discard_max = q.denied ? MIN(HTTP_STRANGER_DISCARD, o->discard_max) : o->discard_max;
         if (len > x->discard_max) {
                 q.too_large = true;

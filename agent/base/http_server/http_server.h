@@ -70,7 +70,7 @@ struct http_server_options {
         size_t bodies_max;    /* of all requests in the air */
         uint64_t discard_max; /* of one body that is not kept; the connection ends there */
         usec_t header_time;   /* from the connection, or the answer before, to a whole header */
-        usec_t body_time;     /* from there to the whole request */
+        usec_t body_time;     /* from there to the whole request; 0: header_time is for both */
         usec_t answer_time;   /* until all of an answer was taken */
 
         struct server_certificate *certificate; /* NULL: no TLS; borrowed */
