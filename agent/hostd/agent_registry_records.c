@@ -37,6 +37,9 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
                            *address = json_string_value(json_array_get(json_object_get(m, "address"), 0));
                 char worker[32];
 
+                if (json_object_size(m) == 0) /* of a large slice that forms only some have names */
+                        break;
+
                 (void) snprintf(worker, sizeof(worker), "worker %lld",
                                 (long long) json_integer_value(json_object_get(m, "worker")));
                 n += (size_t) snprintf(buf + n, size - n, "%s%.63s%s%.48s%s: %.80s", n > 0 ? ", " : "",

@@ -175,16 +175,16 @@ static size_t count_hosts(const json_t *run) {
         return n;
 }
 
-/* As many hosts as there are, but of the first only who it is. */
-static json_t *hosts_in_short(const json_t *hosts, json_t *nobody) {
-        json_t *list = json_array();
+/* As many as there are; of the first `named` who they are. */
+static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
+        json_t *out = json_array();
 
-        for (size_t i = 0; list && i < json_array_size(hosts); i++)
-                if (json_array_append(list, i == 0 ? json_array_get(hosts, 0) : nobody) < 0) {
-                        json_decref(list);
+        for (size_t i = 0; out && i < json_array_size(list); i++)
+                if (json_array_append(out, i < named ? json_array_get(list, i) : nobody) < 0) {
+                        json_decref(out);
                         return NULL;
                 }
-        return list;
+        return out;
 }
 
 static json_t *slices_in_short(const json_t *run, const char *slice) {
@@ -198,7 +198,7 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
                 if (!copy ||
                     (!(name && streq(name, slice)) &&
                      json_object_set_new(copy, "hosts",
-                                         hosts_in_short(json_object_get(s, "hosts"), nobody)) < 0)) {
+                                         list_in_short(json_object_get(s, "hosts"), 1, nobody)) < 0)) {
                         json_decref(copy);
                         copy = NULL;
                 }
@@ -223,6 +223,27 @@ static char *run_in_short(const struct record *r, const char *slice) {
         return text;
 }
 
+/* While a slice forms, each host that comes changes its record, and each of its hosts is told: it grows with their square. */
+static bool is_long(const struct record *r) {
+        const char *state = json_string_value(json_object_get(r->value, "state"));
+
+        return startswith(r->key, "slice/") && state && streq(state, "forming") &&
+               json_array_size(json_object_get(r->value, "roster")) > REGISTRY_FORMING_NAMED;
+}
+
+static char *slice_in_short(const struct record *r) {
+        json_t *copy = json_copy(r->value), *nobody = json_object();
+        const json_t *roster = json_object_get(r->value, "roster"), *missing = json_object_get(r->value, "missing");
+        char *text = NULL;
+
+        if (copy && nobody && json_object_set_new(copy, "roster", list_in_short(roster, 0, nobody)) == 0 &&
+            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) == 0)
+                text = json_dumps(copy, JSON_COMPACT);
+        json_decref(copy);
+        json_decref(nobody);
+        return text;
+}
+
 /* -ENOMEM: nothing was printed. */
 static int print_record(FILE *f, struct record *r, const char *slice, const char **between) {
         _cleanup_free_ char *own = NULL;
@@ -230,6 +251,8 @@ static int print_record(FILE *f, struct record *r, const char *slice, const char
 
         if (r->value && startswith(r->key, "run/") && count_hosts(r->value) > REGISTRY_RUN_WHOLE)
                 text = own = run_in_short(r, slice);
+        else if (is_long(r))
+                text = own = slice_in_short(r);
         else
                 text = record_text(r);
         if (!text)

@@ -260,8 +260,10 @@ static int decide(struct registry *r) {
         x = commit(r);
         if (x < 0)
                 r->gang_at = began + RETRY;
-        if (x >= 0)
+        if (x >= 0) {
+                registry_tell_waiters(r, 0);
                 answer_due(r);
+        }
         r->cost = registry_boot_now(r) - began;
         r->counters.decisions++;
         r->counters.decided += r->cost;
@@ -366,7 +368,7 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
 }
 
 bool registry_is_stored(const struct registry *r) {
-        return !r->sending && json_object_size(r->pending) == 0;
+        return r->stored == r->decided; /* the collector's own records may still be on their way */
 }
 
 int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata) {

@@ -57,9 +57,14 @@ static struct job *job_free(struct job *j) {
         return NULL;
 }
 
+void pace_forget(struct pace *p) {
+        while (p->n > 0)
+                (void) job_free(p->jobs[--p->n]);
+}
+
 struct pace *pace_free(struct pace *p) {
-        for (size_t i = 0; p && i < p->n; i++)
-                (void) job_free(p->jobs[i]);
+        if (p)
+                pace_forget(p);
         free(p);
         return NULL;
 }

@@ -51,6 +51,8 @@ struct pace;
 int pace_new(struct pace **ret); /* -ENOMEM */
 struct pace *pace_free(struct pace *p);
 DEFINE_CLEANUP(struct pace *, pace_free)
+/* Begins anew, as from pace_new(). */
+void pace_forget(struct pace *p);
 
 /* The last step that the host has seen. -ENOMEM. */
 int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-registry ADDRESS:PORT MEMBERS HOSTS-OF-A-SLICE: members of the registry of tpu-collectord in one process, each
- * with a connection, a lease and a clock of its own, doing what docs/registry.md says a host does. Reads words from
- * standard input: "die" (member 0 falls silent), "wait running", "wait ready", "wait forming", "wait whole" (each has been told
- * everything anew): answers when it is so for all whom it concerns, with the milliseconds from the word to the first and to the
- * last.
+ * bench-registry [--arrive MS] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE: members of
+ * the registry of tpu-collectord in one process, each with a connection, a lease and a clock of its own, doing what
+ * docs/registry.md says a host does. They arrive spread over MS, and know several collectors: who is refused (421, 503) or
+ * cut off goes to the leader that was named, else to the next one. --bare: connections and TLS handshakes alone, the measure
+ * beside which enrollment is judged.
+ *
+ * Reads words from standard input: "die" (member 0 falls silent), "wait running", "wait ready", "wait forming", "wait whole"
+ * (each has been told everything anew), "wait connected": answers when it is so for all whom it concerns, with the
+ * milliseconds from the word to the first and to the last.
  */
 #include <arpa/inet.h>
+#include <getopt.h>
+#include <gnutls/gnutls.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -17,14 +23,18 @@
 #include "base.h"
 
 #define EVENTS_MAX 512
-#define WAIT_S     5
-#define AGAIN      (100 * USEC_PER_MSEC) /* after a connection that failed */
+#define WAIT_S     7 /* half of the usual lease, as hosts ask */
+#define BACK_OFF   (15 * USEC_PER_SEC / 4) /* at most so long behind a round of all collectors, as hosts do: a quarter of the lease */
+#define ENDPOINTS_MAX 4
 
-enum seen { SEEN_READY, SEEN_FORMING, SEEN_RUNNING, SEEN_WHOLE, _SEEN_MAX };
-static const char *const seen_names[_SEEN_MAX] = { "ready", "forming", "running", "whole" };
+enum seen { SEEN_READY, SEEN_FORMING, SEEN_RUNNING, SEEN_WHOLE, SEEN_CONNECTED, _SEEN_MAX };
+static const char *const seen_names[_SEEN_MAX] = { "ready", "forming", "running", "whole", "connected" };
 
 struct member {
         int fd;
+        unsigned endpoint, tried; /* tried: collectors since the last answer */
+        gnutls_session_t tls;
+        bool shaking; /* hands */
         bool dead, changed, waiting; /* waiting: for an answer */
         usec_t again;                /* not connected: when to try; 0: it is */
         char *in, revision[64];
@@ -36,11 +46,13 @@ struct member {
 };
 
 struct fleet {
-        struct sockaddr_in address;
-        unsigned n, per_slice;
+        struct sockaddr_in address[ENDPOINTS_MAX];
+        unsigned n, n_endpoints, per_slice;
+        gnutls_certificate_credentials_t credentials; /* NULL: no TLS */
+        bool bare;
         int epoll;
         struct member *members;
-        uint64_t answers, bytes, failures;
+        uint64_t answers, bytes, failures, refused; /* refused: 421 and 503, which are no failures */
         enum seen wanted;
         bool asked;
         usec_t since;
@@ -86,11 +98,58 @@ static void make_request(struct fleet *f, struct member *m) {
 }
 
 static void hang_up(struct fleet *f, struct member *m, bool failed) {
+        if (m->tls)
+                gnutls_deinit(m->tls);
+        m->tls = NULL;
         m->fd = close_fd(m->fd);
         m->waiting = false;
         m->changed = true;
-        m->again = now_usec() + AGAIN;
+        m->again = now_usec() + (++m->tried % f->n_endpoints == 0 ? (usec_t) random() % BACK_OFF : 0);
         f->failures += failed;
+        if (failed)
+                m->endpoint = (m->endpoint + 1) % f->n_endpoints;
+}
+
+static void begin_tls(struct fleet *f, struct member *m) {
+        if (gnutls_init(&m->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK) < 0 || gnutls_set_default_priority(m->tls) < 0 ||
+            gnutls_credentials_set(m->tls, GNUTLS_CRD_CERTIFICATE, f->credentials) < 0)
+                abort();
+        gnutls_transport_set_int(m->tls, m->fd);
+        m->shaking = true;
+}
+
+static void saw(struct member *m, enum seen s);
+
+/* False: it is not done yet, or the connection is gone. */
+static bool shake(struct fleet *f, struct member *m) {
+        int r;
+
+        if (!m->shaking)
+                return true;
+        r = gnutls_handshake(m->tls);
+        if (r < 0 && gnutls_error_is_fatal(r))
+                hang_up(f, m, true);
+        if (r < 0)
+                return false;
+        m->shaking = false;
+        saw(m, SEEN_CONNECTED);
+        return true;
+}
+
+/* As send() and recv(): -1 with errno. */
+static ssize_t as_errno(ssize_t n) {
+        if (n >= 0)
+                return n;
+        errno = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? EAGAIN : EPROTO;
+        return -1;
+}
+
+static ssize_t write_some(struct member *m, const char *data, size_t len) {
+        return m->tls ? as_errno(gnutls_record_send(m->tls, data, len)) : send(m->fd, data, len, MSG_NOSIGNAL);
+}
+
+static ssize_t read_some(struct member *m, char *data, size_t len) {
+        return m->tls ? as_errno(gnutls_record_recv(m->tls, data, len)) : recv(m->fd, data, len, 0);
 }
 
 static void dial(struct fleet *f, struct member *m) {
@@ -104,17 +163,20 @@ static void dial(struct fleet *f, struct member *m) {
                 return;
         }
         (void) setsockopt(m->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        if (connect(m->fd, (struct sockaddr *) &f->address, sizeof(f->address)) < 0 && errno != EINPROGRESS) {
+        if (connect(m->fd, (struct sockaddr *) &f->address[m->endpoint], sizeof(f->address[0])) < 0 && errno != EINPROGRESS) {
                 hang_up(f, m, true);
                 return;
         }
-        make_request(f, m);
+        if (f->credentials)
+                begin_tls(f, m);
+        if (!f->bare)
+                make_request(f, m);
         (void) epoll_ctl(f->epoll, EPOLL_CTL_ADD, m->fd, &e);
 }
 
 static void send_more(struct fleet *f, struct member *m) {
         while (m->fd >= 0 && m->out_done < m->out_len) {
-                ssize_t n = send(m->fd, m->out + m->out_done, m->out_len - m->out_done, MSG_NOSIGNAL);
+                ssize_t n = write_some(m, m->out + m->out_done, m->out_len - m->out_done);
 
                 if (n > 0)
                         m->out_done += (size_t) n;
@@ -160,17 +222,30 @@ static void do_part(struct member *m, unsigned generation, const char *state) {
                 saw(m, SEEN_RUNNING);
 }
 
+/* The leader is where "leader":"https://ADDRESS:PORT" says, if that is one of ours. */
+static void refused(struct fleet *f, struct member *m, const char *body) {
+        const char *leader = strstr(body, "\"leader\":\""), *port = leader ? strrchr(leader, ':') : NULL;
+        unsigned next = (m->endpoint + 1) % f->n_endpoints;
+
+        for (unsigned i = 0; port && i < f->n_endpoints; i++)
+                if (ntohs(f->address[i].sin_port) == strtoul(port + 1, NULL, 10))
+                        next = i;
+        f->refused++;
+        hang_up(f, m, false);
+        m->endpoint = next;
+}
+
 static void take_answer(struct fleet *f, struct member *m, char *body) {
         const char *revision = strstr(body, "\"revision\":\"");
         unsigned generation;
         char state[16];
 
         f->answers++;
-        if (!revision) { /* 503 and its like */
-                m->changed = true;
-                f->failures++;
+        if (!revision) { /* 421, 503 and their like */
+                refused(f, m, body);
                 return;
         }
+        m->tried = 0;
         (void) snprintf(m->revision, sizeof(m->revision), "%.*s", (int) MIN(strcspn(revision + 12, "\""), (size_t) 60), revision + 12);
         if (strstr(revision, "\"tell\":true"))
                 m->changed = true;
@@ -201,6 +276,8 @@ static void take(struct fleet *f, struct member *m) {
                 m->in = NULL;
                 m->in_size = 0;
         }
+        if (m->fd < 0)
+                return;
         make_request(f, m);
         send_more(f, m);
 }
@@ -215,7 +292,7 @@ static void receive_more(struct fleet *f, struct member *m) {
                         if (!m->in)
                                 abort();
                 }
-                n = recv(m->fd, m->in + m->in_len, m->in_size - m->in_len - 1, 0);
+                n = read_some(m, m->in + m->in_len, m->in_size - m->in_len - 1);
                 if (n > 0) {
                         m->in_len += (size_t) n;
                         take(f, m);
@@ -252,9 +329,9 @@ static void look(struct fleet *f) {
                 n++;
         }
         f->asked = false;
-        printf("%s %u %.1f %.1f %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seen_names[f->wanted], n,
+        printf("%s %u %.1f %.1f %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seen_names[f->wanted], n,
                first > f->since ? (double) (first - f->since) / 1000 : 0, (double) (last - f->since) / 1000, f->answers, f->bytes,
-               f->failures);
+               f->failures, f->refused);
         (void) fflush(stdout);
 }
 
@@ -278,7 +355,7 @@ static bool take_word(struct fleet *f) {
                         for (unsigned i = 0; i < f->n; i++)
                                 f->members[i].seen[s] = 0;
                         f->since = now_usec();
-                        f->answers = f->bytes = f->failures = 0;
+                        f->answers = f->bytes = f->failures = f->refused = 0;
                         printf("forgot\n");
                         (void) fflush(stdout);
                 }
@@ -296,7 +373,11 @@ static void run(struct fleet *f) {
                 for (int i = 0; i < n; i++) {
                         struct member *m = &f->members[events[i].data.u32];
 
-                        if (m->fd >= 0 && events[i].events & (EPOLLOUT | EPOLLERR))
+                        if (m->fd < 0 || !shake(f, m))
+                                continue;
+                        if (!m->tls && f->bare)
+                                saw(m, SEEN_CONNECTED);
+                        if (events[i].events & (EPOLLOUT | EPOLLERR) || m->out_done < m->out_len)
                                 send_more(f, m);
                         if (m->fd >= 0 && events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
                                 receive_more(f, m);
@@ -313,29 +394,75 @@ static void run(struct fleet *f) {
         }
 }
 
+static bool take_endpoints(struct fleet *f, char *text) {
+        for (char *at = strtok(text, ","); at; at = strtok(NULL, ",")) {
+                char *colon = strchr(at, ':');
+                struct sockaddr_in *a = &f->address[f->n_endpoints];
+
+                if (!colon || f->n_endpoints == ENDPOINTS_MAX)
+                        return false;
+                *colon = '\0';
+                *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = htons((uint16_t) atoi(colon + 1)) };
+                if (inet_pton(AF_INET, at, &a->sin_addr) != 1)
+                        return false;
+                f->n_endpoints++;
+        }
+        return f->n_endpoints > 0;
+}
+
+static bool take_credentials(struct fleet *f, char *text) {
+        const char *ca = strtok(text, ","), *certificate = strtok(NULL, ","), *key = strtok(NULL, ",");
+
+        return key && gnutls_certificate_allocate_credentials(&f->credentials) == 0 &&
+               gnutls_certificate_set_x509_trust_file(f->credentials, ca, GNUTLS_X509_FMT_PEM) > 0 &&
+               gnutls_certificate_set_x509_key_file(f->credentials, certificate, key, GNUTLS_X509_FMT_PEM) == 0;
+}
+
+static const struct option options[] = {
+        { "arrive", required_argument, NULL, 'a' },
+        { "tls", required_argument, NULL, 't' },
+        { "bare", no_argument, NULL, 'b' },
+        { 0 },
+};
+
 int main(int argc, char *argv[]) {
         struct fleet f = { .since = now_usec() };
         struct rlimit files;
-        char *colon;
+        usec_t arrive = 0;
+        bool good = true;
+        int c;
 
-        if (argc != 4 || !(colon = strchr(argv[1], ':'))) {
-                fprintf(stderr, "bench-registry ADDRESS:PORT MEMBERS HOSTS-OF-A-SLICE\n");
+        while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+                switch (c) {
+                case 'a':
+                        arrive = strtoul(optarg, NULL, 10) * USEC_PER_MSEC;
+                        break;
+                case 't':
+                        good = good && take_credentials(&f, optarg);
+                        break;
+                case 'b':
+                        f.bare = true;
+                        break;
+                default:
+                        good = false;
+                }
+        if (!good || argc - optind != 3 || !take_endpoints(&f, argv[optind])) {
+                fprintf(stderr, "bench-registry [--arrive MS] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE\n");
                 return EXIT_FAILURE;
         }
-        *colon = '\0';
-        f.address = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = htons((uint16_t) atoi(colon + 1)) };
-        f.n = (unsigned) atoi(argv[2]);
-        f.per_slice = (unsigned) atoi(argv[3]);
+        f.n = (unsigned) atoi(argv[optind + 1]);
+        f.per_slice = (unsigned) atoi(argv[optind + 2]);
         f.members = calloc(f.n, sizeof(f.members[0]));
         f.epoll = epoll_create1(EPOLL_CLOEXEC);
-        if (inet_pton(AF_INET, argv[1], &f.address.sin_addr) != 1 || !f.members || f.epoll < 0 || f.per_slice == 0)
+        if (!f.members || f.epoll < 0 || f.per_slice == 0)
                 return EXIT_FAILURE;
         (void) setvbuf(stdin, NULL, _IONBF, 0); /* poll() is to see what is left */
         (void) getrlimit(RLIMIT_NOFILE, &files);
         files.rlim_cur = files.rlim_max;
         (void) setrlimit(RLIMIT_NOFILE, &files);
-        for (unsigned i = 0; i < f.n; i++)
-                f.members[i] = (struct member) { .fd = -1, .changed = true, .again = 1 };
+        for (unsigned i = 0; i < f.n; i++) /* spread, and each over all collectors */
+                f.members[i] = (struct member) { .fd = -1, .changed = true, .again = f.since + 1 + arrive * i / f.n,
+                                                 .endpoint = i % f.n_endpoints };
         run(&f);
         return EXIT_SUCCESS;
 }

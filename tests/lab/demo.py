@@ -1,15 +1,17 @@
 #!/usr/bin/python3
-"""The demo: four booted hosts of two slices, a real training by one command, killed agents, a killed and a stopped rank.
-Started by tools/demo.
+"""The demo: four booted hosts of two slices, two collectors over etcd, a real training by one command; agents, the leader and a
+rank are killed, a rank is stopped. Started by tools/demo.
 
 One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our
 own answer.
 """
 
+import json
 import re
 import sys
 import time
 
+import control
 import scenario as s
 import slices
 from scenario import LabError
@@ -43,8 +45,10 @@ class Teller:
 
 def boot(lab):
     lab.start()
+    control.start_etcd(lab)
     slices.prepare(lab)
-    return f"{HOSTS} hosts of {HOSTS // PER_SLICE} slices and a collector booted in {lab.boot_seconds:.1f} s, the packages installed by apt"
+    return (f"{HOSTS} hosts of {HOSTS // PER_SLICE} slices and two collectors booted in {lab.boot_seconds:.1f} s, the packages installed by apt; "
+            f"an etcd of three members; {control.leader(lab).name} leads")
 
 
 def tuned(lab):
@@ -103,6 +107,27 @@ def kill_agents(lab):
             host.wait_for(["systemctl", "is-active", "-q", f"{name}.service"], 15)
     return (f"{killed} agent processes killed at step {at}; the training went on to step {then}, "
             "none missing [its own log]; agents are back")
+
+
+def kill_leader(lab):
+    """Hosts go to the other collector; nobody is missed, and the training notices nothing."""
+    old, at = control.leader(lab), s.last_step(lab.hosts[0], "train")
+    old.sh("systemctl kill -s KILL tpu-collectord; systemctl stop tpu-collectord")
+    began = time.monotonic()
+    new = control.leader(lab, but=old)
+    took = time.monotonic() - began
+    s.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 60, "every host is a member at the new leader")
+    run = json.loads(s.ctl(lab.hosts[0], "jobs", "--fleet", "--json").out)
+    old.sh("systemctl start tpu-collectord")
+    then = s.wait_step(lab.hosts[0], "train", at + 10, 60)
+    numbers = [n for n, _ in s.training_steps(lab.hosts[0], "train")]
+    if numbers != list(range(len(numbers))):
+        raise LabError("steps are missing in the training's own log")
+    generation = next(r["generation"] for r in run["runs"] if r["name"] == "train")
+    if generation != 1:
+        raise LabError(f"the run was restarted: generation {generation}")
+    return (f"SIGKILL to tpu-collectord on {old.name} at step {at}; {new.name} leads after {took:.1f} s (the lease is 15 s), "
+            f"all {HOSTS} hosts are members; the run is the same (generation 1) and at step {then}, none missing [its own log]")
 
 
 def kill_rank(lab):
@@ -184,6 +209,7 @@ STEPS = [
     ("Train over both slices, by one command", train),
     ("The collector's view of the fleet", fleet),
     ("Kill every agent process while the training runs", kill_agents),
+    ("Kill the collector that leads", kill_leader),
     ("Kill one rank", kill_rank),
     ("Stop one rank", stop_rank),
     ("Ask who holds the run up", name_it),
@@ -195,7 +221,7 @@ STEPS = [
 
 def main():
     teller = Teller(len(STEPS))
-    lab = slices.lab(HOSTS, PER_SLICE)
+    lab = slices.lab(HOSTS, PER_SLICE, collectors=2)
     try:
         for title, action in STEPS:
             if not teller.step(title, lambda act=action: act(lab)) and action is boot:

@@ -16,7 +16,7 @@ COLLECTOR = "collector"
 
 
 class Lab:
-    """Boots hosts h0, h1, …, and one named collector if `collector` is given; use it in a with statement.
+    """Boots hosts h0, h1, …, and collectors (collector, collector2, …) if `collector` is given; use it in a with statement.
 
     debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt.
     before_boot: called with each Host before it boots, to write its configuration.
@@ -24,17 +24,22 @@ class Lab:
     debs_of: {name of a host: paths}, for hosts that have others than debs.
     """
 
-    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None, debs_of=None):
+    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None, debs_of=None, collectors=1):
         if not 0 <= hosts <= COLLECTOR_NUMBER - FIRST_NUMBER:
             raise LabError(f"{hosts} hosts: a lab has 0 to {COLLECTOR_NUMBER - FIRST_NUMBER}")
         others = debs_of or {}
         self._wanted = {f"h{i}": (FIRST_NUMBER + i, others.get(f"h{i}", debs)) for i in range(hosts)}
-        if collector is not None:
-            self._wanted[COLLECTOR] = (COLLECTOR_NUMBER, collector)
+        for i in range(collectors if collector is not None else 0):
+            self._wanted[COLLECTOR + (str(i + 1) if i else "")] = (COLLECTOR_NUMBER + i, collector)
         self.unified, self._before_boot = unified, before_boot
-        self.hosts, self.collector, self.every = [], None, []
+        self.hosts, self.collectors, self.every = [], [], []
         self.boot_seconds = None
         self._guardian = self._pipe = self._layer = None
+
+    @property
+    def collector(self):
+        """The first one, or None."""
+        return self.collectors[0] if self.collectors else None
 
     @classmethod
     def on_layer(cls, layer):
@@ -73,8 +78,8 @@ class Lab:
         self.switch = network.Switch(guardian.full_name(self.id, "switch"))
         self.switch.start()
         self.every = [Host(self, name, number) for name, (number, _) in self._wanted.items()]
-        self.hosts = [h for h in self.every if h.name != COLLECTOR]
-        self.collector = next((h for h in self.every if h.name == COLLECTOR), None)
+        self.collectors = [h for h in self.every if h.name.startswith(COLLECTOR)]
+        self.hosts = [h for h in self.every if h not in self.collectors]
         names = self._hosts_file()
         for host in self.every:
             host.provision(layers[host.name].stack(), names)

@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import control  # noqa: E402
 import scenario  # noqa: E402
 from lab import Lab  # noqa: E402
 
@@ -30,8 +31,11 @@ def slice_of(host, per_slice):
 
 def configure(host, n_hosts, per_slice, registry, grant):
     """What a site bakes in: identity, endpoint, registry; whose runs others may start."""
-    if host.name == "collector":
-        scenario.configure(host, n_hosts, scenario.WANTED_MTU)
+    if host in host.lab.collectors:
+        if len(host.lab.collectors) > 1:
+            control.configure(host)
+        else:
+            scenario.configure(host, n_hosts, scenario.WANTED_MTU)
         return
     s, worker = slice_of(host, per_slice)
     collector = host.lab_collector_address
@@ -49,15 +53,19 @@ def configure(host, n_hosts, per_slice, registry, grant):
     host.bind_chips(scenario.CHIPS)
 
 
-def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True):
-    """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector; use it in a with statement."""
+def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True, collectors=1):
+    """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector, or two over an etcd; use it in a with statement.
+
+    With two, telemetry goes to the first alone, and every host knows both for control.
+    """
     host_deb, collector_deb = scenario.debs(folder)
 
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
-        configure(host, n_hosts, per_slice, registry, grant)
+        urls = " ".join(f"http://{c.address('eth0')}:4318" for c in host.lab.collectors)
+        configure(host, n_hosts, per_slice, registry + (f"\nEndpoint={urls}" if collectors > 1 else ""), grant)
 
-    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], before_boot=before_boot)
+    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], collectors=collectors, before_boot=before_boot)
 
 
 def prepare(lab):
@@ -143,7 +151,7 @@ class Case(unittest.TestCase):
 
     def tell_of_failure(self):
         for host in self.lab.every:
-            if host is self.lab.collector:
+            if host in self.lab.collectors:
                 print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")
                 continue
             print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("jobs", "status") if host.up),
