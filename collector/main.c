@@ -77,8 +77,8 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct tcp_address *a, const char *text, struct http_server_options *o,
-                 struct http_server **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
+static int serve(struct collector *c, const struct tcp_address *a, const char *text,
+                 struct http_server_options *o, struct http_server **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         int r;
 
         r = tcp_address_listen(a, &o->fd, ret_where);

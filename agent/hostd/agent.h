@@ -272,9 +272,10 @@ double agent_goodput(const struct agent *a, const char *run);
 usec_t agent_step_time(const struct agent *a, const char *run);
 
 /* agent_routes.c: the calls of docs/api.md. */
-/* Serves them on fd, which is taken over: a Unix socket, or with a certificate TCP, where nobody may call before
- * http_server_allow(). */
-int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate, struct http_server **ret);
+/* Serves them on fd, which is taken over: a Unix socket, or with a certificate TCP, where nobody may call
+ * before http_server_allow(). */
+int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,
+                    struct http_server **ret);
 
 /* agent_events.c: those who wait for events. */
 int agent_events_start(struct agent *a);
@@ -324,8 +325,8 @@ bool agent_caller_is_refused(struct agent *a, const struct http_request *r, stru
 /* Forgets the calls that still wait. */
 void agent_calls_clear(struct agent *a);
 /* Says why to the caller and in the trace. what: NULL: method and path. Returns 0. */
-int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what, unsigned status,
-                 const char *why, const char *remedy);
+int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what,
+                 unsigned status, const char *why, const char *remedy);
 /* The event of an acting call. */
 void agent_audit(struct agent *a, const char *call, const struct http_caller *who, const char *result);
 /* The same of a refused one: beyond some a minute, the journal alone is told. */

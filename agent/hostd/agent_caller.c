@@ -124,8 +124,8 @@ bool agent_caller_is_refused(struct agent *a, const struct http_request *r, stru
                                   "'%.200s' may read, but not act", r->caller->name) == 0;
 }
 
-int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what, unsigned status,
-                 const char *why, const char *remedy) {
+int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what,
+                 unsigned status, const char *why, const char *remedy) {
         char plain[64];
 
         copy_plain(plain, sizeof(plain), r->method, r->path);
@@ -140,7 +140,9 @@ void *agent_call_new(struct agent *a, const struct http_request *r, size_t size,
 
         if (!c)
                 return NULL;
-        *c = (struct agent_call){ .agent = a, .caller = *r->caller, .next = a->calls, .previous = &a->calls };
+        *c = (struct agent_call){
+                .agent = a, .caller = *r->caller, .next = a->calls, .previous = &a->calls
+        };
         (void) snprintf(c->what, sizeof(c->what), "%s", what);
         if (c->next)
                 c->next->previous = &c->next;

@@ -77,7 +77,8 @@ static void finish(struct job_call *c, unsigned status, json_t *v, const char *e
                 agent_audit_refusal(c->call.agent, c->call.what, &c->call.caller, result);
         else
                 agent_audit(c->call.agent, c->call.what, &c->call.caller, result);
-        (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error) : agent_answer_json(&answer, status, v));
+        (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error)
+                      : agent_answer_json(&answer, status, v));
         agent_call_answer(&c->call, &answer);
 }
 
@@ -168,13 +169,15 @@ static int start_here(struct job_call *c, const struct job_body *b, struct http_
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
 static int not_for_you(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
-        return agent_refuse(a, r, ret, what, 403, "only root may start and stop runs by tpu-hostd: it asks with its own rights",
-                      "as yourself: tpuctl run, tpuctl stop");
+        return agent_refuse(a, r, ret, what, 403,
+                            "only root may start and stop runs by tpu-hostd: it asks with its own rights",
+                            "as yourself: tpuctl run, tpuctl stop");
 }
 
 static int not_here(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
-        return agent_refuse(a, r, ret, what, 409, "runs over slices are started and stopped by the registry, not by a host",
-                      "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
+        return agent_refuse(a, r, ret, what, 409,
+                            "runs over slices are started and stopped by the registry, not by a host",
+                            "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
 }
 
 int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {

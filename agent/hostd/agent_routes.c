@@ -84,7 +84,8 @@ static int no_such_path(struct http_reply *ret) {
 }
 
 static int no_such_method(const struct http_request *r, struct http_reply *ret) {
-        static const char *const sets[] = { "GET, HEAD", "GET, HEAD, POST", "POST", "PUT, DELETE", "DELETE" };
+        static const char *const sets[] = { "GET, HEAD", "GET, HEAD, POST", "POST", "PUT, DELETE",
+                                            "DELETE" };
         char allow[48] = "", use[sizeof(allow) + 8];
         size_t n = 0, set = 0;
 
@@ -150,7 +151,8 @@ static bool takes_body(const struct http_request *r) {
         return streq(r->method, "POST") && streq(r->path, "/v1/jobs");
 }
 
-int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate, struct http_server **ret) {
+int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,
+                    struct http_server **ret) {
         const struct http_server_options o = {
                 .name = certificate ? "api-tls" : "api",
                 .fd = fd,

@@ -55,7 +55,8 @@ static void arm(struct http_connections *all, usec_t at) {
         if (at != USEC_INFINITY)
                 r = sd_event_source_set_time(all->timer, at);
         if (r >= 0)
-                r = sd_event_source_set_enabled(all->timer, at == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(all->timer,
+                                                at == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: slow connections may stay open: %m", all->o->name);
 }
@@ -135,8 +136,8 @@ static void turn_away(int fd) {
                                    "\"close some: 12 of one user, 24 of all but root\"}";
         char text[512];
         int n = snprintf(text, sizeof(text),
-                         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-                         "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                         "Retry-After: 1\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
                          sizeof(body) - 1, body);
 
         (void) send(fd, text, (size_t) n, MSG_DONTWAIT | MSG_NOSIGNAL); /* who is gone needs no answer */
@@ -187,7 +188,7 @@ static bool know_peer(const struct http_connections *all, struct http_connection
         return true;
 }
 
-/* NULL: the request of one over TCP is not answered; with TLS its handshake ends (server_certificate_none()). */
+/* NULL: no request over TCP is answered; with TLS the handshake ends (server_certificate_none()). */
 static struct http_connection *connected(struct http_connections *all, struct MHD_Connection *mhd) {
         const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
         struct http_connection *c = i ? calloc(1, sizeof(*c)) : NULL;
@@ -250,7 +251,8 @@ static void check(struct http_connections *all, struct http_connection *c) {
         c->reads = which < ELEMENTSOF(lists);
 }
 
-void http_connection_identify(struct http_connections *all, struct http_connection *c, struct http_request *q) {
+void http_connection_identify(struct http_connections *all, struct http_connection *c,
+                              struct http_request *q) {
         q->caller = &c->caller;
         if (!all->o->certificate)
                 return;

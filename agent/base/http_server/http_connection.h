@@ -41,6 +41,7 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
 struct http_connection *http_connection_of(struct MHD_Connection *mhd);
 void http_connection_enter(struct http_connections *all, struct http_connection *c, enum http_phase phase);
 /* Sets caller and denied. */
-void http_connection_identify(struct http_connections *all, struct http_connection *c, struct http_request *q);
+void http_connection_identify(struct http_connections *all, struct http_connection *c,
+                              struct http_request *q);
 /* Whether the answer that goes out is to be its last one. */
 bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c);

@@ -156,10 +156,12 @@ static struct MHD_Response *make_response(struct http_reply *reply) {
         struct MHD_Response *m;
 
         if (reply->body && reply->release)
-                m = MHD_create_response_from_buffer_with_free_callback(reply->len, reply->body, reply->release);
+                m = MHD_create_response_from_buffer_with_free_callback(reply->len, reply->body,
+                                                                       reply->release);
         else
                 m = MHD_create_response_from_buffer(reply->len, reply->body,
-                                                    reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+                                                    reply->body ? MHD_RESPMEM_MUST_FREE
+                                                                : MHD_RESPMEM_PERSISTENT);
         if (m)
                 reply->body = NULL;
         return m;
@@ -179,7 +181,8 @@ static bool add_headers(struct MHD_Response *m, const struct http_reply *reply, 
 
         (void) snprintf(seconds, sizeof(seconds), "%u", reply->retry_after);
         for (size_t i = 0; i < ELEMENTSOF(headers); i++)
-                if (headers[i].value && MHD_add_response_header(m, headers[i].name, headers[i].value) != MHD_YES)
+                if (headers[i].value &&
+                    MHD_add_response_header(m, headers[i].name, headers[i].value) != MHD_YES)
                         return false;
         return true;
 }
@@ -312,8 +315,9 @@ static enum MHD_Result begin(struct http_call *x, const char *path, const char *
         return MHD_YES;
 }
 
-static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path, const char *method,
-                                  const char *version, const char *data, size_t *len, void **state) {
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path,
+                                  const char *method, const char *version, const char *data, size_t *len,
+                                  void **state) {
         struct http_call *x = *state;
         struct http_request q;
 
@@ -374,7 +378,8 @@ struct parameters {
         int r;
 };
 
-static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key, const char *value) {
+static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key,
+                                    const char *value) {
         struct parameters *p = userdata;
 
         (void) kind;
@@ -413,7 +418,8 @@ static int start(struct http_server *h) {
                 flags |= MHD_USE_TLS;
         else
                 secure[0] = (struct MHD_OptionItem) { MHD_OPTION_END, 0, NULL };
-        h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+        h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h,
+                                     MHD_OPTION_EXTERNAL_LOGGER, on_log, h, /* first */
                                      MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd,
                                      MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
                                      MHD_OPTION_PER_IP_CONNECTION_LIMIT, h->o.of_address,

@@ -6,8 +6,8 @@
  *
  * Everything a client can make us keep is bounded: connections, those of one user or address, headers, the
  * body of one request, the bodies of all together, and the time of each step. libmicrohttpd limits silence
- * only, and a client that sends one byte now and then is never silent: so each connection has a time by which
- * its next step must be done.
+ * only, and a client that sends one byte now and then is never silent: so each connection has a time by
+ * which its next step must be done.
  *
  * Who calls is looked at when the header is there: nothing of a stranger's body is kept. What is not kept is
  * read to its end and thrown away, within a bound, so that the client hears why instead of a reset.
@@ -30,7 +30,7 @@ struct http_call;
 struct http_caller {
         bool remote;       /* over TCP; else over the Unix socket */
         struct ucred peer; /* local: of the connect(2), from the kernel */
-        bool acts;         /* remote: not only reads, as http_server_options.act says; without TLS nobody is asked */
+        bool acts; /* remote: as http_server_options.act says; without TLS everybody does */
         char name[TLS_NAME_MAX]; /* with TLS: the URI of its certificate that a list names; empty: none */
         char address[TCP_ADDRESS_TEXT_MAX]; /* remote */
 };
@@ -38,7 +38,7 @@ struct http_caller {
 struct http_request {
         const char *method, *path; /* the path without percent signs, up to "?" */
         const struct http_caller *caller; /* valid while the handler runs */
-        const char *denied; /* why the caller may not even read; NULL: it may. /healthz aside it is to be 403 */
+        const char *denied; /* why the caller may not even read; NULL: it may. /healthz apart, it gets 403 */
         const uint8_t *body; /* what was kept; not terminated */
         size_t len;
         uint64_t received; /* bytes that came, or were announced and not read */
@@ -57,7 +57,7 @@ struct http_reply {
         const char *allow;    /* static, of 405 */
         char *location;       /* of 307; taken over */
         unsigned retry_after; /* seconds; 0: not said */
-        bool later; /* nothing else is set: http_answer() brings the reply; the request's body stays until then */
+        bool later; /* nothing else is set: http_answer() brings the reply, the request's body stays */
 };
 /* Gives back what it owns. */
 void http_reply_clear(struct http_reply *reply);
@@ -75,12 +75,13 @@ struct http_server_options {
 
         struct server_certificate *certificate; /* NULL: no TLS; borrowed */
         bool rereads;            /* its files are looked at when a connection comes; else by the caller */
-        const char *allow, *act; /* with TLS: who may call, who may act besides, as in tls_peer.h; borrowed */
-        usec_t life;             /* with TLS: then the answer ends a connection: files and lists have changed */
+        const char *allow, *act; /* with TLS: who may call, who may act, as in tls_peer.h; borrowed */
+        usec_t life;             /* with TLS: then an answer ends the connection: files change */
         usec_t check_again;      /* with TLS: a certificate may have ended meanwhile */
 
-        size_t body_max; /* of a body that is kept: of the calls for which takes_body says so (NULL: of all), once */
-        bool (*takes_body)(const struct http_request *q); /* their header is there; never of those who are denied */
+        size_t body_max; /* of a body that is kept */
+        /* Whether that of this call is; its header is here. NULL: all are. Never of who is denied. */
+        bool (*takes_body)(const struct http_request *q);
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
         void *userdata;
 };
@@ -89,15 +90,15 @@ struct http_server;
 int http_server_new(sd_event *e, const struct http_server_options *o, struct http_server **ret);
 /* Other lists than before: they hold for connections that are there, too. Borrowed. */
 void http_server_allow(struct http_server *h, const char *allow, const char *act);
-/* From now on the handler is not called: what comes before http_server_free() is answered 503. NULL is none. */
+/* From now on the handler is not called: what comes before the end is answered 503. NULL is none. */
 void http_server_close(struct http_server *h);
 /* What was answered last still goes out, as far as it goes without waiting. */
 struct http_server *http_server_free(struct http_server *h);
 DEFINE_CLEANUP(struct http_server *, http_server_free)
 
 /*
- * Inside the handler of a call that is put off: *slot is the call, and becomes NULL when the server ends before
- * the answer. A call that is not held is answered before http_server_free().
+ * Inside the handler of a call that is put off: *slot is the call, and becomes NULL when the server ends
+ * before the answer. A call that is not held is answered before http_server_free().
  */
 void http_hold(const struct http_request *q, struct http_call **slot);
 /*
