@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the kernel's command line that matter to a TPU host, and those that TPU7x wants. */
-#include "emit.h"
+#include "words.h"
 #include "tpu_sysfs.h"
 
 #define CMDLINE_MAX 4096
@@ -25,7 +25,6 @@ static const char *const telling[] = {
         "systemd.unified_cgroup_hierarchy",
 };
 static const char *const wanted_7x[] = { "intel_iommu=on,sm_on", "idle=poll" };
-#define SOURCE_7X "GKE OS image certification suite, tpu_v7x.go"
 
 static bool is_telling(const char *word) {
         size_t n = strcspn(word, "=");
@@ -44,7 +43,7 @@ static bool is_7x(const struct host *h) {
 
 /* Words are parted by blanks; told holds the telling ones, missing those that TPU7x wants and that are not
  * there. */
-static void judge(const struct host *h, char *text, struct finding *f) {
+static void judge(const struct host *h, char *text, struct sink *s) {
         char told[CMDLINE_MAX] = "", missing[128] = "", *save = NULL;
         bool seen[ELEMENTSOF(wanted_7x)] = { false };
 
@@ -56,45 +55,26 @@ static void judge(const struct host *h, char *text, struct finding *f) {
                 if (is_telling(w))
                         (void) snprintf(told + used, sizeof(told) - used, "%s%s", used > 0 ? " " : "", w);
         }
-        finding_set(f->found, "%s", told[0] ? make_printable(told) : "nothing special");
-        f->verdict = VERDICT_OK;
-        if (!is_7x(h))
-                return;
-        finding_set(f->wanted, "%s %s", wanted_7x[0], wanted_7x[1]);
-        finding_set(f->source, SOURCE_7X);
         for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
                 if (!seen[i])
                         (void) snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
                                         wanted_7x[i]);
-        if (!missing[0])
-                return;
-        f->verdict = VERDICT_WARN;
-        finding_set(f->reason, "TPU7x is certified with these words; missing:%s", missing);
-        finding_set(f->remedy,
-                    "add them to GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub and reboot");
+        probe_tell(s,
+                   !is_7x(h)  ? WORDS_CMDLINE :
+                   missing[0] ? WORDS_CMDLINE_7X_LACKS :
+                                WORDS_CMDLINE_7X,
+                   NULL, missing, "%s", told[0] ? told : "nothing special");
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_cmdline(const struct host *h, const struct probe_context *c, struct sink *s) {
         char text[CMDLINE_MAX];
-        struct finding f;
         int r;
 
         (void) c;
-        finding_init(&f, "cmdline", NULL);
         r = host_read(h, "/proc/cmdline", text, sizeof(text), NULL);
         if (r < 0)
-                finding_set(f.reason, "/proc/cmdline cannot be read: %s", strerror(-r));
+                probe_tell(s, WORDS_CMDLINE_UNREADABLE, NULL, strerror(-r), "%s", "");
         else
-                judge(h, text, &f);
-        s->finding(s, &f);
+                judge(h, text, s);
         return 0;
 }
-
-const struct probe probe_cmdline = {
-        .name = "cmdline",
-        .summary = "the kernel's command line",
-        .group = GROUP_HOST,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -3,7 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "base.h"
-#include "emit.h"
+#include "words.h"
 #include "host.h"
 #include "host_stat.h"
 #include "paths.h"
@@ -83,76 +83,37 @@ static int mounts_read(const struct host *h, struct mount_point *ret, size_t max
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 
-#define WARN_PERCENT 5
+#define WARN_PERCENT 5 /* words.def says them, too */
 #define FAIL_PERCENT 1
 
 static const char *const places[] = { "/", PATH_HOSTD_STATE };
 
-/* OpenTelemetry semantic conventions 1.44, system.filesystem.*. */
-static const struct metric metric_limit = { "system.filesystem.limit", "By", "Size of a file system",
-                                            SAMPLE_GAUGE };
-static const struct metric metric_usage = { "system.filesystem.usage", "By",
-                                            "Bytes of a file system by state", SAMPLE_GAUGE };
-
-#define MOUNTPOINT_KEY "system.filesystem.mountpoint"
-#define STATE_KEY "system.filesystem.state"
-
-static enum verdict judge_share(uint64_t all, uint64_t available) {
+/* How far its words stand behind those for enough room. */
+static unsigned judge_share(uint64_t all, uint64_t available) {
         if (available < all / 100 * FAIL_PERCENT)
-                return VERDICT_FAIL;
-        return available < all / 100 * WARN_PERCENT ? VERDICT_WARN : VERDICT_OK;
-}
-
-static void explain(struct finding *f, const char *place, const char *option, const char *order) {
-        if (f->verdict == VERDICT_OK)
-                return;
-        finding_set(f->wanted, "at least %d %%", WARN_PERCENT);
-        finding_set(f->source, "tpu-hostd's own floor; below %d %% the host is unfit", FAIL_PERCENT);
-        finding_set(f->reason, "logs, checkpoints and the agent's own records will soon fail to be written");
-        finding_set(f->remedy, "du -x %s --max-depth=2 %s | sort %s | tail", option, place, order);
-}
-
-static void check_bytes(const char *place, const struct host_space *v, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "disk.space", place);
-        f.verdict = judge_share(v->bytes, v->bytes_available);
-        finding_set(f.found, "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
-                    (double) v->bytes / (1 << 30));
-        explain(&f, place, "-h", "-h");
-        s->finding(s, &f);
+                return 2;
+        return available < all / 100 * WARN_PERCENT;
 }
 
 static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
         if (v->bytes > INT64_MAX || v->bytes_free > v->bytes || v->bytes_available > v->bytes_free)
                 return; /* its numbers contradict each other */
-        emit_int(s, &metric_limit, (int64_t) v->bytes, MOUNTPOINT_KEY, place, NULL, NULL);
-        emit_int(s, &metric_usage, (int64_t) (v->bytes - v->bytes_free), MOUNTPOINT_KEY, place, STATE_KEY,
-                 "used");
-        emit_int(s, &metric_usage, (int64_t) v->bytes_available, MOUNTPOINT_KEY, place, STATE_KEY, "free");
-        emit_int(s, &metric_usage, (int64_t) (v->bytes_free - v->bytes_available), MOUNTPOINT_KEY, place,
-                 STATE_KEY, "reserved"); /* for root */
+        put_int(s, METRIC_FILESYSTEM_LIMIT, (int64_t) v->bytes, place, NULL, NULL);
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes - v->bytes_free), place, "used", NULL);
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) v->bytes_available, place, "free", NULL);
+        /* for root */
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes_free - v->bytes_available), place,
+                "reserved", NULL);
 }
 
-static void check_inodes(const char *place, const struct host_space *v, struct sink *s) {
-        struct finding f;
-
-        if (v->files == 0)
-                return; /* btrfs and others have no such limit */
-        finding_init(&f, "disk.inodes", place);
-        f.verdict = judge_share(v->files, v->files_free);
-        finding_set(f.found, "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
-        explain(&f, place, "--inodes", "-n");
-        s->finding(s, &f);
-}
-
-static void unknown(const char *place, const char *why, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "disk.space", place);
-        finding_set(f.reason, "its file system does not say how full it is: %s", why);
-        finding_set(f.remedy, "df -h %s", place);
-        s->finding(s, &f);
+static void check_space(const char *place, const struct host_space *v, struct sink *s) {
+        probe_tell(s, WORDS_DISK_SPACE + judge_share(v->bytes, v->bytes_available), place, NULL,
+                   "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
+                   (double) v->bytes / (1 << 30));
+        sample_space(place, v, s);
+        if (v->files > 0) /* btrfs and others have no such limit */
+                probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL,
+                           "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
 }
 
 /* The file systems that were told: each once, under the path that it was found at first. */
@@ -187,7 +148,7 @@ static void sample_others(const struct host *h, struct told *t, struct sink *s) 
         }
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_disk(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct told told = { .n = 0 };
 
         (void) c;
@@ -198,26 +159,14 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 if (r == -ENOENT || (r == -EACCES && i > 0))
                         continue; /* not installed, or not ours to see: "/" is always there */
                 if (r < 0 || v.bytes == 0 || v.bytes_available > v.bytes || v.files_free > v.files) {
-                        unknown(places[i], r < 0 ? strerror(-r) : "its numbers contradict each other", s);
+                        probe_tell(s, WORDS_DISK_SILENT, places[i],
+                                   r < 0 ? strerror(-r) : "its numbers contradict each other", "%s", "");
                         continue;
                 }
                 if (told_before(&told, v.device))
                         continue;
-                check_bytes(places[i], &v, s);
-                sample_space(places[i], &v, s);
-                check_inodes(places[i], &v, s);
+                check_space(places[i], &v, s);
         }
         sample_others(h, &told, s);
         return 0;
 }
-
-const struct probe probe_disk = {
-        .name = "disk",
-        .summary = "free space and inodes of / and of the agent's directory, space of the other disks",
-        .group = GROUP_HOST,
-        .interval = 120 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .blocks = true,
-        .varies = true,
-        .run = run,
-};

@@ -2,9 +2,9 @@
 /*
  * What runs here by version: kernel, libtpu and the frameworks as wheels on disk, and the flags that the
  * host gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is told, and
- * judged only where it contradicts itself.
+ * judged only where it contradicts itself. It blocks: homes may be on the network.
  */
-#include "emit.h"
+#include "words.h"
 #include "wheels.h"
 
 #define FILE_MAX (64 * 1024)
@@ -16,19 +16,13 @@ static const char *const flags[] = { "LIBTPU_INIT_ARGS", "XLA_FLAGS",        "JA
                                      "PJRT_DEVICE",      "TPU_LIBRARY_PATH", "LD_PRELOAD" };
 
 static void check_kernel(const struct host *h, struct sink *s) {
-        struct finding f;
         char text[128];
-        int r;
+        int r = host_read(h, "/proc/sys/kernel/osrelease", text, sizeof(text), NULL);
 
-        finding_init(&f, "fingerprint.kernel", NULL);
-        r = host_read(h, "/proc/sys/kernel/osrelease", text, sizeof(text), NULL);
         if (r < 0)
-                finding_set(f.reason, "/proc/sys/kernel/osrelease cannot be read: %s", strerror(-r));
-        else {
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "%s", make_printable(text));
-        }
-        s->finding(s, &f);
+                probe_tell(s, WORDS_KERNEL_UNREADABLE, NULL, strerror(-r), "%s", "");
+        else
+                probe_tell(s, WORDS_KERNEL, NULL, NULL, "%s", text);
 }
 
 /* Another version of w's package in the same directory, before it: an upgrade that broke off half-way. */
@@ -69,29 +63,24 @@ static void tell_package(const struct wheels *all, const char *package, struct s
 
 static void check_wheels(const struct host *h, struct sink *s) {
         struct wheels *all = malloc(sizeof(*all));
-        struct finding f;
 
         if (!all)
                 return;
         wheels_find(h, packages, all);
         for (const char *const *p = packages; *p; p++)
                 tell_package(all, *p, s);
-        if (all->n == 0 || all->more) {
-                finding_init(&f, "fingerprint.wheel", NULL);
-                if (all->directories > 0 && !all->more) {
-                        f.verdict = VERDICT_OK;
-                        finding_set(f.found, "no wheel of libtpu, JAX or PyTorch in %u directories",
-                                    all->directories);
-                } else
-                        finding_set(f.reason, all->more ? "too many packages: not all were looked at"
-                                                        : "no directory of Python packages can be read");
-                s->finding(s, &f);
-        }
+        if (all->more || (all->n == 0 && all->directories == 0))
+                probe_tell(s, WORDS_WHEELS_UNREADABLE, NULL,
+                           all->more ? "too many packages: not all were looked at" :
+                                       "no directory of Python packages can be read",
+                           "%s", "");
+        else if (all->n == 0)
+                probe_tell(s, WORDS_WHEELS_NONE, NULL, NULL,
+                           "no wheel of libtpu, JAX or PyTorch in %u directories", all->directories);
         free(all);
 }
 
 static void tell_flag(char *line, struct sink *s) {
-        struct finding f;
         char *value;
         size_t n;
 
@@ -107,12 +96,8 @@ static void tell_flag(char *line, struct sink *s) {
                 value++;
         }
         for (size_t i = 0; i < ELEMENTSOF(flags); i++)
-                if (streq(line, flags[i])) {
-                        finding_init(&f, "fingerprint.flags", flags[i]);
-                        f.verdict = VERDICT_OK;
-                        finding_set(f.found, "%s", make_printable(value));
-                        s->finding(s, &f);
-                }
+                if (streq(line, flags[i]))
+                        probe_tell(s, WORDS_FLAGS, flags[i], NULL, "%s", value);
 }
 
 static void check_flags(const struct host *h, struct sink *s) {
@@ -125,20 +110,10 @@ static void check_flags(const struct host *h, struct sink *s) {
                 tell_flag(l, s);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_fingerprint(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_kernel(h, s);
         check_wheels(h, s);
         check_flags(h, s);
         return 0;
 }
-
-const struct probe probe_fingerprint = {
-        .name = "fingerprint",
-        .summary = "versions of kernel, libtpu, JAX and PyTorch, and flags, as they are on disk",
-        .group = GROUP_SOFTWARE,
-        .interval = 1800 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true, /* homes may be on the network */
-        .run = run,
-};

@@ -3,12 +3,10 @@
  * Limits that a run gets. Ours come from its unit (memlock unlimited, RUN_NOFILE files), within what the
  * kernel allows; a training started as any other service gets the manager's defaults, which are told beside.
  */
-#include "emit.h"
+#include "words.h"
 #include "host_stat.h"
 #include "paths.h"
 #include "system_conf.h"
-
-#define SOURCE "MaxText multihost_job.py (ulimit -n 100000); GKE OS certification, tpu_v7x.go"
 
 struct value {
         char text[64];
@@ -38,60 +36,34 @@ static int other_services(const struct host *h, const char *key, struct value *r
 
 static void check_nofile(const struct host *h, struct sink *s) {
         struct value others;
-        struct finding f;
         uint64_t most;
-        int r;
+        int r = host_read_u64(h, "/proc/sys/fs/nr_open", &most);
 
-        finding_init(&f, "limits.nofile", NULL);
-        r = host_read_u64(h, "/proc/sys/fs/nr_open", &most);
-        if (r < 0) {
-                finding_set(f.reason, "/proc/sys/fs/nr_open cannot be read: %s", strerror(-r));
-                s->finding(s, &f);
-                return;
-        }
-        f.verdict = most >= RUN_NOFILE ? VERDICT_OK : VERDICT_WARN;
-        finding_set(f.source, SOURCE);
-        finding_set(f.found, "%" PRIu64, MIN(most, (uint64_t) RUN_NOFILE));
-        if (f.verdict == VERDICT_OK) {
-                if (other_services(h, "DefaultLimitNOFILE", &others) == 0)
-                        finding_set(f.found, "%d in a run (other services: %s)", RUN_NOFILE, others.text);
-        } else {
-                finding_set(f.wanted, "at least %d", RUN_NOFILE);
-                finding_set(f.reason, "fs.nr_open is below what a run's unit asks for");
-                finding_set(f.remedy, "sysctl -w fs.nr_open=1048576");
-        }
-        s->finding(s, &f);
+        if (r < 0)
+                probe_tell(s, WORDS_NOFILE_UNREADABLE, NULL, strerror(-r), "%s", "");
+        else if (most < RUN_NOFILE)
+                probe_tell(s, WORDS_NOFILE_LOW, NULL, NULL, "%" PRIu64, most);
+        else if (other_services(h, "DefaultLimitNOFILE", &others) == 0)
+                probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d in a run (other services: %s)", RUN_NOFILE,
+                           others.text);
+        else
+                probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d", RUN_NOFILE);
 }
 
 static void check_memlock(const struct host *h, struct sink *s) {
         struct value others;
-        struct finding f;
-        int r;
+        int r = other_services(h, "DefaultLimitMEMLOCK", &others);
 
-        finding_init(&f, "limits.memlock", NULL);
-        finding_set(f.source, SOURCE);
-        r = other_services(h, "DefaultLimitMEMLOCK", &others);
         if (r < 0)
-                finding_set(f.reason, "systemd's settings in /etc/systemd cannot be read: %s", strerror(-r));
-        else {
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "unlimited in a run (other services: %s)", others.text);
-        }
-        s->finding(s, &f);
+                probe_tell(s, WORDS_MEMLOCK_UNREADABLE, NULL, strerror(-r), "%s", "");
+        else
+                probe_tell(s, WORDS_MEMLOCK, NULL, NULL, "unlimited in a run (other services: %s)",
+                           others.text);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_nofile(h, s);
         check_memlock(h, s);
         return 0;
 }
-
-const struct probe probe_limits = {
-        .name = "limits",
-        .summary = "open files and locked memory that a run gets",
-        .group = GROUP_HOST,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: how much is left. Its numbers are the metrics room's (probes/metrics/host_metrics.h). */
-#include "probe.h"
+#include "words.h"
 
-#define AVAILABLE_WARN_PERCENT 5
+#define PATH "/proc/meminfo"
+#define AVAILABLE_WARN_PERCENT 5 /* words.def says it, too */
 #define MEMINFO_MAX (16 * 1024) /* about 1.5 KiB today */
 
 /* "MemTotal:       754974720 kB" → bytes. -ENODATA: no such line; -EBADMSG: no number of kB. */
@@ -34,54 +35,35 @@ static void format_gib(char *buf, size_t size, uint64_t bytes) {
         (void) snprintf(buf, size, "%.1f GiB", (double) bytes / (1024.0 * 1024 * 1024));
 }
 
-static void judge(uint64_t total, uint64_t available, struct finding *f) {
+static void judge(uint64_t total, uint64_t available, struct sink *s) {
         uint64_t floor_bytes = total / 100 * AVAILABLE_WARN_PERCENT;
         char a[32], t[32], w[32];
 
         format_gib(a, sizeof(a), available);
         format_gib(t, sizeof(t), total);
         format_gib(w, sizeof(w), floor_bytes);
-        finding_set(f->found, "%s of %s available", a, t);
-        if (available >= floor_bytes) {
-                f->verdict = VERDICT_OK;
-                return;
-        }
-        f->verdict = VERDICT_WARN;
-        finding_set(f->wanted, "at least %d %% (%s)", AVAILABLE_WARN_PERCENT, w);
-        finding_set(f->source, "tpu-hostd's own floor");
-        finding_set(f->reason, "the kernel will soon kill processes: the run is the largest one");
-        finding_set(f->remedy, "ps -eo pid,user,rss,args --sort=-rss | head");
+        probe_tell(s, available >= floor_bytes ? WORDS_MEMORY : WORDS_MEMORY_LOW, NULL, w,
+                   "%s of %s available", a, t);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
-        static const char path[] = "/proc/meminfo";
+int probe_memory(const struct host *h, const struct probe_context *c, struct sink *s) {
+        char text[MEMINFO_MAX], why[128] = "";
         uint64_t total, available;
-        char text[MEMINFO_MAX];
-        struct finding f;
         int r;
 
         (void) c;
-        finding_init(&f, "memory.available", NULL);
-        r = host_read(h, path, text, sizeof(text), NULL);
+        r = host_read(h, PATH, text, sizeof(text), NULL);
         if (r < 0)
-                finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
+                (void) snprintf(why, sizeof(why), PATH " cannot be read: %s", strerror(-r));
         else if (meminfo_bytes(text, "MemTotal", &total) < 0 ||
                  meminfo_bytes(text, "MemAvailable", &available) < 0)
-                finding_set(f.reason, "%s has no usable MemTotal and MemAvailable", path);
+                (void) snprintf(why, sizeof(why), PATH " has no usable MemTotal and MemAvailable");
         else if (total == 0 || available > total)
-                finding_set(f.reason, "%s contradicts itself: MemAvailable is above MemTotal", path);
+                (void) snprintf(why, sizeof(why),
+                                PATH " contradicts itself: MemAvailable is above MemTotal");
+        if (why[0])
+                probe_tell(s, WORDS_MEMORY_UNKNOWN, NULL, why, "%s", "");
         else
-                judge(total, available, &f);
-        s->finding(s, &f);
+                judge(total, available, s);
         return 0;
 }
-
-const struct probe probe_memory = {
-        .name = "memory",
-        .summary = "memory that is left",
-        .group = GROUP_HOST,
-        .interval = 10 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .varies = true,
-        .run = run,
-};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emit.h"
 #include "intent.h"
 #include "links.h"
-#include "machine_of.h"
+#include "tpu_sysfs.h"
 #include "nic_setting.h"
-#include "paths.h"
-#include "probe.h"
+#include "words.h"
 
 /* The settings of data-centre NICs that the profile wants: features, private flags, sizes of packets. */
 
@@ -32,16 +30,6 @@ static int nic_look_at_settings(const struct host *h, const struct intent *i, co
 
 #define NET "/sys/class/net"
 
-static void tell(const char *check, const char *nic, const char *found, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, check, nic);
-        f.verdict = VERDICT_OK;
-        finding_set(f.found, "%s", found);
-        (void) make_printable(f.found);
-        s->finding(s, &f);
-}
-
 struct queues {
         unsigned rx, tx;
 };
@@ -60,8 +48,7 @@ static int count_queue(const char *name, void *userdata) {
  */
 static void nic_look_at_device(const struct host *h, const char *nic, struct sink *s) {
         struct queues q = { 0 };
-        char path[128], text[64];
-        struct finding f;
+        char path[128], text[64], why[256];
         uint64_t mbit;
         int r;
 
@@ -69,24 +56,16 @@ static void nic_look_at_device(const struct host *h, const char *nic, struct sin
         r = host_link_name(h, path, text, sizeof(text));
         if (r == -ENOENT)
                 return; /* a veth has no device */
-        if (r == 0)
-                tell("nic.driver", nic, text, s);
-        else {
-                finding_init(&f, "nic.driver", nic);
-                finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
-                s->finding(s, &f);
-        }
+        (void) snprintf(why, sizeof(why), "%s cannot be read: %s", path, strerror(-r));
+        probe_tell(s, r == 0 ? WORDS_NIC_DRIVER : WORDS_NIC_DRIVER_UNREADABLE, nic, why, "%s",
+                   r == 0 ? text : "");
         (void) snprintf(path, sizeof(path), NET "/%s/speed", nic);
         /* A driver that does not know its speed answers -1, or an error. */
-        if (host_read_u64(h, path, &mbit) == 0 && mbit > 0 && mbit < 10000000) {
-                (void) snprintf(text, sizeof(text), "%" PRIu64 " Mbit/s", mbit);
-                tell("nic.speed", nic, text, s);
-        }
+        if (host_read_u64(h, path, &mbit) == 0 && mbit > 0 && mbit < 10000000)
+                probe_tell(s, WORDS_NIC_SPEED, nic, NULL, "%" PRIu64 " Mbit/s", mbit);
         (void) snprintf(path, sizeof(path), NET "/%s/queues", nic);
-        if (host_list(h, path, count_queue, &q) == 0 && q.rx + q.tx > 0) {
-                (void) snprintf(text, sizeof(text), "%u receive, %u transmit", q.rx, q.tx);
-                tell("nic.queues", nic, text, s);
-        }
+        if (host_list(h, path, count_queue, &q) == 0 && q.rx + q.tx > 0)
+                probe_tell(s, WORDS_NIC_QUEUES, nic, NULL, "%u receive, %u transmit", q.rx, q.tx);
 }
 
 /* nic.count: found (at least 1) against the machine type. */
@@ -113,49 +92,18 @@ static void nic_check_count(const struct host *h, size_t found, const struct pro
 
 /* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 
-#define NIC_KEY "network.interface.name"
-
-/* OpenTelemetry semantic conventions 1.44, hw.network.*. What went through it: probes/metrics/nics.h. */
-static const struct metric metric_up = { "hw.network.up", "1", "1: administratively up and with carrier",
-                                         SAMPLE_GAUGE };
-static const struct metric metric_mtu = { "tpu.nic.mtu", "By", "MTU of a NIC", SAMPLE_GAUGE };
-
-static void check_link(const struct link *l, const char *nic, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "nic.link", nic);
-        finding_set(f.found, "%s", !l->up ? "down" : l->carrier ? "up" : "up, no carrier");
-        finding_set(f.wanted, "up");
-        finding_set(f.source, "every data-centre NIC carries the run");
-        f.verdict = l->up && l->carrier ? VERDICT_OK : VERDICT_FAIL;
-        if (!l->up) {
-                finding_set(f.reason, "the interface was set down");
-                finding_set(f.remedy, "ip link set dev %s up", nic);
-        } else if (!l->carrier) {
-                finding_set(f.reason, "no carrier: the other end of the link is down or not connected");
-                finding_set(f.remedy, "ip -d -s link show dev %s", nic);
-        }
-        s->finding(s, &f);
-}
-
 static void check_mtu(const struct probe_context *c, const struct link *l, const char *nic, struct sink *s) {
         struct finding f;
 
-        if (c->intent && l->mtu != 0) {
+        if (l->mtu == 0)
+                probe_tell(s, WORDS_NIC_MTU_UNSAID, nic, NULL, "%s", "");
+        else if (!c->intent)
+                probe_tell(s, WORDS_NIC_MTU_NO_PROFILE, nic, NULL, "%u", l->mtu);
+        else {
                 intent_judge_mtu(c->intent, l, &f); /* the same words as tpu-netcfg's */
                 (void) make_printable(f.subject);
                 s->finding(s, &f);
-                return;
         }
-        finding_init(&f, "nic.mtu", nic);
-        if (l->mtu == 0)
-                finding_set(f.reason, "the kernel did not say this NIC's MTU");
-        else {
-                finding_set(f.found, "%u", l->mtu);
-                finding_set(f.reason, "no profile could be read, so it is not known what is wanted");
-                finding_set(f.remedy, "ls -l " PATH_PROFILES);
-        }
-        s->finding(s, &f);
 }
 
 static void look_at(const struct host *h, const struct probe_context *c, const struct link *l,
@@ -164,29 +112,25 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
 
         memcpy(nic, l->name, sizeof(nic));
         nic[sizeof(nic) - 1] = '\0';
-        check_link(l, make_printable(nic), s);
+        (void) make_printable(nic);
+        probe_tell(s,
+                   !l->up     ? WORDS_NIC_DOWN :
+                   l->carrier ? WORDS_NIC_LINK :
+                                WORDS_NIC_NO_CARRIER,
+                   nic, NULL, "%s",
+                   !l->up     ? "down" :
+                   l->carrier ? "up" :
+                                "up, no carrier");
         check_mtu(c, l, nic, s);
-        emit_int(s, &metric_up, l->up && l->carrier, NIC_KEY, nic, "hw.id", nic);
+        put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
         if (l->mtu != 0)
-                emit_int(s, &metric_mtu, l->mtu, NIC_KEY, nic, NULL, NULL);
+                put_int(s, METRIC_NIC_MTU, l->mtu, nic, NULL, NULL);
         nic_look_at_device(h, nic, s);
 }
 
-static void no_nic(size_t n_links, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "nic.count", NULL);
-        f.verdict = VERDICT_FAIL;
-        finding_set(f.found, "no data-centre NIC");
-        finding_set(f.wanted, "at least one");
-        finding_set(f.source, "a run needs a network");
-        finding_set(f.reason, "none of the %zu interfaces is an Ethernet NIC of this host", n_links);
-        finding_set(f.remedy, "ip -d link show");
-        s->finding(s, &f);
-}
-
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        char n_links[24];
         size_t found = 0;
         int r;
 
@@ -198,18 +142,10 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                         look_at(h, c, &t.links[i], s);
                         found++;
                 }
+        (void) snprintf(n_links, sizeof(n_links), "%zu", t.n);
         if (found == 0)
-                no_nic(t.n, s);
+                probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");
         else
                 nic_check_count(h, found, c, s);
         return c->intent ? nic_look_at_settings(h, c->intent, &t, s) : 0;
 }
-
-const struct probe probe_nic = {
-        .name = "nic",
-        .summary = "data-centre NICs: link, carrier, MTU, features",
-        .group = GROUP_NETWORK,
-        .interval = 10 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -3,8 +3,8 @@
 /*
  * A probe looks at one thing of the host and says what it found: findings (verdicts with reasons) and
  * samples (numbers). It reads through the host seam only, keeps nothing between runs, allocates nothing per
- * sample, and is done within its timeout. Adding one: a file probes/NAME.c exporting `const struct probe
- * probe_NAME`, a line PROBE(NAME) in probes.def, a fixture test.
+ * sample, and is done within its timeout. Adding one: a file probes/NAME.c with its function probe_NAME(), a
+ * line in probes.def, a fixture test.
  */
 #include "base.h"
 #include "finding.h"
@@ -47,11 +47,38 @@ struct sample {
         const char *values[SAMPLE_KEYS_MAX];
 };
 
+/* The metrics by id: metrics.def is the one list. */
+enum metric_id {
+#define METRIC(id, kind, name, unit, key0, key1, key2, description) METRIC_##id,
+#define METRIC_5(id, kind, name, unit, key0, key1, key2, key3, key4, description) METRIC_##id,
+#include "metrics.def"
+#undef METRIC
+#undef METRIC_5
+        _METRIC_MAX,
+};
+
+struct metric_def {
+        const char *name, *unit, *description;
+        enum sample_kind kind;
+        const char *keys[SAMPLE_KEYS_MAX];
+};
+const struct metric_def *metric_def(enum metric_id id);
+
 /* Where results go. Both functions copy what they keep. */
 struct sink {
         void (*finding)(struct sink *s, const struct finding *f);
         void (*sample)(struct sink *s, const struct sample *m);
 };
+
+/* Hands one number over; the values are those of the metric's keys, NULL where it has none. */
+void put_int(struct sink *s, enum metric_id id, int64_t value, const char *v0, const char *v1,
+             const char *v2);
+void put_double(struct sink *s, enum metric_id id, double value, const char *v0, const char *v1,
+                const char *v2);
+
+/* Replaces control characters and what is no UTF-8 by '?', in place: nothing that was read may move the
+ * reader's cursor. Returns text. */
+char *make_printable(char *text);
 
 /* What a probe may use besides the seam; pointers may be NULL when unknown. */
 struct probe_context {
@@ -61,7 +88,7 @@ struct probe_context {
         const char *chips_source;           /* who says so */
         const char *machine_type;           /* "ct6e-standard-4t"; NULL: not known */
         /* What machines.conf says of that, from who runs probes again and again; chips is 0 when it says
-         * nothing. NULL: the probe looks itself (machine_of.h). */
+         * nothing. NULL: the probe looks itself (tpu_sysfs.h). */
         const struct machine_type *machine;
         const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
 };
@@ -78,6 +105,11 @@ enum probe_group {
 };
 const char *probe_group_title(enum probe_group g); /* "Chips", … */
 
+/* What a line of probes.def says of a probe beside its times. */
+#define PROBE_BLOCKS 1
+#define PROBE_ASKS_OWNERS 2
+#define PROBE_VARIES 4
+
 struct probe {
         const char *name, *summary;
         enum probe_group group;
@@ -91,6 +123,11 @@ struct probe {
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
         int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
 };
+
+#define PROBE(name, group, every, within, flags, summary) \
+        int probe_##name(const struct host *h, const struct probe_context *c, struct sink *s);
+#include "probes.def"
+#undef PROBE
 
 /* All probes, ended by NULL; from probes.def. */
 extern const struct probe *const probe_table[];

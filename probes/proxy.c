@@ -3,10 +3,9 @@
 #include <strings.h>
 #include <systemd/sd-bus.h>
 
-#include "base.h"
-#include "emit.h"
 #include "host.h"
 #include "host_stat.h"
+#include "words.h"
 
 /*
  * The environment that systemd's manager gives to every service: files, kernel command line and systemctl
@@ -109,7 +108,6 @@ static int manager_environment_visit(const struct host *h, void (*visit)(const c
 
 #define ENVIRONMENT_MAX (64 * 1024)
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
-#define SOURCE "jax.distributed.initialize: *_proxy variables can make it hang"
 
 struct seen {
         char names[128]; /* comma list */
@@ -131,80 +129,49 @@ static void look_at(const char *assignment, void *userdata) {
                         assignment);
 }
 
-static void judge(const struct seen *v, const char *remedy, struct finding *f) {
-        f->verdict = v->any ? VERDICT_WARN : VERDICT_OK;
-        finding_set(f->found, "%s", v->any ? v->names : "none");
-        (void) make_printable(f->found);
-        if (!v->any)
-                return;
-        finding_set(f->wanted, "none");
-        finding_set(f->source, SOURCE);
-        finding_set(f->reason, "connections between workers would go to the proxy and hang");
-        finding_set(f->remedy, "%s", remedy);
-}
-
 /* pam_env(8): KEY=VALUE lines, "export " before them allowed, '#' comments. */
 static void check_file(const struct host *h, struct sink *s) {
         static const char path[] = "/etc/environment";
         _cleanup_free_ char *text = malloc(ENVIRONMENT_MAX);
         struct seen v = { .any = false };
         struct host_stat etc;
-        struct finding f;
         char *save = NULL;
         int r;
 
-        finding_init(&f, "proxy", path);
         r = text ? host_read(h, path, text, ENVIRONMENT_MAX, NULL) : -ENOMEM;
         if (r == -ENOENT && host_stat(h, "/etc", &etc) == 0) {
                 text[0] = '\0';
                 r = 0;
         }
-        if (r < 0)
-                finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
-        else {
-                for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
-                        l += strspn(l, " \t");
-                        l += startswith(l, "export ") ? 7 : 0;
-                        look_at(l, &v);
-                }
-                judge(&v, "take them out of /etc/environment, or: tpuctl run --env NAME= …", &f);
+        if (r < 0) {
+                probe_tell(s, WORDS_PROXY_FILE_UNREADABLE, path, strerror(-r), "%s", "");
+                return;
         }
-        s->finding(s, &f);
+        for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+                l += strspn(l, " \t");
+                l += startswith(l, "export ") ? 7 : 0;
+                look_at(l, &v);
+        }
+        probe_tell(s, v.any ? WORDS_PROXY_IN_FILE : WORDS_PROXY_NONE, path, NULL, "%s",
+                   v.any ? v.names : "none");
 }
 
 static void check_manager(const struct host *h, struct sink *s) {
         struct seen v = { .any = false };
-        struct finding f;
-        int r;
+        int r = manager_environment_visit(h, look_at, &v);
 
-        finding_init(&f, "proxy", "systemd");
-        r = manager_environment_visit(h, look_at, &v);
-        if (r == -ENOENT) {
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "no systemd here");
-        } else if (r < 0)
-                finding_set(f.reason, "systemd's manager does not tell its environment: %s", strerror(-r));
+        if (r == -ENOENT)
+                probe_tell(s, WORDS_PROXY_NONE, "systemd", NULL, "no systemd here");
+        else if (r < 0)
+                probe_tell(s, WORDS_PROXY_MANAGER_SILENT, "systemd", strerror(-r), "%s", "");
         else
-                judge(&v,
-                      "systemctl show-environment; systemctl unset-environment NAME; DefaultEnvironment= in "
-                      "/etc/systemd/system.conf",
-                      &f);
-        s->finding(s, &f);
+                probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", NULL, "%s",
+                           v.any ? v.names : "none");
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_proxy(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_file(h, s);
         check_manager(h, s);
         return 0;
 }
-
-const struct probe probe_proxy = {
-        .name = "proxy",
-        .summary = "proxy variables that every run would inherit",
-        .group = GROUP_NETWORK,
-        .interval = 900 * USEC_PER_SEC,
-        .timeout = 3 * USEC_PER_SEC,
-        .blocks = true,
-        .run = run,
-};

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether each
  * NIC's traffic leaves by that NIC. */
-#include "emit.h"
-#include "paths.h"
 #include "plan.h"
 #include "source.h"
-
-static void say(struct sink *s, const char *check, enum verdict verdict, const char *found, const char *reason,
-                const char *remedy) {
-        struct finding f;
-
-        finding_init(&f, check, NULL);
-        f.verdict = verdict;
-        finding_set(f.found, "%s", found);
-        finding_set(f.reason, "%s", reason);
-        finding_set(f.remedy, "%s", remedy);
-        s->finding(s, &f);
-}
+#include "words.h"
 
 /* In the same words as tpu-netcfg's. */
 static int judge_both(const struct intent *i, const struct found *f, struct finding_list *l, struct sink *s) {
@@ -26,14 +13,12 @@ static int judge_both(const struct intent *i, const struct found *f, struct find
         if (i->rto_min > 0)
                 r = plan_judge_routes(i, f, l);
         else
-                say(s, op_check(OP_ROUTE), VERDICT_OK, "nothing is wanted of routes",
-                    "the profile wants none, or net.ipv4.tcp_rto_min_us stands for all routes", "");
+                probe_tell(s, WORDS_ROUTE_UNWANTED, NULL, NULL, "nothing is wanted of routes");
         before = l->n;
         if (r == 0)
                 r = plan_judge_source(i, f, l);
         if (r == 0 && l->n == before)
-                say(s, op_check(OP_RULE), VERDICT_OK, "nothing is wanted of rules",
-                    "fewer than two data-centre NICs with addresses, or SourceRouting=no", "");
+                probe_tell(s, WORDS_RULE_UNWANTED, NULL, NULL, "nothing is wanted of rules");
         return r;
 }
 
@@ -48,28 +33,16 @@ static int judge(const struct host *h, const struct intent *i, struct found *f, 
         f->rules_error = rules_read(h, &f->rules);
         f->addresses_error = addresses_read(h, &f->addresses);
         r = judge_both(i, f, &list, s);
-        for (size_t k = 0; r == 0 && k < list.n; k++) {
-                (void) make_printable(list.items[k].subject);
-                s->finding(s, &list.items[k]);
-        }
+        if (r == 0)
+                probe_tell_all(s, &list);
         return r;
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_route(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
                 return judge(h, c->intent, &f, s);
-        say(s, op_check(OP_ROUTE), VERDICT_UNKNOWN, "", "no profile could be read, so it is not known what is wanted",
-            "ls -l " PATH_PROFILES);
+        probe_tell(s, WORDS_ROUTE_NO_PROFILE, NULL, NULL, "%s", "");
         return 0;
 }
-
-const struct probe probe_route = {
-        .name = "route",
-        .summary = "data-centre routes: least retransmission time, each NIC's own way out",
-        .group = GROUP_NETWORK,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

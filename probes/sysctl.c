@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every sysctl that the profile wants: its value as the kernel has it. */
-#include "emit.h"
 #include "intent.h"
-#include "paths.h"
+#include "words.h"
 
 static void check(const struct host *h, const struct intent_sysctl *w, struct sink *s) {
         char value[256] = "";
@@ -28,33 +27,17 @@ static void check_parameter(const struct host *h, const struct intent_sysctl *w,
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
-        struct finding f;
-
-        if (c->intent && c->intent->n_sysctls > 0) {
+int probe_sysctl(const struct host *h, const struct probe_context *c, struct sink *s) {
+        if (!c->intent)
+                probe_tell(s, WORDS_SYSCTL_NO_PROFILE, NULL, NULL, "%s", "");
+        else if (c->intent->n_sysctls == 0)
+                probe_tell(s, WORDS_SYSCTL_UNWANTED, NULL, NULL, "profile %s wants none",
+                           c->intent->profile);
+        else {
                 for (size_t i = 0; i < c->intent->n_sysctls; i++)
                         check(h, &c->intent->sysctls[i], s);
                 for (size_t i = 0; i < c->intent->n_parameters; i++)
                         check_parameter(h, &c->intent->parameters[i], s);
-                return 0;
         }
-        finding_init(&f, "sysctl", NULL);
-        if (c->intent) {
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "profile %s wants none", c->intent->profile);
-        } else {
-                finding_set(f.reason, "no profile could be read, so it is not known what is wanted");
-                finding_set(f.remedy, "ls -l " PATH_PROFILES);
-        }
-        s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_sysctl = {
-        .name = "sysctl",
-        .summary = "kernel settings that the profile wants",
-        .group = GROUP_NETWORK,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

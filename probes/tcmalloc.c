@@ -1,47 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator that runs preload: there, and loadable. */
 #include "elf_class.h"
-#include "emit.h"
 #include "paths.h"
 #include "tpu_sysfs.h"
+#include "words.h"
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
-        char why[ELF_WHY_MAX];
-        struct finding f;
-        int r, tpu;
+int probe_tcmalloc(const struct host *h, const struct probe_context *c, struct sink *s) {
+        char why[ELF_WHY_MAX], unknown[128];
+        int r = elf_check_library(h, PATH_TCMALLOC, why), tpu = r < 0 ? tpu_are_there(h) : 1;
 
         (void) c;
-        finding_init(&f, "tcmalloc", NULL);
-        r = elf_check_library(h, PATH_TCMALLOC, why);
-        tpu = r < 0 ? tpu_are_there(h) : 1;
-        finding_set(f.found, "%s", r < 0 ? why : "loadable");
-        if (r == 0 || (r == -ENOENT && tpu == 0))
-                f.verdict = VERDICT_OK; /* no TPU: nothing is wanted */
+        (void) snprintf(unknown, sizeof(unknown), PATH_TCMALLOC ": %s", strerror(-r));
+        if (r == 0 || (r == -ENOENT && tpu == 0)) /* no TPU: nothing is wanted */
+                probe_tell(s, WORDS_TCMALLOC, NULL, NULL, "%s", r < 0 ? why : "loadable");
         else if (r == -ENOENT && tpu < 0)
-                finding_set(f.reason, "whether this host has TPU chips cannot be told");
+                probe_tell(s, WORDS_TCMALLOC_UNKNOWN, NULL, "whether this host has TPU chips cannot be told",
+                           "%s", why);
         else if (r == -ENOENT || r == -ENOEXEC)
-                f.verdict = VERDICT_WARN;
+                probe_tell(s, r == -ENOENT ? WORDS_TCMALLOC_ABSENT : WORDS_TCMALLOC_BROKEN, NULL,
+                           PATH_TCMALLOC, "%s", why);
         else
-                finding_set(f.reason, PATH_TCMALLOC ": %s", strerror(-r));
-        if (f.verdict == VERDICT_WARN) {
-                finding_set(f.wanted, "loadable");
-                finding_set(
-                        f.source,
-                        "Google Cloud TPU docs: TPU VMs preload tcmalloc; pytorch/xla docker/Dockerfile");
-                finding_set(f.reason, PATH_TCMALLOC ": runs with --malloc auto use glibc's allocator%s",
-                            r == -ENOEXEC ? ", and what preloads it elsewhere is ignored by ld.so" : "");
-                finding_set(f.remedy, "apt-get install %slibgoogle-perftools4",
-                            r == -ENOEXEC ? "--reinstall " : "");
-        }
-        s->finding(s, &f);
+                probe_tell(s, WORDS_TCMALLOC_UNKNOWN, NULL, unknown, "%s", why);
         return 0;
 }
-
-const struct probe probe_tcmalloc = {
-        .name = "tcmalloc",
-        .summary = "the tcmalloc library: there, and loadable",
-        .group = GROUP_SOFTWARE,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
-#include "emit.h"
 #include "host_stat.h"
-#include "machine_of.h"
 #include "tpu_sysfs.h"
-
-#define LOOK "lspci -nnk -d 1ae0:"
-
-static const struct metric metric_present = { "tpu.chips.present", "{chip}",
-                                              "TPU chips that the PCI bus shows", SAMPLE_GAUGE };
-static const struct metric metric_usable = { "tpu.chips.usable", "{chip}", "TPU chips with a device node",
-                                             SAMPLE_GAUGE };
-static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}",
-                                             "TPU chips that this host should have", SAMPLE_GAUGE };
+#include "words.h"
 
 static bool is_mixed(const struct tpu_inventory *v) {
         for (size_t i = 1; i < v->n; i++)
@@ -25,34 +15,18 @@ static bool is_wanted_known(const struct probe_context *c) {
         return c->chips_wanted > 0 || c->chips_source;
 }
 
-static void judge_count(const struct tpu_inventory *v, const struct probe_context *c, struct finding *f) {
-        if (!is_wanted_known(c)) {
-                f->verdict = v->n > 0 ? VERDICT_OK : VERDICT_UNKNOWN;
-                finding_set(f->reason, "how many chips this host should have is not known");
-                finding_set(f->remedy, "tpuctl identity");
-                return;
-        }
-        finding_set(f->wanted, "%u", c->chips_wanted);
-        finding_set(f->source, "%s", c->chips_source ? c->chips_source : "identity");
-        if (v->n == c->chips_wanted)
-                f->verdict = VERDICT_OK;
-        else if (v->n < c->chips_wanted) {
-                f->verdict = VERDICT_FAIL;
-                finding_set(f->reason,
-                            "%s chips are missing from the PCI bus: no driver can bring them back",
-                            v->n == 0 ? "all" : "some");
-                finding_set(f->remedy, LOOK);
-        } else {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "more chips than the identity says: one of the two is wrong");
-                finding_set(f->remedy, "tpuctl identity");
-        }
+static enum words judge_count(const struct tpu_inventory *v, const struct probe_context *c) {
+        if (is_wanted_known(c) && v->n != c->chips_wanted)
+                return v->n < c->chips_wanted ? WORDS_CHIPS_MISSING : WORDS_CHIPS_MORE;
+        if (is_mixed(v))
+                return WORDS_CHIPS_MIXED;
+        return is_wanted_known(c) ? WORDS_CHIPS : v->n > 0 ? WORDS_CHIPS_UNCOUNTED : WORDS_CHIPS_UNKNOWN;
 }
 
 static void check_count(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
         struct finding f;
 
-        finding_init(&f, "tpu.chips", NULL);
+        probe_words(&f, judge_count(v, c), NULL, v->n == 0 ? "all" : "some");
         if (v->n == 0)
                 finding_set(f.found, "0");
         else if (is_mixed(v))
@@ -62,16 +36,14 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
                             v->chips[0].model.hbm_gib);
         else
                 finding_set(f.found, "%zu %s", v->n, v->chips[0].model.generation);
-        judge_count(v, c, &f);
-        if (f.verdict == VERDICT_OK && is_mixed(v)) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "chips of different generations on one host");
-                finding_set(f.remedy, LOOK);
+        if (is_wanted_known(c)) {
+                finding_set(f.wanted, "%u", c->chips_wanted);
+                finding_set(f.source, "%s", c->chips_source ? c->chips_source : "identity");
         }
         s->finding(s, &f);
-        emit_int(s, &metric_present, (int64_t) v->n, NULL, NULL, NULL, NULL);
+        put_int(s, METRIC_CHIPS_PRESENT, (int64_t) v->n, NULL, NULL, NULL);
         if (is_wanted_known(c))
-                emit_int(s, &metric_wanted, c->chips_wanted, NULL, NULL, NULL, NULL);
+                put_int(s, METRIC_CHIPS_WANTED, c->chips_wanted, NULL, NULL, NULL);
 }
 
 static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
@@ -84,19 +56,12 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
                         usable++;
                 else if (!first)
                         first = &v->chips[i];
-        emit_int(s, &metric_usable, (int64_t) usable, NULL, NULL, NULL, NULL);
+        put_int(s, METRIC_CHIPS_USABLE, (int64_t) usable, NULL, NULL, NULL);
         if (v->n == 0)
                 return; /* tpu.chips has said it */
-        finding_init(&f, "tpu.nodes", NULL);
-        f.verdict = first ? VERDICT_FAIL : VERDICT_OK;
+        probe_words(&f, first ? WORDS_NODES_UNBOUND : WORDS_NODES, NULL, first ? first->address : NULL);
         finding_set(f.found, "%zu of %zu chips", usable, v->n);
         finding_set(f.wanted, "%zu of %zu chips", v->n, v->n);
-        finding_set(f.source, "a program opens a chip by its vfio or accel node");
-        if (first) {
-                finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node",
-                            first->address);
-                finding_set(f.remedy, LOOK);
-        }
         s->finding(s, &f);
 }
 
@@ -108,28 +73,16 @@ static void check_machine(const struct host *h, const struct tpu_inventory *v, c
 
         if (!machine_of(h, c, &m))
                 return; /* no TPU machine type that is known: nothing to compare with */
-        finding_init(&f, "tpu.machine", NULL);
+        probe_words(&f,
+                    v->n > 0 && !streq(v->chips[0].model.generation, m.generation) ? WORDS_MACHINE_OTHER :
+                    v->n < m.chips                                                 ? WORDS_MACHINE_LACKS :
+                    v->n > m.chips                                                 ? WORDS_MACHINE_SMALLER :
+                                                                                     WORDS_MACHINE,
+                    NULL, NULL);
         finding_set(f.wanted, "%u %s in a %s", m.chips, m.generation, c->machine_type);
         finding_set(f.source, "%s", m.source);
         finding_set(f.found, "%zu %s", v->n, v->n > 0 ? v->chips[0].model.generation : "chips");
         (void) make_printable(f.wanted);
-        f.verdict = VERDICT_OK;
-        if (v->n > 0 && !streq(v->chips[0].model.generation, m.generation)) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(
-                        f.reason,
-                        "chips of another generation than the machine type has: one of the two is wrong");
-                finding_set(f.remedy, "tpuctl identity; " LOOK);
-        } else if (v->n < m.chips) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "the machine type has more chips than the PCI bus shows");
-                finding_set(f.remedy,
-                            LOOK "; report the host as faulty if a reboot does not bring them back");
-        } else if (v->n > m.chips) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "more chips than the machine type has: the machine type is wrong");
-                finding_set(f.remedy, "tpuctl identity");
-        }
         s->finding(s, &f);
 }
 
@@ -170,59 +123,22 @@ static void check_access(const struct host *h, const struct tpu_inventory *v, st
 
         if (tpu_inventory_visit_nodes(h, v, look_at_node, &a) < 0 || a.n == 0)
                 return; /* tpu.nodes has said it */
-        finding_init(&f, "tpu.access", NULL);
+        probe_words(&f,
+                    !a.first[0] ? WORDS_ACCESS :
+                    a.unknown   ? WORDS_ACCESS_UNKNOWN :
+                    a.missing   ? WORDS_ACCESS_GONE :
+                                  WORDS_ACCESS_CLOSED,
+                    NULL, a.missing ? a.first : NULL);
         finding_set(f.found, "%zu of %zu nodes open to all users", a.open, a.n);
         finding_set(f.wanted, "%zu of %zu nodes open to all users", a.n, a.n);
-        finding_set(f.source, "GKE OS certification, tpu_v7x.go (/dev/vfio/N 0666; accel* MODE=0666)");
-        f.verdict = !a.first[0] ? VERDICT_OK
-                    : a.unknown ? VERDICT_UNKNOWN
-                    : a.missing ? VERDICT_FAIL
-                                : VERDICT_WARN;
-        if (a.missing) {
-                finding_set(f.reason, "%s is not there: no program can open the chip", a.first);
-                finding_set(f.remedy, "udevadm trigger; ls -l /dev/vfio /dev/accel*");
-        } else if (a.first[0]) {
+        if (a.first[0] && !a.missing)
                 finding_set(f.reason, "%s: %s", a.first, a.why);
-                if (!a.unknown)
-                        finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"",
-                                    a.first);
-        }
+        if (f.verdict == VERDICT_WARN)
+                finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"", a.first);
         s->finding(s, &f);
 }
 
-static void report_strange(const struct tpu_inventory *v, struct sink *s) {
-        struct finding f;
-        char address[PCI_ADDRESS_SIZE];
-
-        if (v->n_strange == 0)
-                return;
-        memcpy(address, v->strange, sizeof(address));
-        finding_init(&f, "tpu.unknown", make_printable(address));
-        f.verdict = VERDICT_WARN;
-        finding_set(f.found, "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v->n_strange,
-                    v->n_strange == 1 ? "" : "s", v->strange_device);
-        finding_set(f.reason, "an accelerator that this version does not know: it is not counted as a chip");
-        finding_set(f.remedy, LOOK);
-        s->finding(s, &f);
-}
-
-static void report_unreadable(const struct tpu_inventory *v, struct sink *s) {
-        struct finding f;
-        char address[PCI_ADDRESS_SIZE];
-
-        if (v->n_unreadable == 0)
-                return;
-        memcpy(address, v->unreadable, sizeof(address));
-        finding_init(&f, "tpu.pci", make_printable(address));
-        finding_set(f.found, "%u device%s without readable ids", v->n_unreadable,
-                    v->n_unreadable == 1 ? "" : "s");
-        finding_set(f.reason, "vendor, device or class below /sys/bus/pci/devices cannot be read or is no "
-                              "id: a chip may be missing from the count");
-        finding_set(f.remedy, LOOK);
-        s->finding(s, &f);
-}
-
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct tpu_inventory v;
         int r;
 
@@ -233,16 +149,12 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         check_machine(h, &v, c, s);
         check_nodes(&v, s);
         check_access(h, &v, s);
-        report_strange(&v, s);
-        report_unreadable(&v, s);
+        if (v.n_strange > 0)
+                probe_tell(s, WORDS_STRANGE, v.strange, NULL,
+                           "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v.n_strange,
+                           v.n_strange == 1 ? "" : "s", v.strange_device);
+        if (v.n_unreadable > 0)
+                probe_tell(s, WORDS_PCI_UNREADABLE, v.unreadable, NULL, "%u device%s without readable ids",
+                           v.n_unreadable, v.n_unreadable == 1 ? "" : "s");
         return 0;
 }
-
-const struct probe probe_tpu = {
-        .name = "tpu",
-        .summary = "TPU chips on the PCI bus and their device nodes",
-        .group = GROUP_CHIPS,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .run = run,
-};

@@ -2,15 +2,13 @@
 /* libtpu's own logs, which nobody rotates: they have filled disks (marin-community/marin#2078). */
 #include <sys/stat.h>
 
-#include "emit.h"
 #include "host_stat.h"
+#include "words.h"
 
 #define PATH "/tmp/tpu_logs"
-#define SIZE_WARN ((uint64_t) 4 << 30)
+#define SIZE_WARN ((uint64_t) 4 << 30) /* words.def says it, too */
 #define DEPTH_MAX 4
 #define FILES_MAX 10000
-
-static const struct metric metric_size = { "tpu.logs.size", "By", "Size of libtpu's logs", SAMPLE_GAUGE };
 
 struct walk {
         const struct host *h;
@@ -56,57 +54,30 @@ static int visit(const char *name, void *userdata) {
         return 0;
 }
 
-static void judge(uint64_t bytes, bool more, struct finding *f) {
-        finding_set(f->found, "%s%.1f GiB", more ? "at least " : "", (double) bytes / (1 << 30));
-        f->verdict = VERDICT_OK;
-        if (bytes < SIZE_WARN)
-                return;
-        f->verdict = VERDICT_WARN;
-        finding_set(f->wanted, "below %u GiB", (unsigned) (SIZE_WARN >> 30));
-        finding_set(f->source, "tpu-hostd's own limit; marin-community/marin#2078: such logs filled a disk");
-        finding_set(f->reason, "libtpu never deletes its logs");
-        finding_set(f->remedy, "find " PATH " -type f -mtime +1 -delete; or run with TPU_LOG_DIR=disabled");
-}
-
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_tpu_logs(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct host_stat tmp;
-        struct finding f;
         uint64_t bytes = 0;
         unsigned files = 0;
         bool more = false;
         struct walk w = { h, PATH, 0, &files, &bytes, &more };
-        int r;
+        int r = host_list(h, PATH, visit, &w);
 
         (void) c;
-        finding_init(&f, "tpu_logs", NULL);
-        r = host_list(h, PATH, visit, &w);
-        if (r == -E2BIG)
-                more = true; /* thousands of files in one directory: their sizes are not worth the time */
-        if (r >= 0 || r == -E2BIG) {
-                judge(bytes, more, &f);
-                if (r == -E2BIG) {
-                        f.verdict = VERDICT_WARN;
-                        finding_set(f.reason, "more than %d files in one directory", HOST_LIST_MAX);
-                        finding_set(f.remedy, "find " PATH " -type f -mtime +1 -delete");
-                }
-                emit_int(s, &metric_size, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL,
-                         NULL);
-        } else if (r == -ENOENT && host_stat(h, "/tmp", &tmp) == 0) {
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "none");
-        } else
-                finding_set(f.reason, PATH " cannot be read: %s", strerror(-r));
-        s->finding(s, &f);
+        if (r == -ENOENT && host_stat(h, "/tmp", &tmp) == 0) {
+                probe_tell(s, WORDS_LOGS, NULL, NULL, "none");
+                return 0;
+        }
+        if (r < 0 && r != -E2BIG) {
+                probe_tell(s, WORDS_LOGS_UNREADABLE, NULL, strerror(-r), "%s", "");
+                return 0;
+        }
+        /* Thousands of files in one directory: their sizes are not worth the time. */
+        more |= r == -E2BIG;
+        probe_tell(s,
+                   r == -E2BIG       ? WORDS_LOGS_MANY :
+                   bytes < SIZE_WARN ? WORDS_LOGS :
+                                       WORDS_LOGS_BIG,
+                   NULL, NULL, "%s%.1f GiB", more ? "at least " : "", (double) bytes / (1 << 30));
+        put_int(s, METRIC_LOGS_SIZE, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL);
         return 0;
 }
-
-const struct probe probe_tpu_logs = {
-        .name = "tpu_logs",
-        .summary = "size of libtpu's logs in " PATH,
-        .group = GROUP_HOST,
-        .interval = 300 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true,
-        .varies = true,
-        .run = run,
-};

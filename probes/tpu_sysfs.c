@@ -245,3 +245,12 @@ int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *u
                 return r == -ENOPKG ? 0 : r; /* which devices are chips is not known */
         return tpu_inventory_visit_nodes(h, &v, visit, userdata);
 }
+
+bool machine_of(const struct host *h, const struct probe_context *c, struct machine_type *ret) {
+        if (!c->machine)
+                return c->machine_type && machine_type(h, c->machine_type, ret) == 0;
+        if (c->machine->chips == 0)
+                return false;
+        *ret = *c->machine;
+        return true;
+}

@@ -8,6 +8,7 @@
 #include "base.h"
 #include "host.h"
 #include "machine.h"
+#include "probe.h"
 
 #define TPU_CHIPS_MAX 64    /* the largest host has 8; more than this is no TPU host */
 #define PCI_ADDRESS_SIZE 16 /* "0000:00:04.0" and NUL, with room for wider domains */
@@ -50,3 +51,9 @@ int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *u
 /* The same for who has looked just now. */
 int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *v,
                               int (*visit)(const char *node, void *userdata), void *userdata);
+
+/*
+ * The machine type of a probe's context: told by whoever runs the probe, else looked up in machines.conf.
+ * False: no machine type is known, or machines.conf does not have it.
+ */
+bool machine_of(const struct host *h, const struct probe_context *c, struct machine_type *ret);

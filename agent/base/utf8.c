@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "utf8.h"
 
-/* Length of the valid sequence at s, 0 when there is none. */
-static size_t sequence(const unsigned char *s, size_t len) {
+/* Length of the valid sequence at s, 0 when there is none. least: what a character of several bytes is at
+ * least. */
+static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         static const struct {
                 unsigned char mask, lead;
                 uint32_t least;
@@ -24,7 +25,7 @@ static size_t sequence(const unsigned char *s, size_t len) {
                                 return 0;
                         code = code << 6 | (s[k] & 0x3f);
                 }
-                if (code < MAX(forms[i].least, (uint32_t) 0xa0) || code > 0x10ffff ||
+                if (code < MAX(forms[i].least, least) || code > 0x10ffff ||
                     (code >= 0xd800 && code <= 0xdfff))
                         return 0;
                 return need;
@@ -36,7 +37,7 @@ size_t utf8_scrub(char *s, size_t len) {
         size_t replaced = 0;
 
         for (size_t i = 0; i < len;) {
-                size_t n = sequence((const unsigned char *) s + i, len - i);
+                size_t n = sequence((const unsigned char *) s + i, len - i, 0xa0);
 
                 if (n == 0) {
                         s[i] = '?';
@@ -48,6 +49,19 @@ size_t utf8_scrub(char *s, size_t len) {
         return replaced;
 }
 
+bool utf8_is_text(const char *s) {
+        const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
+
+        while (p < end) {
+                size_t n = sequence(p, (size_t) (end - p), 0x80);
+
+                if (n == 0)
+                        return false;
+                p += n;
+        }
+        return true;
+}
+
 void utf8_copy(char *dst, size_t size, const char *src) {
         size_t len = src ? strnlen(src, size - 1) : 0;
 
@@ -55,4 +69,11 @@ void utf8_copy(char *dst, size_t size, const char *src) {
                 memcpy(dst, src, len);
         dst[len] = 0;
         (void) utf8_scrub(dst, len); /* a sequence that the cut tore is replaced, too */
+}
+
+void utf8_copy_line(char *dst, size_t size, const char *src) {
+        utf8_copy(dst, size, src);
+        for (char *c = dst; *c; c++)
+                if (*c == '\n' || *c == '\t')
+                        *c = ' ';
 }

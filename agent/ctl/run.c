@@ -10,7 +10,7 @@
 #include "run_fleet.h"
 #include "run_secrets.h"
 #include "run_spec.h"
-#include "step_expression.h"
+#include "steps.h"
 #include "table.h"
 #include "words.h"
 

@@ -2,10 +2,10 @@
 #include "agent_libtpu.h"
 
 #include "log.h"
-#include "ports.h"
+#include "init_args.h"
 #include "utf8.h"
 
-#define CHIPS_MAX 8 /* of a host; as many ports belong to libtpu (ports.h) */
+#define CHIPS_MAX 8 /* of a host; as many ports belong to libtpu (init_args.h) */
 #define ERROR_TEXT_MAX 400
 
 struct agent_libtpu {

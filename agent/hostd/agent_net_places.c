@@ -13,7 +13,6 @@
 #include "links.h"
 #include "log.h"
 #include "route.h"
-#include "runs.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
 #define ROUTES_A_TICK 64

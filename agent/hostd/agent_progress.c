@@ -9,7 +9,7 @@
 #include "agent_libtpu.h"
 #include "goodput.h"
 #include "log.h"
-#include "step_times.h"
+#include "rhythm.h"
 #include "suspicion.h"
 
 struct watched {

@@ -4,7 +4,7 @@
 #include "clock.h"
 #include "log.h"
 #include "paths.h"
-#include "step_expression.h"
+#include "steps.h"
 
 /* What runs print, into the uplink's class of its own: the wire names are those of docs/metrics.md. */
 

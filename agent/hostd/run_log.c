@@ -7,7 +7,7 @@
 #include "paths.h"
 #include "run_journal.h"
 #include "run_log.h"
-#include "step_expression.h"
+#include "steps.h"
 
 #define ENTRIES_A_TURN 128
 #define EXPRESSION_MSEC_MAX 50

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "names.h"
+#include "probe.h"
 #include "watch_json.h"
 
 #define NSEC 1e9

@@ -7,7 +7,7 @@
 #include "registry.h"
 #include "settings.h"
 #include "tcp_address.h"
-#include "step_expression.h"
+#include "steps.h"
 #include "uplink.h"
 
 #define TEXT_OF(x) #x

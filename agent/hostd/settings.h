@@ -41,7 +41,7 @@ struct settings {
         uint64_t spool_bytes;   /* further bounded to 2 % of the disk */
         bool run_logs;          /* lines of runs go out */
         uint64_t run_log_bytes; /* of the spool, for them */
-        char step_expression[256]; /* step_expression.h; empty: none */
+        char step_expression[256]; /* steps.h; empty: none */
         struct settings_api api;
         char api_socket[256], spool_directory[256];
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */

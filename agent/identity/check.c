@@ -15,16 +15,6 @@ struct facts {
         bool has_accelerator;
 };
 
-static size_t count_hosts(const char *list) {
-        size_t n = 1;
-
-        if (!list)
-                return 0;
-        for (; *list; list++)
-                n += *list == ',';
-        return n;
-}
-
 /* The index of a name in a comma list, or -ENOENT. */
 static ssize_t find_host(const char *list, const char *name) {
         size_t len = strlen(name);
@@ -88,7 +78,7 @@ static int check_list(const struct facts *k, enum identity_field field, const ch
                       struct finding_list *out) {
         const char *at = identity_get(k->identity, field);
         _cleanup_free_ struct name *names = NULL;
-        size_t n = count_hosts(at);
+        size_t n = identity_count(k->identity, field);
         struct finding f;
 
         if (n < 2)
@@ -114,8 +104,8 @@ static int check_list(const struct facts *k, enum identity_field field, const ch
 }
 
 static int check_unique(const struct facts *k, struct finding_list *out) {
-        size_t names = count_hosts(identity_get(k->identity, IDENTITY_WORKER_HOSTNAMES));
-        size_t addresses = count_hosts(identity_get(k->identity, IDENTITY_WORKER_ADDRESSES));
+        size_t names = identity_count(k->identity, IDENTITY_WORKER_HOSTNAMES);
+        size_t addresses = identity_count(k->identity, IDENTITY_WORKER_ADDRESSES);
         struct finding f;
         int r;
 
@@ -309,9 +299,9 @@ int identity_check(const struct identity *i, struct finding_list *ret) {
         struct facts k = { .identity = i, .subject = name ? name : "" };
         size_t before = ret->n;
 
-        k.n_hosts = count_hosts(identity_get(i, IDENTITY_WORKER_HOSTNAMES));
+        k.n_hosts = identity_count(i, IDENTITY_WORKER_HOSTNAMES);
         if (k.n_hosts == 0)
-                k.n_hosts = count_hosts(identity_get(i, IDENTITY_WORKER_ADDRESSES));
+                k.n_hosts = identity_count(i, IDENTITY_WORKER_ADDRESSES);
         k.has_accelerator = type && accelerator_parse(type, &k.accelerator) == 0;
         k.has_worker_id = identity_get_u32(i, IDENTITY_WORKER_ID, &k.worker_id) == 0;
         k.has_chips = identity_get_u32(i, IDENTITY_CHIPS, &k.chips) == 0;

@@ -1,25 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "draft.h"
-#include "ports.h"
+#include <ctype.h>
+#include <stdarg.h>
+
+#include "environment.h"
+
+#include "init_args.h"
+#include "topology.h"
+#include "world.h"
 
 #define REMEDY "write it into [Identity] in /etc/tpu-hostd/identity.conf.d/ (see: tpuctl identity)"
+#define ALONE  "the slice has one host"
 
-/* --- Frameworks ---------------------------------------------------------------------------------------- */
+/* --- The table ----------------------------------------------------------------------------------------- */
 
-static int add_plain(struct draft *d) {
-        return draft_add_identity(d, false);
-}
+/* Who gets a variable: the runs of a framework, those of torch_xla by how many processes a host has. */
+enum {
+        PLAIN = 1 << 0,
+        JAX = 1 << 1,
+        XLA = 1 << 2,
+        CHIP = 1 << 3, /* torch_xla, one process per chip */
+        RAY = 1 << 4,
+        TORCH = 1 << 5,
+};
+#define EACH (PLAIN | TPU | TORCH)
+#define TPU  (JAX | XLA | CHIP | RAY)
+
+/* What is worked out for this host and its run. One that is not worked out is in no environment. */
+enum text {
+        FIXED, /* none: the row says it */
+        SLICE_NAME, ACCELERATOR_TYPE, TOPOLOGY, WORKER_ID, WORKER_HOSTNAMES,
+        CHIP_INDEX, CHIP_TASK, CHIP_COUNT, CHIP_BOUNDS, CHIP_ADDRESSES, CHIP_PORT,
+        BOX, HOSTS, PROCESS_BOX, PROCESS_HOSTS, METRICS_PORTS, UNTWISTED, WRAP, RESILIENCY,
+        MEGASCALE_COORDINATOR, MEGASCALE_SLICES, MEGASCALE_SLICE, MEGASCALE_PORT, INIT_ARGS,
+        COORDINATOR, COORDINATOR_PORT, RANK, SIZE, INTERFACES,
+        RAY_HEAD, RAY_START,
+        RUN_NAME, RUN_GENERATION, RUN_SLICES, RUN_SLICE, RUN_HOSTS, RUN_RANK, RUN_COORDINATOR,
+        _TEXT_MAX,
+};
+
+static const struct {
+        unsigned runs;
+        const char *name;
+        enum text text;
+        const char *fixed;
+        const char *reason; /* NULL: the text's own */
+} variables[] = {
+#define VARIABLE(...) { __VA_ARGS__ },
+#include "environment.def"
+#undef VARIABLE
+};
 
 static const struct {
         const char *name;
+        unsigned runs;
         uint16_t port;
-        int (*add)(struct draft *d);
 } frameworks[] = {
-        [FRAMEWORK_PLAIN] = { "plain", 0, add_plain },
-        [FRAMEWORK_JAX] = { "jax", PORT_JAX, draft_add_jax },
-        [FRAMEWORK_TORCH_XLA] = { "torch_xla", 0, draft_add_torch_xla },
-        [FRAMEWORK_RAY] = { "ray", PORT_RAY, draft_add_ray },
-        [FRAMEWORK_TORCH] = { "torch", PORT_TORCH, draft_add_torch },
+        [FRAMEWORK_PLAIN] = { "plain", PLAIN, 0 },
+        [FRAMEWORK_JAX] = { "jax", JAX, PORT_JAX },
+        [FRAMEWORK_TORCH_XLA] = { "torch_xla", XLA, 0 },
+        [FRAMEWORK_RAY] = { "ray", RAY, PORT_RAY },
+        [FRAMEWORK_TORCH] = { "torch", TORCH, PORT_TORCH },
 };
 _Static_assert(ELEMENTSOF(frameworks) == _FRAMEWORK_MAX, "every framework is known");
 
@@ -40,96 +80,393 @@ int framework_parse(const char *name, enum framework *ret) {
         return -EINVAL;
 }
 
-/* --- Drafting ------------------------------------------------------------------------------------------ */
+/* --- What is worked out -------------------------------------------------------------------------------- */
 
-int draft_add(struct draft *d, const struct draft_variable *v, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                int r = v[i].wanted ? environment_add(&d->e, v[i].name, v[i].value, v[i].reason) : 0;
+struct draft {
+        const struct identity *identity;
+        const struct environment_options *options;
+        unsigned runs; /* which rows of the table count */
+        struct world world;
+        struct shape box, hosts; /* of TPU runs: chips of a host, hosts of the slice */
+        uint32_t chips;          /* of this host */
+        struct {
+                char *value; /* NULL: not worked out */
+                char reason[WORLD_REASON_MAX];
+        } texts[_TEXT_MAX];
+        bool no_memory;
+        struct environment e;
+        char *why; /* ENVIRONMENT_WHY_MAX */
+};
 
-                if (r == -E2BIG) {
-                        (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "%s is longer than a variable can be",
-                                        v[i].name);
-                        return -ENODATA;
-                }
-                if (r < 0)
-                        return r;
+/* reason NULL: the row of the table says it. */
+static void _printf_(4, 5) set(struct draft *d, enum text t, const char *reason, const char *fmt, ...) {
+        char *value;
+        va_list ap;
+
+        va_start(ap, fmt);
+        if (vasprintf(&value, fmt, ap) < 0)
+                d->no_memory = true;
+        else {
+                free(d->texts[t].value);
+                d->texts[t].value = value;
         }
-        return 0;
+        va_end(ap);
+        (void) snprintf(d->texts[t].reason, sizeof(d->texts[t].reason), "%s", reason ? reason : "");
 }
 
-int draft_add_number(struct draft *d, const char *name, uint64_t value, const char *reason) {
-        char text[24];
+static void set_field(struct draft *d, enum text t, enum identity_field f) {
+        const struct identity_value *known = &d->identity->fields[f];
+        char reason[WORLD_REASON_MAX];
 
-        (void) snprintf(text, sizeof(text), "%" PRIu64, value);
-        return draft_add(d, &(struct draft_variable){ name, text, reason, true }, 1);
+        if (!known->text)
+                return;
+        (void) snprintf(reason, sizeof(reason), "%s from %s", identity_field_name(f), known->origin);
+        set(d, t, reason, "%s", known->text);
 }
 
-int draft_missing(const struct draft *d, enum identity_field f) {
+static int refuse_missing(const struct draft *d, enum identity_field f) {
         (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "a %s run needs %s, which this host does not know; %s",
                         framework_name(d->options->framework), identity_field_name(f), REMEDY);
         return -ENODATA;
+}
+
+static int refuse_shape(const struct draft *d, enum identity_field f, const char *wanted) {
+        (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "a %s run needs %s, this host says %.24s (%.80s)",
+                        framework_name(d->options->framework), wanted, identity_get(d->identity, f),
+                        d->identity->fields[f].origin);
+        return -ENODATA;
+}
+
+/* The slice and this host in it; a host that is alone in a slice needs no name for that. */
+static int work_out_identity(struct draft *d) {
+        static const enum identity_field whole[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY };
+        const char *bounds = identity_get(d->identity, IDENTITY_HOST_BOUNDS);
+        bool named = d->options->gang || identity_get(d->identity, IDENTITY_WORKER_ID);
+        bool required = d->runs & TPU,
+             alone = required && !d->options->gang && bounds && streq(bounds, "1,1,1");
+        const struct world *w = &d->world;
+
+        for (size_t i = 0; required && i < ELEMENTSOF(whole); i++)
+                if (!identity_get(d->identity, whole[i]))
+                        return refuse_missing(d, whole[i]);
+        if (required && !named && !alone)
+                return refuse_missing(d, IDENTITY_WORKER_ID);
+        if (required && !w->hosts && !alone)
+                return refuse_missing(d, IDENTITY_WORKER_HOSTNAMES);
+        if (w->slice_name)
+                set(d, SLICE_NAME, w->name_reason, "%s", w->slice_name);
+        set_field(d, ACCELERATOR_TYPE, IDENTITY_ACCELERATOR_TYPE);
+        set_field(d, TOPOLOGY, IDENTITY_TOPOLOGY);
+        if (named || alone)
+                set(d, WORKER_ID, named ? w->worker_reason : ALONE, "%zu", w->worker);
+        if (w->hosts || alone)
+                set(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s",
+                    w->hosts ? w->hosts : "localhost");
+        return 0;
+}
+
+/* How the chips of this slice lie on its hosts. */
+static int work_out_bounds(struct draft *d) {
+        const char *topology = identity_get(d->identity, IDENTITY_TOPOLOGY);
+        const char *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
+        char box[SHAPE_TEXT_MAX], hosts[SHAPE_TEXT_MAX], reason[96], ports[8 * 8] = "";
+        struct shape whole;
+        size_t n = 0;
+
+        if (identity_get_u32(d->identity, IDENTITY_CHIPS, &d->chips) < 0)
+                return refuse_missing(d, IDENTITY_CHIPS);
+        if (shape_of_host(d->chips, &d->box) < 0)
+                return refuse_shape(d, IDENTITY_CHIPS, "chips 1, 2, 4 or 8");
+        if (shape_parse_topology(topology, &whole) < 0 || shape_hosts(&whole, &d->box, &d->hosts) < 0)
+                return refuse_shape(d, IDENTITY_TOPOLOGY, "a topology that its hosts' chips fill");
+        (void) snprintf(reason, sizeof(reason), "topology %.24s in hosts of %" PRIu32 " chips", topology,
+                        d->chips);
+        set(d, BOX, reason, "%s", shape_text(&d->box, box));
+        set(d, HOSTS, reason, "%s", shape_text(&d->hosts, hosts));
+        /* The process bounds of the seventh generation have a fourth number that no public source explains.
+         */
+        if (!startswith(type, "tpu7") && !startswith(type, "v7")) {
+                set(d, PROCESS_BOX, NULL, "%s", box);
+                set(d, PROCESS_HOSTS, NULL, "%s", hosts);
+        }
+        for (uint32_t c = 0; c < d->chips && n < sizeof(ports); c++) /* as tpu-env of Cloud TPU has it */
+                n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "",
+                                       PORT_TPU_METRICS + c);
+        set(d, METRICS_PORTS, NULL, "%s", ports);
+        set_field(d, WRAP, IDENTITY_TOPOLOGY_WRAP);
+        set_field(d, RESILIENCY, IDENTITY_ICI_RESILIENCY);
+        if (identity_get(d->identity, IDENTITY_TOPOLOGY_WRAP))
+                set(d, UNTWISTED, NULL, "false");
+        return 0;
+}
+
+/* --- PyTorch/XLA, one process per chip ----------------------------------------------------------------- */
+
+/* "host:8476,host:8477,…" of all workers, each with a port for each of its processes */
+static void set_addresses(struct draft *d, const char *hosts) {
+        size_t len = 0;
+        char *text = NULL;
+        FILE *f = open_memstream(&text, &len);
+
+        for (const char *p = hosts; f; p++) {
+                size_t n = strcspn(p, ",");
+                char host[254], endpoint[WORLD_ENDPOINT_MAX];
+
+                (void) snprintf(host, sizeof(host), "%.*s", (int) MIN(n, sizeof(host) - 1), p);
+                for (uint32_t c = 0; c < d->chips; c++)
+                        (void) fprintf(f, "%s%s", p > hosts || c > 0 ? "," : "",
+                                       world_endpoint(host, (uint16_t) (PORT_TPU_PROCESS + c), endpoint));
+                p += n;
+                if (*p == '\0')
+                        break;
+        }
+        if (!f || fclose(f) == EOF)
+                d->no_memory = true;
+        else
+                set(d, CHIP_ADDRESSES, NULL, "%s", text);
+        free(text);
+}
+
+static int work_out_chip(struct draft *d) {
+        uint32_t chip = d->options->chip;
+        struct shape whole = d->hosts;
+        char bounds[SHAPE_TEXT_MAX];
+
+        if (chip >= d->chips) {
+                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX,
+                                "there is no chip %" PRIu32 ": this host has %" PRIu32 " (%.80s)", chip,
+                                d->chips, d->identity->fields[IDENTITY_CHIPS].origin);
+                return -EINVAL;
+        }
+        for (size_t k = 0; k < ELEMENTSOF(whole.size); k++)
+                whole.size[k] *= d->box.size[k];
+        set(d, CHIP_BOUNDS, NULL, "%s", shape_text(&whole, bounds));
+        set(d, CHIP_INDEX, NULL, "%" PRIu32, chip);
+        set(d, CHIP_COUNT, NULL, "%" PRIu32, d->chips);
+        set(d, CHIP_TASK, NULL, "%zu", d->world.worker * d->chips + chip);
+        set(d, CHIP_PORT, NULL, "%" PRIu32, PORT_TPU_PROCESS + chip);
+        set_addresses(d, d->world.n_hosts > 1 ? d->world.hosts : "localhost");
+        return 0;
+}
+
+/* --- Multislice ---------------------------------------------------------------------------------------- */
+
+/* Nothing when there is one slice. INIT_ARGS: the user's flags and ours for the NICs, unless the user chose
+ * NICs. */
+static uint16_t work_out_megascale(struct draft *d) {
+        const char *theirs = environment_get(&d->e, "LIBTPU_INIT_ARGS"),
+                   *interfaces = d->options->interfaces;
+        const struct world *w = &d->world;
+        char endpoint[WORLD_ENDPOINT_MAX];
+        uint16_t port;
+        size_t len;
+
+        if (w->n_slices < 2)
+                return 0;
+        port = port_of_megascale(theirs, w->port, d->options->framework == FRAMEWORK_RAY);
+        set(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
+            world_endpoint(w->coordinator, port, endpoint));
+        set(d, MEGASCALE_SLICES, w->slice_reason, "%zu", w->n_slices);
+        set(d, MEGASCALE_SLICE, w->slice_reason, "%zu", w->slice);
+        set(d, MEGASCALE_PORT, NULL, "%u", (unsigned) port);
+        if (interfaces && interfaces[0] && !(theirs && init_args_get(theirs, INIT_ARG_INTERFACES, &len)))
+                set(d, INIT_ARGS,
+                    theirs ? "your flags, and the data-centre NICs of this host" :
+                             "the data-centre NICs of this host",
+                    "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "",
+                    theirs && theirs[0] ? " " : "", interfaces);
+        return port;
+}
+
+static int lint(struct draft *d, uint16_t port) {
+        const char *args = environment_get(&d->e, "LIBTPU_INIT_ARGS");
+        char text[INIT_ARGS_LINT_MAX];
+
+        if (!args || !init_args_lint(args, d->options->interfaces, port,
+                                     d->options->framework == FRAMEWORK_TORCH_XLA, text))
+                return 0;
+        return environment_complain(&d->e, "LIBTPU_INIT_ARGS", text);
+}
+
+/* --- Ray ----------------------------------------------------------------------------------------------- */
+
+/* {"TPU":4,"slice-a":1,"TPU-v6e-16-head":1}, the last on worker 0 alone */
+static char *ray_resources(const struct draft *d, const char *pod) {
+        const struct world *w = &d->world;
+        char head[64];
+        json_t *v = json_pack("{s:i}", "TPU", (int) d->chips);
+        char *text;
+        int bad = !v;
+
+        (void) snprintf(head, sizeof(head), "TPU-%s-head", pod);
+        if (w->slice_name)
+                bad |= json_object_set_new(v, w->slice_name, json_integer(1)) < 0;
+        if (w->worker == 0)
+                bad |= json_object_set_new(v, head, json_integer(1)) < 0;
+        text = bad ? NULL : json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        json_decref(v);
+        return text;
+}
+
+static void ray_labels(const struct draft *d, const char *pod, char *buf, size_t size) {
+        char generation[16];
+        size_t n = 0;
+
+        for (; n < sizeof(generation) - 1 && pod[n] && pod[n] != '-'; n++)
+                generation[n] = (char) toupper((unsigned char) pod[n]);
+        generation[n] = '\0';
+        (void) snprintf(buf, size,
+                        "ray.io/accelerator-type=TPU-%s,ray.io/tpu-pod-type=%s,ray.io/tpu-topology=%s,"
+                        "ray.io/tpu-worker-id=%zu%s%s",
+                        generation, pod, identity_get(d->identity, IDENTITY_TOPOLOGY), d->world.worker,
+                        d->world.slice_name ? ",ray.io/tpu-slice-name=" : "",
+                        d->world.slice_name ? d->world.slice_name : "");
+}
+
+static bool is_endpoint(const char *text) {
+        const char *colon = strrchr(text, ':');
+
+        return colon && colon != text && strlen(text) <= 260 &&
+               strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) >= 1 &&
+               atoi(colon + 1) <= UINT16_MAX && !strpbrk(text, " \t\n");
+}
+
+static int work_out_ray(struct draft *d) {
+        const char *outside = d->options->ray_head,
+                   *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
+        bool is_head = !outside && d->world.rank == 0;
+        char head[WORLD_ENDPOINT_MAX], pod[40], labels[512];
+        _cleanup_free_ char *resources = NULL;
+
+        if (outside && !is_endpoint(outside)) {
+                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "the head of Ray is HOST:PORT, not '%.80s'",
+                                environment_text_is_valid(outside) ? outside : "(binary)");
+                return -EINVAL;
+        }
+        /* Ray calls the seventh generation v7x in "TPU-v7x-16-head" and in its labels. */
+        (void) snprintf(pod, sizeof(pod), "%s%s", startswith(type, "tpu") ? "v" : "",
+                        startswith(type, "tpu") ? type + 3 : type);
+        resources = ray_resources(d, pod);
+        if (!resources)
+                return -ENOMEM;
+        ray_labels(d, pod, labels, sizeof(labels));
+        set(d, RAY_HEAD, outside ? "the head that was named" : d->world.coordinator_reason, "%s",
+            outside ? outside : world_endpoint(d->world.coordinator, d->world.port, head));
+        set(d, RAY_START,
+            is_head ? "this host is the head: ray start $TPU_RAY_START --block" :
+                      "this host joins the head: ray start $TPU_RAY_START --block",
+            "%s%s --resources=%s --labels=%s", is_head ? "--head --port=" : "--address=",
+            is_head ? d->texts[COORDINATOR_PORT].value : d->texts[RAY_HEAD].value, resources, labels);
+        return 0;
+}
+
+/* --- The run ------------------------------------------------------------------------------------------- */
+
+static int work_out_world(struct draft *d) {
+        const char *interfaces = d->options->interfaces;
+        const struct world *w = &d->world;
+
+        if ((d->runs & TORCH) && !w->known)
+                return refuse_missing(d, identity_get(d->identity, IDENTITY_WORKER_ID) ?
+                                                 IDENTITY_WORKER_HOSTNAMES :
+                                                 IDENTITY_WORKER_ID);
+        set(d, COORDINATOR, w->coordinator_reason, "%s", w->coordinator);
+        set(d, COORDINATOR_PORT, NULL, "%u", (unsigned) w->port);
+        set(d, RANK, NULL, "%zu", w->rank);
+        set(d, SIZE, NULL, "%zu", w->size);
+        if (interfaces && interfaces[0])
+                set(d, INTERFACES, NULL, "%s", interfaces);
+        return 0;
+}
+
+static void work_out_run(struct draft *d) {
+        const struct environment_gang *g = d->options->gang;
+        const struct world *w = &d->world;
+        char endpoint[WORLD_ENDPOINT_MAX];
+
+        if (g->run)
+                set(d, RUN_NAME, NULL, "%s", g->run);
+        set(d, RUN_GENERATION, NULL, "%" PRIu64, g->generation);
+        set(d, RUN_SLICES, NULL, "%zu", w->n_slices);
+        set(d, RUN_SLICE, w->name_reason, "%zu", w->slice);
+        set(d, RUN_HOSTS, NULL, "%zu", w->size);
+        set(d, RUN_RANK, NULL, "%zu", w->rank);
+        set(d, RUN_COORDINATOR, w->coordinator_reason, "%s",
+            w->port > 0 ? world_endpoint(w->coordinator, w->port, endpoint) : w->coordinator);
 }
 
 /* --- Building ------------------------------------------------------------------------------------------ */
 
 static int add_user(struct draft *d) {
         const struct environment_options *o = d->options;
+        int r = 0;
 
         if (o->n_user > ENVIRONMENT_USER_MAX) {
                 (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "%zu variables are more than %d", o->n_user,
                                 ENVIRONMENT_USER_MAX);
                 return -EINVAL;
         }
-        for (size_t u = 0; u < o->n_user; u++) {
-                int r = environment_add_user(&d->e, o->user[u], d->why);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t u = 0; u < o->n_user && r == 0; u++)
+                r = environment_add_user(&d->e, o->user[u], d->why);
+        return r;
 }
 
-/* What a training may want to know of its run, whatever the framework. */
-static int add_run(struct draft *d) {
-        const struct environment_gang *g = d->options->gang;
-        const struct world *w = &d->world;
-        char endpoint[WORLD_ENDPOINT_MAX], generation[24], slices[24], slice[24], hosts[24], rank[24];
+static int add_variables(struct draft *d) {
+        int r = 0;
 
-        if (!g)
-                return 0;
-        (void) snprintf(generation, sizeof(generation), "%" PRIu64, g->generation);
-        (void) snprintf(slices, sizeof(slices), "%zu", w->n_slices);
-        (void) snprintf(slice, sizeof(slice), "%zu", w->slice);
-        (void) snprintf(hosts, sizeof(hosts), "%zu", w->size);
-        (void) snprintf(rank, sizeof(rank), "%zu", w->rank);
-        const struct draft_variable ours[] = {
-                { "TPU_RUN_NAME", g->run, "the run", g->run },
-                { "TPU_RUN_GENERATION", generation, "1 at the first start, one more at each start after",
-                  true },
-                { "TPU_RUN_SLICES", slices, "slices in this generation of the run", true },
-                { "TPU_RUN_SLICE", slice, w->name_reason, true },
-                { "TPU_RUN_HOSTS", hosts, "hosts in this generation of the run", true },
-                { "TPU_RUN_RANK", rank, "this host among all of the run", true },
-                { "TPU_RUN_COORDINATOR",
-                  w->port > 0 ? world_endpoint(w->coordinator, w->port, endpoint) : w->coordinator,
-                  w->coordinator_reason, true },
-        };
-        return draft_add(d, ours, ELEMENTSOF(ours));
+        for (size_t i = 0; i < ELEMENTSOF(variables) && r == 0; i++) {
+                enum text t = variables[i].text;
+                const char *value = t == FIXED ? variables[i].fixed : d->texts[t].value;
+                const char *reason = variables[i].reason ? variables[i].reason : d->texts[t].reason;
+
+                if (!(variables[i].runs & d->runs) || !value)
+                        continue;
+                r = (t == INIT_ARGS ? environment_extend : environment_add)(&d->e, variables[i].name, value,
+                                                                            reason);
+                if (r == -E2BIG) {
+                        (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "%s is longer than a variable can be",
+                                        variables[i].name);
+                        r = -ENODATA;
+                }
+        }
+        return r;
 }
 
 static int check_options(const struct environment_options *o, char why[static ENVIRONMENT_WHY_MAX]) {
-        if (o->process_per_chip && o->framework != FRAMEWORK_TORCH_XLA) {
-                (void) snprintf(why, ENVIRONMENT_WHY_MAX,
-                                "one process per chip is for torch_xla, not for %s",
-                                framework_name(o->framework));
-                return -EINVAL;
-        }
-        if (o->ray_head && o->framework != FRAMEWORK_RAY) {
-                (void) snprintf(why, ENVIRONMENT_WHY_MAX, "a head of Ray is for ray, not for %s",
-                                framework_name(o->framework));
-                return -EINVAL;
-        }
-        return o->framework < _FRAMEWORK_MAX ? 0 : -EINVAL;
+        bool chip = o->process_per_chip && o->framework != FRAMEWORK_TORCH_XLA;
+
+        if (!chip && (!o->ray_head || o->framework == FRAMEWORK_RAY))
+                return o->framework < _FRAMEWORK_MAX ? 0 : -EINVAL;
+        (void) snprintf(why, ENVIRONMENT_WHY_MAX, "%s, not for %s",
+                        chip ? "one process per chip is for torch_xla" : "a head of Ray is for ray",
+                        framework_name(o->framework));
+        return -EINVAL;
+}
+
+static int build(struct draft *d) {
+        uint16_t megascale = 0;
+        int r = add_user(d);
+
+        if (r == 0)
+                r = world_of(d->identity, d->options, &d->world, d->why);
+        if (r == 0)
+                r = work_out_world(d);
+        if (r == 0)
+                r = work_out_identity(d);
+        if (r == 0 && (d->runs & TPU))
+                r = work_out_bounds(d);
+        if (r == 0 && (d->runs & CHIP))
+                r = work_out_chip(d);
+        if (r == 0 && (d->runs & RAY))
+                r = work_out_ray(d);
+        if (r < 0)
+                return r;
+        if (d->runs & TPU)
+                megascale = work_out_megascale(d);
+        if (d->options->gang)
+                work_out_run(d);
+        r = d->no_memory ? -ENOMEM : add_variables(d);
+        return r == 0 && (d->runs & TPU) ? lint(d, megascale) : r;
 }
 
 int environment_build(const struct identity *i, const struct environment_options *o, struct environment *ret,
@@ -139,18 +476,16 @@ int environment_build(const struct identity *i, const struct environment_options
 
         why[0] = '\0';
         r = check_options(o, why);
-        if (r == 0)
-                r = add_user(&d);
-        if (r == 0)
-                r = world_of(i, o, &d.world, why);
-        if (r == 0)
-                r = frameworks[o->framework].add(&d);
-        if (r == 0)
-                r = add_run(&d);
+        if (r < 0)
+                return r;
+        d.runs = o->process_per_chip ? CHIP : frameworks[o->framework].runs;
+        r = build(&d);
         if (r == 0)
                 *ret = d.e;
         else
                 environment_clear(&d.e);
+        for (size_t t = 0; t < ELEMENTSOF(d.texts); t++)
+                free(d.texts[t].value);
         world_clear(&d.world);
         return r;
 }

@@ -26,7 +26,7 @@
  *
  * Several slices (jax, torch_xla, ray): MEGASCALE_COORDINATOR_ADDRESS, MEGASCALE_NUM_SLICES,
  * MEGASCALE_SLICE_ID, MEGASCALE_PORT, and --megascale_grpc_interface_prefixes in LIBTPU_INIT_ARGS, appended
- * to the user's flags where they have none. Ports: ports.h.
+ * to the user's flags where they have none. Ports: init_args.h. environment.def has the table.
  */
 #include "environment_list.h"
 #include "identity.h"

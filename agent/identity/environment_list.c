@@ -1,40 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment_list.h"
+#include "utf8.h"
 
 /* --- What a user may set ------------------------------------------------------------------------------- */
 
-/* The length of one UTF-8 character that is no control character, or 0. */
-static size_t character_length(const unsigned char *p) {
-        uint32_t c;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return p[0] == '\t' || p[0] == '\n' || (p[0] >= 0x20 && p[0] != 0x7f);
-        n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-        if (p[0] < 0xc2 || p[0] > 0xf4)
-                return 0;
-        c = p[0] & (0x7fu >> n);
-        for (size_t i = 1; i < n; i++) {
-                if ((p[i] & 0xc0) != 0x80)
-                        return 0;
-                c = c << 6 | (p[i] & 0x3fu);
-        }
-        if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
-                return 0;
-        return n;
-}
-
 bool environment_text_is_valid(const char *text) {
-        const unsigned char *p = (const unsigned char *) text;
-
-        while (*p) {
-                size_t n = character_length(p);
-
-                if (n == 0)
-                        return false;
-                p += n;
-        }
-        return true;
+        return utf8_is_text(text);
 }
 
 /* The length of NAME in "NAME=VALUE", or 0 when there is no good one. */

@@ -4,159 +4,161 @@
 #include "identity.h"
 
 #include "config.h"
-#include "shape.h"
+#include "topology.h"
 
 #define ORIGIN_KERNEL  "kernel"
 
 #define ORIGIN_DERIVED "from " /* and the field it follows from */
 
-/* A list that grows by WorkerHostnames= lines. */
-struct worker_list {
-        char *text;
-        size_t len, n;
-        bool bad; /* one name was refused: the list is not known until it is emptied */
-};
+#define LABEL  "1 to 63 letters, digits, '.', '-' or '_'"
+#define BOUNDS "bounds such as 2,2,1"
+#define FLAG   "true or false"
 
-static void why_set(char why[static 96], const char *text) {
-        (void) snprintf(why, 96, "%s", text);
+/* --- What a field may be ------------------------------------------------------------------------------- */
+
+static bool is_host_name(const char *value) {
+        return worker_name_is_valid(value, strlen(value));
 }
 
-static int store(char **dest, const char *value) {
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*dest);
-        *dest = copy;
-        return 0;
-}
-
-static int parse_label(const char *value, void *dest, char why[static 96]) {
-        if (!label_is_valid(value)) {
-                why_set(why, "not 1 to 63 letters, digits, '.', '-' or '_'");
-                return -EINVAL;
-        }
-        return store(dest, value);
-}
-
-static int parse_host_name(const char *value, void *dest, char why[static 96]) {
-        if (!worker_name_is_valid(value, strlen(value))) {
-                why_set(why, "not a host name");
-                return -EINVAL;
-        }
-        return store(dest, value);
-}
-
-static int parse_accelerator_type(const char *value, void *dest, char why[static 96]) {
-        if (!accelerator_type_is_valid(value)) {
-                why_set(why, "not an accelerator type such as v6e-16 or tpu7x-8");
-                return -EINVAL;
-        }
-        return store(dest, value);
-}
-
-static int parse_topology(const char *value, void *dest, char why[static 96]) {
+static bool is_topology(const char *value) {
         struct shape s;
 
-        if (shape_parse_topology(value, &s) < 0) {
-                why_set(why, "not a topology such as 4x4 or 4x4x8");
-                return -EINVAL;
-        }
-        return store(dest, value);
+        return shape_parse_topology(value, &s) == 0;
 }
 
-/* Kept as text in its shortest form, so that what a run sees has no leading zero. */
-static int parse_number(const char *value, void *dest, char why[static 96], uint32_t max) {
-        uint32_t number;
-        char text[16];
-        int r;
+static bool is_bounds(const char *value) {
+        struct shape s;
 
-        r = config_parse_u32(value, &number, why);
-        if (r < 0)
-                return r;
-        if (number > max) {
-                (void) snprintf(why, 96, "more than %" PRIu32, max);
-                return -ERANGE;
-        }
-        (void) snprintf(text, sizeof(text), "%" PRIu32, number);
-        return store(dest, text);
-}
-
-static int parse_worker_id(const char *value, void *dest, char why[static 96]) {
-        return parse_number(value, dest, why, IDENTITY_HOSTS_MAX - 1);
-}
-
-static int parse_chips(const char *value, void *dest, char why[static 96]) {
-        /* eight is the most known; a sane bound, judged by identity_check() */
-        return parse_number(value, dest, why, 64);
-}
-
-static int parse_count(const char *value, void *dest, char why[static 96]) {
-        if (value[strspn(value, "0")] == '\0') {
-                why_set(why, "there is at least 1");
-                return -ERANGE;
-        }
-        return parse_number(value, dest, why, IDENTITY_HOSTS_MAX);
+        return shape_parse_bounds(value, &s) == 0;
 }
 
 /* Of Compute Engine: a number of up to 20 digits, which is a name to us. */
-static int parse_instance_id(const char *value, void *dest, char why[static 96]) {
+static bool is_instance_id(const char *value) {
         size_t n = strspn(value, "0123456789");
 
-        if (n == 0 || n > 20 || value[n]) {
-                why_set(why, "not the number of an instance");
-                return -EINVAL;
-        }
-        return store(dest, value);
+        return n > 0 && n <= 20 && !value[n];
 }
 
-static int parse_flag(const char *value, void *dest, char why[static 96]) {
-        if (strcasecmp(value, "true") != 0 && strcasecmp(value, "false") != 0) {
-                why_set(why, "not true or false");
-                return -EINVAL;
-        }
-        return store(dest, value[0] == 't' || value[0] == 'T' ? "true" : "false");
+static bool is_flag(const char *value) {
+        return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
 }
 
-static int parse_bounds(const char *value, void *dest, char why[static 96]) {
-        char text[SHAPE_TEXT_MAX];
-        struct shape s;
-
-        if (shape_parse_bounds(value, &s) < 0) {
-                why_set(why, "not bounds such as 2,2,1");
-                return -EINVAL;
-        }
-        return store(dest, shape_text(&s, text));
-}
-
-static int parse_wrap(const char *value, void *dest, char why[static 96]) {
+static bool is_wrap(const char *value) {
         const char *p = value;
 
         for (size_t d = 0; d < 3; d++) {
                 size_t len = startswith(p, "true") ? 4 : startswith(p, "false") ? 5 : 0;
 
-                if (len == 0 || p[len] != (d < 2 ? ',' : '\0')) {
-                        why_set(why, "not three times true or false, such as true,true,false");
-                        return -EINVAL;
-                }
+                if (len == 0 || p[len] != (d < 2 ? ',' : '\0'))
+                        return false;
                 p += len + 1;
         }
-        return store(dest, value);
+        return true;
 }
 
 /* "HOST", "HOST:PORT", "[ADDRESS]:PORT" */
-static int parse_coordinator(const char *value, void *dest, char why[static 96]) {
+static bool is_coordinator(const char *value) {
+        static const char characters[] =
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
         size_t len = strlen(value);
 
-        if (len > 260 || len == 0 ||
-            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]") != len) {
-                why_set(why, "not a host, or host and port");
-                return -EINVAL;
-        }
-        return store(dest, value);
+        return len > 0 && len <= 260 && strspn(value, characters) == len;
 }
 
-static int worker_list_append(struct worker_list *l, const char *name, size_t len) {
+/* A text that is valid; a number from least to most; or, with neither, a list of hosts. */
+static const struct {
+        const char *name, *key;
+        bool (*valid)(const char *value);
+        const char *wrong;    /* what a text that is not valid is not */
+        uint32_t least, most; /* least: 0 or 1 */
+} fields[] = {
+        [IDENTITY_HOST_NAME] = { "host-name", "HostName", is_host_name, "a host name", 0, 0 },
+        [IDENTITY_SLICE_NAME] = { "slice-name", "SliceName", label_is_valid, LABEL, 0, 0 },
+        [IDENTITY_ACCELERATOR_TYPE] = { "accelerator-type", "AcceleratorType", accelerator_type_is_valid,
+                                        "an accelerator type such as v6e-16 or tpu7x-8", 0, 0 },
+        [IDENTITY_MACHINE_TYPE] = { "machine-type", "MachineType", label_is_valid, LABEL, 0, 0 },
+        [IDENTITY_TOPOLOGY] = { "topology", "Topology", is_topology, "a topology such as 4x4 or 4x4x8", 0,
+                                0 },
+        [IDENTITY_WORKER_ID] = { "worker-id", "WorkerId", NULL, NULL, 0, IDENTITY_HOSTS_MAX - 1 },
+        [IDENTITY_WORKER_HOSTNAMES] = { "worker-hostnames", "WorkerHostnames", NULL, NULL, 0, 0 },
+        [IDENTITY_WORKER_ADDRESSES] = { "worker-addresses", "WorkerAddresses", NULL, NULL, 0, 0 },
+        /* eight is the most known; a sane bound, judged by identity_check() */
+        [IDENTITY_CHIPS] = { "chips", "Chips", NULL, NULL, 0, 64 },
+        [IDENTITY_CHIPS_PER_HOST_BOUNDS] = { "chips-per-host-bounds", "ChipsPerHostBounds", is_bounds,
+                                             BOUNDS, 0, 0 },
+        [IDENTITY_HOST_BOUNDS] = { "host-bounds", "HostBounds", is_bounds, BOUNDS, 0, 0 },
+        [IDENTITY_TOPOLOGY_WRAP] = { "topology-wrap", "TopologyWrap", is_wrap,
+                                     "three times true or false, such as true,true,false", 0, 0 },
+        [IDENTITY_ICI_RESILIENCY] = { "ici-resiliency", "IciResiliency", is_flag, FLAG, 0, 0 },
+        [IDENTITY_SLICES] = { "slices", "Slices", NULL, NULL, 1, IDENTITY_HOSTS_MAX },
+        [IDENTITY_SLICE_ID] = { "slice-id", "SliceId", NULL, NULL, 0, IDENTITY_HOSTS_MAX - 1 },
+        [IDENTITY_COORDINATOR] = { "coordinator", "Coordinator", is_coordinator, "a host, or host and port",
+                                   0, 0 },
+        [IDENTITY_ZONE] = { "zone", "Zone", label_is_valid, LABEL, 0, 0 },
+        [IDENTITY_INSTANCE_ID] = { "instance-id", "InstanceId", is_instance_id, "the number of an instance",
+                                   0, 0 },
+        [IDENTITY_PREEMPTIBLE] = { "preemptible", "Preemptible", is_flag, FLAG, 0, 0 },
+};
+_Static_assert(ELEMENTSOF(fields) == _IDENTITY_FIELD_MAX, "every field is known");
+
+static bool is_list(enum identity_field f) {
+        return !fields[f].valid && fields[f].most == 0;
+}
+
+/* --- Reading one --------------------------------------------------------------------------------------- */
+
+/* A field while it is read. A list grows by WorkerHostnames= lines. */
+struct slot {
+        enum identity_field field;
+        char *text;
+        size_t len, n; /* of a list */
+        bool bad;      /* one name was refused: the list is not known until it is emptied */
+};
+
+static int take_number(enum identity_field f, const char *value, uint32_t *ret, char why[static 96]) {
+        int r;
+
+        if (fields[f].least > 0 && value[strspn(value, "0")] == '\0') {
+                (void) snprintf(why, 96, "there is at least 1");
+                return -ERANGE;
+        }
+        r = config_parse_u32(value, ret, why);
+        if (r == 0 && *ret > fields[f].most) {
+                (void) snprintf(why, 96, "more than %" PRIu32, fields[f].most);
+                return -ERANGE;
+        }
+        return r;
+}
+
+/* In its shortest form, so that what a run sees has no leading zero. */
+static int take_text(enum identity_field f, const char *value, char **ret, char why[static 96]) {
+        char buf[SHAPE_TEXT_MAX], *copy;
+        uint32_t number;
+        struct shape s;
+
+        if (!fields[f].valid) {
+                int r = take_number(f, value, &number, why);
+
+                if (r < 0)
+                        return r;
+                (void) snprintf(buf, sizeof(buf), "%" PRIu32, number);
+                value = buf;
+        } else if (!fields[f].valid(value)) {
+                (void) snprintf(why, 96, "not %s", fields[f].wrong);
+                return -EINVAL;
+        } else if (fields[f].valid == is_flag)
+                value = value[0] == 't' || value[0] == 'T' ? "true" : "false";
+        else if (fields[f].valid == is_bounds && shape_parse_bounds(value, &s) == 0)
+                value = shape_text(&s, buf);
+        copy = strdup(value);
+        if (!copy)
+                return -ENOMEM;
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+static int worker_list_append(struct slot *l, const char *name, size_t len) {
         char *text = realloc(l->text, l->len + len + 2);
 
         if (!text)
@@ -171,13 +173,12 @@ static int worker_list_append(struct worker_list *l, const char *name, size_t le
         return 0;
 }
 
-static int parse_worker_hostnames(const char *value, void *dest, char why[static 96]) {
-        struct worker_list *l = dest;
+static int parse_list(const char *value, struct slot *l, char why[static 96]) {
         int r;
 
         if (*value == '\0') {
                 free(l->text);
-                *l = (struct worker_list){ 0 };
+                *l = (struct slot){ .field = l->field };
                 return 0;
         }
         for (const char *p = value;;) {
@@ -209,36 +210,12 @@ static int parse_worker_hostnames(const char *value, void *dest, char why[static
         }
 }
 
-static const struct {
-        const char *name, *key;
-        config_parse_t parse; /* into a text, */
-        bool list; /* or into a worker_list */
-} fields[] = {
-        [IDENTITY_HOST_NAME] = { "host-name", "HostName", parse_host_name, false },
-        [IDENTITY_SLICE_NAME] = { "slice-name", "SliceName", parse_label, false },
-        [IDENTITY_ACCELERATOR_TYPE] = { "accelerator-type", "AcceleratorType", parse_accelerator_type,
-                                        false },
-        [IDENTITY_MACHINE_TYPE] = { "machine-type", "MachineType", parse_label, false },
-        [IDENTITY_TOPOLOGY] = { "topology", "Topology", parse_topology, false },
-        [IDENTITY_WORKER_ID] = { "worker-id", "WorkerId", parse_worker_id, false },
-        [IDENTITY_WORKER_HOSTNAMES] = { "worker-hostnames", "WorkerHostnames", parse_worker_hostnames,
-                                        true },
-        [IDENTITY_WORKER_ADDRESSES] = { "worker-addresses", "WorkerAddresses", parse_worker_hostnames,
-                                        true },
-        [IDENTITY_CHIPS] = { "chips", "Chips", parse_chips, false },
-        [IDENTITY_CHIPS_PER_HOST_BOUNDS] = { "chips-per-host-bounds", "ChipsPerHostBounds", parse_bounds,
-                                             false },
-        [IDENTITY_HOST_BOUNDS] = { "host-bounds", "HostBounds", parse_bounds, false },
-        [IDENTITY_TOPOLOGY_WRAP] = { "topology-wrap", "TopologyWrap", parse_wrap, false },
-        [IDENTITY_ICI_RESILIENCY] = { "ici-resiliency", "IciResiliency", parse_flag, false },
-        [IDENTITY_SLICES] = { "slices", "Slices", parse_count, false },
-        [IDENTITY_SLICE_ID] = { "slice-id", "SliceId", parse_worker_id, false },
-        [IDENTITY_COORDINATOR] = { "coordinator", "Coordinator", parse_coordinator, false },
-        [IDENTITY_ZONE] = { "zone", "Zone", parse_label, false },
-        [IDENTITY_INSTANCE_ID] = { "instance-id", "InstanceId", parse_instance_id, false },
-        [IDENTITY_PREEMPTIBLE] = { "preemptible", "Preemptible", parse_flag, false },
-};
-_Static_assert(ELEMENTSOF(fields) == _IDENTITY_FIELD_MAX, "every field is known");
+/* For the configuration, too: dest is a slot. */
+static int parse_field(const char *value, void *dest, char why[static 96]) {
+        struct slot *s = dest;
+
+        return is_list(s->field) ? parse_list(value, s, why) : take_text(s->field, value, &s->text, why);
+}
 
 const char *identity_field_name(enum identity_field f) {
         return f < _IDENTITY_FIELD_MAX ? fields[f].name : "?";
@@ -261,55 +238,34 @@ static void adopt(struct identity *i, enum identity_field f, char **text, const 
         (void) snprintf(i->fields[f].origin, sizeof(i->fields[f].origin), "%s", origin);
 }
 
-static int host_name_from_kernel(const struct host *h, struct identity *i) {
-        char name[HOST_NAME_SIZE];
-        _cleanup_free_ char *copy = NULL;
-
-        if (i->fields[IDENTITY_HOST_NAME].text || host_name(h, name) < 0 ||
-            !worker_name_is_valid(name, strlen(name)))
-                return 0;
-        copy = strdup(name);
-        if (!copy)
-                return -ENOMEM;
-        adopt(i, IDENTITY_HOST_NAME, &copy, ORIGIN_KERNEL);
-        return 0;
-}
-
-static int parse_field(enum identity_field f, const char *text, char **ret) {
-        struct worker_list l = { 0 };
-        char why[96], *fresh = NULL;
-        int r;
-
-        r = fields[f].parse(text, fields[f].list ? (void *) &l : (void *) &fresh, why);
-        if (fields[f].list) {
-                if (r < 0 || l.n == 0) {
-                        free(l.text);
-                        return r < 0 ? r : -EINVAL;
-                }
-                fresh = l.text;
-        }
-        if (r == 0)
-                *ret = fresh;
-        return r;
-}
-
 bool identity_is_derived(const struct identity *i, enum identity_field f) {
         return i->fields[f].text && startswith(i->fields[f].origin, ORIGIN_DERIVED);
 }
 
 int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
         struct identity_value *v = &i->fields[f];
-        _cleanup_free_ char *fresh = NULL;
+        struct slot fresh = { .field = f };
+        char why[96];
         int r;
 
         if (v->text && !streq(v->origin, ORIGIN_KERNEL) && !identity_is_derived(i, f))
                 return 0;
-        r = parse_field(f, text, &fresh);
-        if (r < 0)
+        r = parse_field(text, &fresh, why);
+        if (r < 0 || !fresh.text) {
+                free(fresh.text);
                 return r == -ENOMEM ? r : -EINVAL;
+        }
         free(TAKE_PTR(v->text));
-        adopt(i, f, &fresh, origin);
+        adopt(i, f, &fresh.text, origin);
         return 0;
+}
+
+static int host_name_from_kernel(const struct host *h, struct identity *i) {
+        char name[HOST_NAME_SIZE];
+
+        if (host_name(h, name) < 0)
+                return 0;
+        return identity_add(i, IDENTITY_HOST_NAME, name, ORIGIN_KERNEL) == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* What the caller wants to know of the configuration itself. */
@@ -318,24 +274,21 @@ struct config_report {
         unsigned warnings;
 };
 
-static int load_static(const struct host *h, const char *config_file, struct identity *ret,
-                       struct config_report *report, char *text[static _IDENTITY_FIELD_MAX],
-                       struct worker_list lists[static _IDENTITY_FIELD_MAX]) {
+static int load_static(const struct host *h, const char *config_file, struct config_report *report,
+                       struct slot slots[static _IDENTITY_FIELD_MAX], struct identity *ret) {
         static const char *const foreign[] = { "Network", "Path", NULL };
         struct config_item items[_IDENTITY_FIELD_MAX];
         struct config c = { .items = items, .n_items = ELEMENTSOF(items), .foreign = foreign };
         int r;
 
-        for (size_t f = 0; f < ELEMENTSOF(items); f++)
-                items[f] = (struct config_item){ "Identity", fields[f].key, fields[f].parse,
-                                                 fields[f].list ? (void *) &lists[f] : (void *) &text[f],
-                                                 NULL };
-        r = config_load(&c, h, "identity", config_file);
-        for (size_t f = 0; r >= 0 && f < ELEMENTSOF(items); f++) {
-                if (fields[f].list && !lists[f].bad)
-                        text[f] = TAKE_PTR(lists[f].text);
-                adopt(ret, (enum identity_field) f, &text[f], c.origins[f].where);
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
+                slots[f] = (struct slot){ .field = f };
+                items[f] = (struct config_item){ "Identity", fields[f].key, parse_field, &slots[f], NULL };
         }
+        r = config_load(&c, h, "identity", config_file);
+        for (enum identity_field f = 0; r >= 0 && f < _IDENTITY_FIELD_MAX; f++)
+                if (!slots[f].bad)
+                        adopt(ret, f, &slots[f].text, c.origins[f].where);
         if (r >= 0) {
                 report->warnings = c.warnings;
                 if (report->out)
@@ -348,19 +301,15 @@ static int load_static(const struct host *h, const char *config_file, struct ide
 static int load(const struct host *h, const char *config_file, struct config_report *report,
                 struct identity *ret) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
-        char *text[_IDENTITY_FIELD_MAX] = { NULL };
-        struct worker_list lists[_IDENTITY_FIELD_MAX] = { 0 };
+        struct slot slots[_IDENTITY_FIELD_MAX];
         int r;
 
-        r = load_static(h, config_file, &i, report, text, lists);
-        for (size_t f = 0; f < ELEMENTSOF(text); f++) {
-                free(text[f]);
-                free(lists[f].text);
-        }
-        if (r < 0)
-                return r;
-        r = host_name_from_kernel(h, &i);
-        if (r == 0)
+        r = load_static(h, config_file, report, slots, &i);
+        for (size_t f = 0; f < ELEMENTSOF(slots); f++)
+                free(slots[f].text);
+        if (r >= 0)
+                r = host_name_from_kernel(h, &i);
+        if (r >= 0)
                 r = identity_derive(&i);
         if (r < 0)
                 return r;
@@ -370,9 +319,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
 }
 
 int identity_load(const struct host *h, const char *config_file, struct identity *ret) {
-        struct config_report report = { 0 };
-
-        return load(h, config_file, &report, ret);
+        return load(h, config_file, &(struct config_report){ 0 }, ret);
 }
 
 int identity_report_config(const struct host *h, const char *config_file, FILE *out,
@@ -394,6 +341,15 @@ void identity_clear(struct identity *i) {
 
 const char *identity_get(const struct identity *i, enum identity_field f) {
         return i->fields[f].text;
+}
+
+size_t identity_count(const struct identity *i, enum identity_field f) {
+        const char *list = i->fields[f].text;
+        size_t n = list != NULL;
+
+        for (; list && *list; list++)
+                n += *list == ',';
+        return n;
 }
 
 enum identity_field identity_workers(const struct identity *i) {

@@ -87,6 +87,8 @@ void identity_clear(struct identity *i);
 
 /* NULL when not known. */
 const char *identity_get(const struct identity *i, enum identity_field f);
+/* How many hosts a list has; 0: it is not known. */
+size_t identity_count(const struct identity *i, enum identity_field f);
 /* "host-name", "slice-name", … */
 const char *identity_field_name(enum identity_field f);
 /* -EINVAL. */

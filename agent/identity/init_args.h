@@ -22,3 +22,27 @@ const char *init_args_get(const char *args, const char *name, size_t *ret_len);
  */
 bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale_port, bool torch,
                     char buf[static INIT_ARGS_LINT_MAX]);
+
+/*
+ * Which port belongs to whom on a TPU host, and the ports of a run that collide with none of them.
+ *
+ * Sources: 8431… runtime metrics (tpu-env of Cloud TPU); 8471 libtpu's mesh; 8476 torch_xla's tpu.py
+ * (base_port) and JAX up to 0.8.0; 8482 JAX's coordinator since; 8080, 8081, 9915 Multislice (documentation,
+ * KubeRay's TPU webhook, Ray's tutorial; the webhook: "8080 is used by Ray for metrics"); 6379, 8265, 10001,
+ * 8080 Ray; 29000, 29001, 29005 Pathways; 9431 Orbax and Grain; 29500 torchrun.
+ */
+#define PORT_TPU_METRICS 8431 /* one for each chip, upwards */
+#define PORT_TPU_PROCESS 8476 /* torch_xla, one process per chip: one for each, upwards */
+#define PORT_JAX         8482
+#define PORT_TORCH       29500
+#define PORT_RAY         6379
+
+/* Whose the port is by the sources above, or of this agent; NULL: nobody's. */
+const char *port_owner(uint16_t port);
+
+/*
+ * The port for Multislice: 8081, unless libtpu's debug port (init_args, the user's LIBTPU_INIT_ARGS, may be
+ * NULL), the coordinator or the processes are there; then 9915 and then 8080, this last not with Ray. 0 when
+ * all are taken.
+ */
+uint16_t port_of_megascale(const char *init_args, uint16_t coordinator, bool ray);

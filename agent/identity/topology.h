@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The arithmetic of TPU slices: from an accelerator type, and what else is known, to chips, hosts and
- * bounds. Pure.
+ * The arithmetic of TPU slices: which words of an identity are well formed, how the chips of a slice lie on its hosts, and from an
+ * accelerator type, and what else is known, to chips, hosts and bounds. Pure.
  *
  *   generation  suffix counts  chips on a host          topology   torus
  *   v2, v3      cores, 2/chip  4                        AxB        v2: no source; v3: none
@@ -14,9 +14,35 @@
  * Sources: cores per chip and chips per host: python/ray/_private/accelerators/tpu.py of Ray, axlearn's and
  * xpk's system_characteristics.py; bounds of a host: util.go of the GKE DRA driver for TPUs; torus: the GKE
  * device plugin; host bounds of v2 and v3: torch_xla's tpu.py. v5e is another name of v5litepod, v7x of
- * tpu7x (Ray).
+ * tpu7x (Ray). Of the words: the public GKE device plugin and Ray. Accelerator types match ^(v|tpu)[0-9]+[a-zA-Z]*-[0-9]+$; chips on
+ * a host form a box of 1 → 1,1,1; 2 → 1,2,1; 4 → 2,2,1; 8 → 2,4,1.
  */
-#include "shape.h"
+#include "base.h"
+
+#define SHAPE_CHIPS_MAX (1024 * 1024) /* in one slice; the largest known has 12,288 */
+#define SHAPE_TEXT_MAX  40
+
+struct shape {
+        uint32_t size[3]; /* a topology of two dimensions has 1 in the third */
+};
+
+/* "4x4" or "4x4x8". -EINVAL for anything else, a zero, or more than SHAPE_CHIPS_MAX chips. */
+int shape_parse_topology(const char *text, struct shape *ret);
+/* "2,2,1", with the same bounds. */
+int shape_parse_bounds(const char *text, struct shape *ret);
+/* The box of chips of one host. -ENODATA when no such host exists. */
+int shape_of_host(uint32_t chips, struct shape *ret);
+/* How many hosts each dimension of the slice has. -EDOM when the hosts' boxes do not fill it. */
+int shape_hosts(const struct shape *slice, const struct shape *host, struct shape *ret);
+uint32_t shape_count(const struct shape *s);
+/* "2,2,1" */
+const char *shape_text(const struct shape *s, char buf[static SHAPE_TEXT_MAX]);
+
+bool accelerator_type_is_valid(const char *text);
+/* A host name or address: letters, digits and ".-_:", 1…253 characters. */
+bool worker_name_is_valid(const char *text, size_t len);
+/* A name of a slice, zone or machine type: letters, digits and ".-_", 1…63 characters. */
+bool label_is_valid(const char *text);
 
 enum generation {
         GENERATION_V2,

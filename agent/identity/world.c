@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "shape.h"
+#include "topology.h"
 
 static const char *address_of(const struct environment_host *h) {
         return h->address && h->address[0] ? h->address : h->name;
@@ -91,14 +91,6 @@ static void reason_of(const struct identity *i, enum identity_field f, char buf[
         (void) snprintf(buf, WORLD_REASON_MAX, "%s from %s", identity_field_name(f), i->fields[f].origin);
 }
 
-static size_t count(const char *list) {
-        size_t n = 1;
-
-        for (; *list; list++)
-                n += *list == ',';
-        return n;
-}
-
 /*
  * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; more than one colon without brackets is an address.
  */
@@ -142,7 +134,7 @@ static int from_identity(const struct identity *i, struct world *w) {
                 w->hosts = strdup(hosts);
                 if (!w->hosts)
                         return -ENOMEM;
-                w->n_hosts = w->size = count(hosts);
+                w->n_hosts = w->size = identity_count(i, words);
                 (void) snprintf(w->coordinator, sizeof(w->coordinator), "%.*s",
                                 (int) MIN(strcspn(hosts, ","), sizeof(w->coordinator) - 1), hosts);
         }

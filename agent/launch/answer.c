@@ -3,7 +3,7 @@
 
 #include "log.h"
 #include "secret_name.h"
-#include "step_expression.h"
+#include "steps.h"
 
 void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {
         int r = frame_peer_send(p, kind, m);

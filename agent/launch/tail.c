@@ -6,7 +6,7 @@
 #include "cause.h"
 #include "child.h"
 #include "job.h"
-#include "step_expression.h"
+#include "steps.h"
 
 #define TAIL_ROUNDS 5 /* others write to the journal, too */
 

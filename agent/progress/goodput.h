@@ -7,7 +7,7 @@
  * Pure; time is the caller's, of the boot clock.
  */
 #include "base.h"
-#include "pause.h"
+#include "rhythm.h"
 
 enum goodput_cause {
         GOODPUT_STEP,

@@ -4,7 +4,19 @@
  * Training steps from log lines, without any change to the training code. The format is MaxText's
  *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175, total_weights:
  * 262144, loss: 0.334" anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]"
- * behind it). Pure; lines are hostile input.
+ * behind it). Else those of programs that print them in words of their own:
+ *   Megatron-LM  " iteration       20/    5000 | consumed samples: … | elapsed time per iteration (ms): 19138.8 | throughput per GPU
+ *                (TFLOP/s/GPU): 80.2 | … | lm loss: 1.04E+01 |" (megatron/training/training.py, training_log())
+ *   torchtitan   "step: 10  loss:  8.1372  grad_norm: …  memory: …  tps: 2,345  tflops: 12.31  mfu: 3.95%" (components/metrics.py)
+ *   nanoGPT      "iter 100: loss 3.1234, time 123.45ms, mfu 12.30%" (train.py)
+ *   examples     "Epoch: [0][  10/5005]  Time  0.370 ( 1.2)  …  Loss 6.9e+00 (…)" (pytorch/examples, imagenet)
+ * and in general: the word step, iter or iteration with a number behind it, in a line that also tells a loss. Lines about
+ * evaluation, checkpoints and what was resumed have numbers of steps, too, and are none.
+ * Or by an expression of the site or of the run: a POSIX extended one (regex(7)), whose first group is the step's number. Where one
+ * is given, no other form of a step line counts. The C library's matcher can take long for some expressions: lines are cut,
+ * references back are refused, and who calls measures and gives up (hostd does).
+ *
+ * Pure; lines are hostile input.
  */
 #include "base.h"
 
@@ -14,7 +26,7 @@
 
 struct step_line {
         uint64_t step;
-        double seconds; /* NAN: another form of line (steps_torch.h, step_expression.h) does not say */
+        double seconds; /* NAN: another form of line than MaxText's does not always say */
         double tflops, tokens_per_second,
                 loss; /* NAN when the line does not say, or says "nan", or no number */
 };
@@ -25,6 +37,21 @@ struct step_line {
  * diverged loss ("nan") is still a step.
  */
 bool step_line_parse(const char *line, size_t len, struct step_line *ret);
+
+#define STEP_EXPRESSION_VARIABLE "TPU_RUN_STEP_EXPRESSION" /* of a run's environment: its own expression */
+#define STEP_EXPRESSION_MAX 255u /* bytes of an expression */
+#define STEP_EXPRESSION_LINE_MAX 512u /* bytes of a line that are looked at */
+#define STEP_EXPRESSION_REPEAT_MAX 100u /* of {N,M}: each is a copy of what it repeats */
+
+struct step_expression;
+/* -EINVAL with why: what is wrong with it, and how it should be. -ENOMEM. */
+int step_expression_new(const char *text, char *why, size_t why_size, struct step_expression **ret);
+struct step_expression *step_expression_free(struct step_expression *e);
+DEFINE_CLEANUP(struct step_expression *, step_expression_free)
+
+/* A step line of any form: by the expression alone where there is one, else (NULL) by the forms above; what
+ * the line does not say is NAN. */
+bool step_of_line(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);
 
 /*
  * True when line says that a checkpoint is whole: MaxText's "saved a checkpoint at step 40", Orbax' "Finished saving

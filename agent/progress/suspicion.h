@@ -11,7 +11,7 @@
  *    the longest of those after the step, or the line;
  *  - while the log says that a pause is under way and the run works: a minute later, if none of its kind was
  *    seen before.
- * A run whose log tells no steps at all is suspected when all other signs agree (silence.h).
+ * A run whose log tells no steps at all is suspected when all other signs agree (activity.h).
  * Before SUSPICION_STEPS intervals are known: after a minute or five times the longest, whichever is longer; with one
  * step alone, after ten minutes (the second step may be compiled, too); before the first step, by silence alone.
  *
@@ -25,9 +25,7 @@
  * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
  */
 #include "activity.h"
-#include "pause.h"
 #include "rhythm.h"
-#include "silence.h"
 
 /* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault broke. */
 #define SUSPICION_LEAST (14 * USEC_PER_SEC)

@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "libtpu_metrics.h"
+
 #include <assert.h>
 #include <math.h>
 
-#include "libtpu_answer.h"
+#include "libtpu.pb-c.h"
 #include "unpack_wire.h"
+#include "utf8.h"
 
 #define DEPTH_MAX 16 /* messages in one another: the deepest that we know has eight */
+
+static const struct libtpu_def defs[] = {
+#define LIBTPU(...) LIBTPU_ROW(__VA_ARGS__)
+#define LIBTPU_ROW(id, kind, name, factor, ours, unit, key0, our0, key1, our1, description)                 \
+        [LIBTPU_##id] = { name,          ours,   unit,           description,                               \
+                          SAMPLE_##kind, factor, { key0, key1 }, { our0, our1 } },
+#include "libtpu_names.def"
+#undef LIBTPU
+#undef LIBTPU_ROW
+};
+
+const struct libtpu_def *libtpu_def(enum libtpu_metric id) {
+        return &defs[id];
+}
+
+enum libtpu_metric libtpu_find(const char *name) {
+        for (enum libtpu_metric id = 0; id < _LIBTPU_METRIC_MAX; id++)
+                if (streq(defs[id].name, name))
+                        return id;
+        return _LIBTPU_METRIC_MAX;
+}
 
 void libtpu_reader_init(struct libtpu_reader *r) {
         *r = (struct libtpu_reader){ .left_out = 0 };
@@ -74,6 +98,250 @@ int libtpu_list_read(struct libtpu_reader *r, const void *data, size_t len,
         return 0;
 }
 
+/* --- Attributes ----------------------------------------------------------------------------------------- */
+
+/* False: it has no value that a label can have. */
+static bool print_value(const Libtpu__AttrValue *v, char text[static LIBTPU_TEXT_MAX]) {
+        switch (v ? (int) v->attr_case : 0) { /* protobuf-c's padding member has another name before 1.4 */
+        case LIBTPU__ATTR_VALUE__ATTR_STRING_ATTR:
+                utf8_copy_line(text, LIBTPU_TEXT_MAX, v->string_attr);
+                return true;
+        case LIBTPU__ATTR_VALUE__ATTR_BOOL_ATTR:
+                (void) snprintf(text, LIBTPU_TEXT_MAX, "%s", v->bool_attr ? "true" : "false");
+                return true;
+        case LIBTPU__ATTR_VALUE__ATTR_INT_ATTR:
+                (void) snprintf(text, LIBTPU_TEXT_MAX, "%" PRIi64, v->int_attr);
+                return true;
+        case LIBTPU__ATTR_VALUE__ATTR_DOUBLE_ATTR:
+                (void) snprintf(text, LIBTPU_TEXT_MAX, "%.17g", v->double_attr);
+                return true;
+        default: /* nothing, or a list in a list: it names nothing that we know */
+                break;
+        }
+        return false;
+}
+
+static void add_attribute(struct libtpu_reader *r, const Libtpu__Attribute *a) {
+        struct libtpu_attribute *to;
+
+        if (r->n_attributes >= LIBTPU_ATTRIBUTES_MAX)
+                return;
+        to = &r->attributes[r->n_attributes];
+        if (!print_value(a->value, to->value))
+                return;
+        utf8_copy_line(to->key, sizeof(to->key), a->key);
+        r->n_attributes++;
+}
+
+/* The attributes of a point, in either encoding, into r. */
+static void read_attributes(struct libtpu_reader *r, const Libtpu__Attribute *a) {
+        const Libtpu__KeyValueList *list;
+
+        r->n_attributes = 0;
+        if (!a || !a->value)
+                return;
+        if (a->value->attr_case != LIBTPU__ATTR_VALUE__ATTR_KVLIST_ATTR)
+                return add_attribute(r, a);
+        list = a->value->kvlist_attr;
+        for (size_t i = 0; i < list->n_attributes; i++)
+                add_attribute(r, list->attributes[i]);
+}
+
+/* tpu-info looks for "buffer-size", GKE's device plugin for "buffer_size". */
+static bool same_key(const char *a, const char *b) {
+        for (; *a && *b; a++, b++)
+                if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+                        return false;
+        return *a == *b;
+}
+
+static bool is_digits(const char *s) {
+        size_t n = strspn(s, "0123456789");
+
+        return n > 0 && !s[n];
+}
+
+/* The device: "device_ordinal" of a list, else the only attribute, whatever it is called, if it is a number.
+ */
+static const char *device_of(const struct libtpu_reader *r) {
+        for (size_t i = 0; i < r->n_attributes; i++)
+                if (same_key(r->attributes[i].key, "device_ordinal"))
+                        return is_digits(r->attributes[i].value) ? r->attributes[i].value : "";
+        if (r->n_attributes == 1 && is_digits(r->attributes[0].value))
+                return r->attributes[0].value;
+        return "";
+}
+
+/* The value of one of the metric's own keys; "": libtpu does not say. */
+static const char *attribute_value(const struct libtpu_reader *r, const char *key) {
+        if (!key[0])
+                return device_of(r);
+        for (size_t i = 0; i < r->n_attributes; i++)
+                if (same_key(r->attributes[i].key, key))
+                        return r->attributes[i].value;
+        return "";
+}
+
+/* --- Histograms: bounds ------------------------------------------------------------------------------ */
+
+/* Adds one; false: it does not rise, is no number, or there are too many. */
+static bool add_bound(struct libtpu_reader *r, double bound, double factor) {
+        size_t *n = &r->histogram.n_bounds;
+
+        bound *= factor;
+        if (!isfinite(bound) || *n >= LIBTPU_BOUNDS_MAX || (*n > 0 && bound <= r->bounds[*n - 1]))
+                return false;
+        r->bounds[(*n)++] = bound;
+        return true;
+}
+
+static bool linear(struct libtpu_reader *r, int32_t finite, double width, double offset, double factor) {
+        if (finite < 0 || finite >= LIBTPU_BOUNDS_MAX)
+                return false;
+        for (int32_t i = 0; i <= finite; i++)
+                if (!add_bound(r, offset + width * i, factor))
+                        return false;
+        return true;
+}
+
+static bool exponential(struct libtpu_reader *r, const Libtpu__Exponential *e, double factor) {
+        double bound = e->scale;
+
+        if (e->num_finite_buckets < 0 || e->num_finite_buckets >= LIBTPU_BOUNDS_MAX)
+                return false;
+        for (int32_t i = 0; i <= e->num_finite_buckets; i++, bound *= e->growth_factor)
+                if (!add_bound(r, bound, factor))
+                        return false;
+        return true;
+}
+
+/* The deprecated form: one bound is a linear sequence, several are each bucket's width behind the one
+ * before. */
+static bool regular(struct libtpu_reader *r, const Libtpu__Regular *g, double factor) {
+        if (g->n_bounds == 0)
+                return false;
+        if (g->n_bounds == 1)
+                return linear(r, g->num_finite_buckets, g->bounds[0]->width, g->bounds[0]->offset, factor);
+        for (size_t i = 0; i < g->n_bounds; i++)
+                if (!add_bound(r, g->bounds[i]->offset, factor))
+                        return false;
+        return add_bound(r, g->bounds[g->n_bounds - 1]->offset + g->bounds[g->n_bounds - 1]->width, factor);
+}
+
+static bool read_bounds(struct libtpu_reader *r, const Libtpu__BucketOptions *o, double factor) {
+        r->histogram.n_bounds = 0;
+        if (!o)
+                return true;             /* one bucket that takes all */
+        switch ((int) o->options_case) { /* protobuf-c's padding member has another name before 1.4 */
+        case LIBTPU__BUCKET_OPTIONS__OPTIONS_REGULAR_BUCKETS:
+                return regular(r, o->regular_buckets, factor);
+        case LIBTPU__BUCKET_OPTIONS__OPTIONS_EXPONENTIAL_BUCKETS:
+                return exponential(r, o->exponential_buckets, factor);
+        case LIBTPU__BUCKET_OPTIONS__OPTIONS_LINEAR_BUCKETS:
+                return linear(r, o->linear_buckets->num_finite_buckets, o->linear_buckets->width,
+                              o->linear_buckets->offset, factor);
+        case LIBTPU__BUCKET_OPTIONS__OPTIONS_EXPLICIT_BUCKETS:
+                for (size_t i = 0; i < o->explicit_buckets->n_bounds; i++)
+                        if (!add_bound(r, o->explicit_buckets->bounds[i], factor))
+                                return false;
+                return true;
+        default:
+                break;
+        }
+        return true;
+}
+
+/* --- Distributions ------------------------------------------------------------------------------------- */
+
+/* Counts behind the last one that is not zero may be left out. Their sum has to be the count. */
+static bool read_counts(struct libtpu_reader *r, const Libtpu__Distribution *d) {
+        size_t n = r->histogram.n_bounds + 1;
+        uint64_t sum = 0;
+
+        memset(r->counts, 0, n * sizeof(*r->counts));
+        if (d->n_bucket_counts == 0) {
+                if (r->histogram.n_bounds > 0)
+                        return d->count == 0;
+                r->counts[0] = (uint64_t) d->count;
+                return true;
+        }
+        if (d->n_bucket_counts > n)
+                return false;
+        for (size_t i = 0; i < d->n_bucket_counts; i++) {
+                if (d->bucket_counts[i] < 0 || d->bucket_counts[i] > d->count - (int64_t) sum)
+                        return false;
+                r->counts[i] = (uint64_t) d->bucket_counts[i];
+                sum += r->counts[i];
+        }
+        return sum == (uint64_t) d->count;
+}
+
+/* Into r->histogram, its values times factor. False: it makes no sense. */
+static bool read_distribution(struct libtpu_reader *r, const Libtpu__Distribution *d, double factor) {
+        struct sample_histogram *h = &r->histogram;
+        double sum = d->mean * (double) d->count * factor;
+
+        if (d->count < 0 || !isfinite(sum) || !read_bounds(r, d->bucket_options, factor) ||
+            !read_counts(r, d))
+                return false;
+        h->count = (uint64_t) d->count;
+        h->sum = sum;
+        h->min = h->max = NAN;
+        if (d->count > 0 && isfinite(d->min) && isfinite(d->max) && d->min <= d->max &&
+            (d->min != 0 || d->max != 0)) {
+                h->min = d->min * factor;
+                h->max = d->max * factor;
+        }
+        h->bounds = r->bounds;
+        h->counts = r->counts;
+        return true;
+}
+
+/* --- Summaries ----------------------------------------------------------------------------------------- */
+
+/* Values at most that of quantile q: q of all. Two quantiles of one value are one bound, with the greater
+ * share. */
+static bool add_quantile(struct libtpu_reader *r, const Libtpu__Quantile *q, uint64_t count, double factor,
+                         uint64_t *below) {
+        size_t n = r->histogram.n_bounds;
+        uint64_t share;
+
+        if (!(q->quantile >= 0 && q->quantile <= 1) || !isfinite(q->value * factor))
+                return false;
+        share = (uint64_t) (q->quantile * (double) count);
+        share = MIN(share, count);
+        if (share < *below)
+                return false;
+        if (n > 0 && q->value * factor == r->bounds[n - 1])
+                n--;
+        else if (!add_bound(r, q->value, factor))
+                return false;
+        else
+                r->counts[n] = 0;
+        r->counts[n] += share - *below;
+        *below = share;
+        return true;
+}
+
+static bool read_summary(struct libtpu_reader *r, const Libtpu__Summary *s, double factor) {
+        struct sample_histogram *h = &r->histogram;
+        uint64_t below = 0;
+
+        if (!isfinite(s->sample_sum * factor) || s->sample_count > INT64_MAX)
+                return false;
+        h->n_bounds = 0;
+        for (size_t i = 0; i < s->n_quantile; i++)
+                if (!add_quantile(r, s->quantile[i], s->sample_count, factor, &below))
+                        return false;
+        r->counts[h->n_bounds] = s->sample_count - below;
+        h->count = s->sample_count;
+        h->sum = s->sample_sum * factor;
+        h->min = h->max = NAN;
+        h->bounds = r->bounds;
+        h->counts = r->counts;
+        return true;
+}
+
 /* --- Points -------------------------------------------------------------------------------------------- */
 
 /* Where ours is a plain number in the same unit it stays whole. */
@@ -128,11 +396,10 @@ static bool read_measure(struct libtpu_reader *r, const Libtpu__Metric *m, const
                 return d->kind == SAMPLE_COUNTER && read_counter(m->counter, d->factor, s);
         case LIBTPU__METRIC__MEASURE_DISTRIBUTION:
                 s->h = &r->histogram;
-                return d->kind == SAMPLE_HISTOGRAM &&
-                       libtpu_distribution_read(r, m->distribution, d->factor);
+                return d->kind == SAMPLE_HISTOGRAM && read_distribution(r, m->distribution, d->factor);
         case LIBTPU__METRIC__MEASURE_SUMMARY:
                 s->h = &r->histogram;
-                return d->kind == SAMPLE_HISTOGRAM && libtpu_summary_read(r, m->summary, d->factor);
+                return d->kind == SAMPLE_HISTOGRAM && read_summary(r, m->summary, d->factor);
         default:
                 break;
         }
@@ -159,10 +426,10 @@ static bool read_point(struct libtpu_reader *r, const Libtpu__Metric *m, const s
                                       .attributes = r->attributes };
         if (!read_measure(r, m, d, &ret->sample))
                 return false;
-        libtpu_attributes_read(r, m->attribute);
+        read_attributes(r, m->attribute);
         ret->n_attributes = r->n_attributes;
         for (size_t k = 0; k < LIBTPU_KEYS && d->keys[k]; k++)
-                ret->values[k] = libtpu_attribute_value(r, d->keys[k]);
+                ret->values[k] = attribute_value(r, d->keys[k]);
         return true;
 }
 

@@ -12,7 +12,7 @@
  * ours do the opposite: the difference is what falls exactly on a bound). A summary becomes one whose bounds
  * are its quantiles.
  */
-#include "libtpu_names.h"
+#include "probe.h"
 #include "unpack_memory.h"
 
 #define LIBTPU_MESSAGE_MAX (1024 * 1024)    /* of an answer */
@@ -27,6 +27,30 @@
 #define LIBTPU_METHOD_METRIC LIBTPU_SERVICE "GetRuntimeMetric"
 #define LIBTPU_METHOD_LIST LIBTPU_SERVICE "ListSupportedMetrics"
 #define LIBTPU_METHOD_STATUS LIBTPU_SERVICE "GetTpuRuntimeStatus"
+
+/* The metrics of libtpu by id, and what becomes of each: libtpu_names.def is the one list. */
+#define LIBTPU_KEYS 2 /* attributes of a point beside whose it is */
+
+enum libtpu_metric {
+#define LIBTPU(...) LIBTPU_ROW(__VA_ARGS__)
+#define LIBTPU_ROW(id, kind, name, factor, ours, unit, key0, our0, key1, our1, description) LIBTPU_##id,
+#include "libtpu_names.def"
+#undef LIBTPU
+#undef LIBTPU_ROW
+        _LIBTPU_METRIC_MAX,
+};
+
+struct libtpu_def {
+        const char *name; /* as libtpu calls it */
+        const char *ours, *unit, *description;
+        enum sample_kind kind;
+        double factor;                 /* from libtpu's unit to ours */
+        const char *keys[LIBTPU_KEYS]; /* as libtpu calls them; "": the number of the device; NULL: none */
+        const char *our_keys[LIBTPU_KEYS];
+};
+const struct libtpu_def *libtpu_def(enum libtpu_metric id);
+/* _LIBTPU_METRIC_MAX: not one of those that are taken. */
+enum libtpu_metric libtpu_find(const char *name);
 
 struct libtpu_attribute {
         char key[LIBTPU_TEXT_MAX], value[LIBTPU_TEXT_MAX]; /* printable UTF-8, cut */
@@ -72,3 +96,10 @@ int libtpu_list_read(struct libtpu_reader *r, const void *data, size_t len,
 int libtpu_metric_read(struct libtpu_reader *r, enum libtpu_metric id, const void *data, size_t len,
                        usec_t now_real, void (*take)(const struct libtpu_point *p, void *userdata),
                        void *userdata);
+
+/*
+ * Looks at an answer and unpacks it: for the other readers of this room. What comes back is valid until the
+ * next call. NULL: *ret_error says why, as libtpu_list_read().
+ */
+void *libtpu_unpack(struct libtpu_reader *r, const ProtobufCMessageDescriptor *d, const void *data,
+                    size_t len, int *ret_error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "libtpu_status.h"
 
-#include "libtpu_answer.h"
+#include "libtpu.pb-c.h"
 #include "utf8.h"
 
 #define TENSOR_CORE_SEQUENCER 1 /* TPU_SEQUENCER_TYPE_TENSOR_CORE_SEQUENCER of tpu_telemetry.proto */
@@ -16,10 +16,7 @@ static void print_bytes(const ProtobufCBinaryData *b, char text[static LIBTPU_FI
 
 /* One line of printable text; true: it was cut. */
 static bool copy_line(char to[static LIBTPU_LOCATION_MAX], const char *from) {
-        utf8_copy(to, LIBTPU_LOCATION_MAX, from);
-        for (char *c = to; *c; c++)
-                if (*c == '\n' || *c == '\t')
-                        *c = ' ';
+        utf8_copy_line(to, LIBTPU_LOCATION_MAX, from);
         return strlen(from) >= LIBTPU_LOCATION_MAX;
 }
 
@@ -115,4 +112,40 @@ int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *
                 r = put_core(&s->cores[i], t, c);
         c->cut |= s->cut;
         return r;
+}
+
+/* --- In short ------------------------------------------------------------------------------------------ */
+
+static double number_of(const struct sample *s) {
+        return s->is_int ? (double) s->i : s->d;
+}
+
+/* Held at the top: what a process says is not to be trusted. */
+static int64_t sum_queued(int64_t a, int64_t b) {
+        return a < 0 ? b : a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+/* What the transport between slices says comes first: it names who is to blame. */
+static void take_error(struct libtpu_reading *r, enum libtpu_metric id, const struct libtpu_point *p) {
+        if (number_of(&p->sample) == 0)
+                return;
+        r->error = true;
+        if (!r->error_type[0] || id == LIBTPU_MEGASCALE_ERROR)
+                (void) snprintf(r->error_type, sizeof(r->error_type), "%s", p->values[0]);
+}
+
+void libtpu_reading_take(struct libtpu_reading *r, enum libtpu_metric id, const struct libtpu_point *p) {
+        double d;
+
+        if (p->sample.kind != SAMPLE_GAUGE)
+                return;
+        d = number_of(&p->sample);
+        if (id == LIBTPU_DUTY_CYCLE)
+                r->duty_cycle = isnan(r->duty_cycle) ? d : MIN(r->duty_cycle, d);
+        else if (id == LIBTPU_IDLE)
+                r->idle_seconds = isnan(r->idle_seconds) ? d : MAX(r->idle_seconds, d);
+        else if (id == LIBTPU_HLO_QUEUE && p->sample.is_int && p->sample.i >= 0)
+                r->queued = sum_queued(r->queued, p->sample.i);
+        else if (id == LIBTPU_MEGASCALE_ERROR || id == LIBTPU_SLICE_ERROR)
+                take_error(r, id, p);
 }

@@ -4,6 +4,8 @@
  * What each core of the TPU is doing, as libtpu's GetTpuRuntimeStatus says: asked only when a stall is
  * suspected. Pure; bounds and errors as libtpu_metrics.h.
  */
+#include <math.h>
+
 #include "host_capture.h"
 #include "libtpu_metrics.h"
 
@@ -31,3 +33,24 @@ struct libtpu_status {
 int libtpu_status_read(struct libtpu_reader *r, const void *data, size_t len, struct libtpu_status *s);
 /* Into a capture: 0, -E2BIG, -ENOMEM as host_capture_add_core() and stack_table_string(). */
 int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *t, struct host_capture *c);
+
+/*
+ * What the TPU runtime says of this host's chips, in short: for who judges whether a run goes on. Pure. Duty
+ * cycle alone is no evidence: libtpu averages it, and a chip that spins in a hung program reads busy.
+ */
+struct libtpu_reading {
+        usec_t at;           /* boot clock; 0: nothing holds the TPU runtime, or it does not answer */
+        unsigned processes;  /* that answered in this round */
+        double duty_cycle;   /* 0…1, of the chip at work least; NAN: not told */
+        double idle_seconds; /* of the chip idle longest; NAN: not told */
+        int64_t queued;      /* programs waiting for cores, all together; -1: not told */
+        bool error;          /* libtpu itself says that slices hang or failed */
+        char error_type[LIBTPU_TEXT_MAX]; /* "HANG_DETECTED" */
+        int64_t run_id,
+                launch_id; /* of the last status (above): the least of its cores; -1: none */
+};
+#define LIBTPU_READING_NULL                                                                                 \
+        ((struct libtpu_reading){                                                                           \
+                .duty_cycle = NAN, .idle_seconds = NAN, .queued = -1, .run_id = -1, .launch_id = -1 })
+
+void libtpu_reading_take(struct libtpu_reading *r, enum libtpu_metric id, const struct libtpu_point *p);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define MISSING (-1)
 #define WALK_DEPTH 6
 
 static const char *const names[] = {
@@ -125,33 +124,16 @@ static void path_of(const struct cgroup_files *c, enum cgroup_file f,
         (void) snprintf(path, CGROUP_PATH_MAX + 24, "%s/%s", c->path, names[f]);
 }
 
-struct field {
-        const char *key;
-        int64_t *value;
-};
-
 /* A file of lines "key number". */
 static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct look *l,
                         const struct field *fields, size_t n) {
         char path[CGROUP_PATH_MAX + 24];
 
         for (size_t i = 0; i < n; i++)
-                *fields[i].value = MISSING;
+                *fields[i].value = FIELD_MISSING;
         path_of(c, f, path);
-        if (lines_begin(l->lines, &c->files[f], l->host, path) < 0)
-                return;
-        for (char *line; (line = lines_next(l->lines));) {
-                const char *p = line, *key;
-                int64_t value;
-                size_t len;
-
-                key = take_word(&p, &len);
-                if (!key || !take_number(&p, &value) || *p)
-                        continue;
-                for (size_t i = 0; i < n; i++)
-                        if (word_is(key, len, fields[i].key))
-                                *fields[i].value = value;
-        }
+        if (lines_begin(l->lines, &c->files[f], l->host, path) == 0)
+                lines_fields(l->lines, fields, n, "", 1);
 }
 
 static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const struct look *l) {
@@ -162,7 +144,7 @@ static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const str
         path_of(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0 || !take_number(&p, &v) ||
             (*p != 0 && *p != '\n'))
-                return MISSING;
+                return FIELD_MISSING;
         return v;
 }
 
@@ -200,7 +182,7 @@ int64_t cgroup_tasks(struct cgroup_files *c, const struct look *l) {
 void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *ret) {
         char path[CGROUP_PATH_MAX + 24];
 
-        *ret = (struct cgroup_io){ MISSING, MISSING };
+        *ret = (struct cgroup_io){ FIELD_MISSING, FIELD_MISSING };
         path_of(c, CGROUP_IO_STAT, path);
         if (lines_begin(l->lines, &c->files[CGROUP_IO_STAT], l->host, path) < 0)
                 return;
@@ -231,12 +213,126 @@ void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const str
                                                     : CGROUP_IO_PRESSURE;
         char path[CGROUP_PATH_MAX + 24], text[512];
 
-        *ret_some = *ret_full = MISSING;
+        *ret_some = *ret_full = FIELD_MISSING;
         path_of(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0)
                 return;
         if (!pressure_total(text, "some", ret_some))
-                *ret_some = MISSING;
+                *ret_some = FIELD_MISSING;
         if (!pressure_total(text, "full", ret_full))
-                *ret_full = MISSING;
+                *ret_full = FIELD_MISSING;
+}
+
+/* --- Runs ---------------------------------------------------------------------------------------------- */
+
+void runs_init(struct runs_state *r) {
+        r->n = 0;
+}
+
+static void drop_group(struct runs_state *r, size_t i) {
+        cgroup_files_close(&r->groups[i].files);
+        r->groups[i] = r->groups[--r->n];
+}
+
+void runs_close(struct runs_state *r) {
+        while (r->n > 0)
+                drop_group(r, r->n - 1);
+}
+
+void runs_end(struct runs_state *r) {
+        for (size_t i = r->n; i > 0; i--)
+                if (!r->groups[i - 1].seen)
+                        drop_group(r, i - 1);
+        for (size_t i = 0; i < r->n; i++)
+                r->groups[i].seen = false;
+}
+
+/* tpu-run-NAME.slice lies in tpu-run.slice and that in tpu.slice (systemd.slice(5)); a '-' of the name is a
+ * '_' there, or it would nest, too. */
+int run_group_path(const char *job, char *buf, size_t size) {
+        int n = snprintf(buf, size, "/tpu.slice/tpu-run.slice/tpu-run-%s.slice", job);
+
+        if (n < 0 || (size_t) n >= size || strchr(job, '/') || strchr(job, '.') || job[0] == 0)
+                return -EINVAL;
+        for (char *p = buf + strlen("/tpu.slice/tpu-run.slice/tpu-run-"); *p; p++)
+                if (*p == '-')
+                        *p = '_';
+        return 0;
+}
+
+static struct run_group *find_group(struct runs_state *r, const char *base, const char *job) {
+        char group[CGROUP_PATH_MAX];
+        struct run_group *g;
+
+        for (size_t i = 0; i < r->n; i++)
+                if (streq(r->groups[i].job, job))
+                        return &r->groups[i];
+        if (r->n == RUN_GROUPS_MAX || strlen(job) >= RUN_JOB_MAX || run_group_path(job, group, sizeof(group)) < 0)
+                return NULL;
+        g = &r->groups[r->n];
+        if (cgroup_files_init(&g->files, base, group) < 0)
+                return NULL;
+        (void) snprintf(g->job, sizeof(g->job), "%s", job);
+        g->cpu = (struct cgroup_cpu){ -1, -1, -1 };
+        g->io = (struct cgroup_io){ -1, -1 };
+        g->seen = true; /* until the next look is over */
+        r->n++;
+        return g;
+}
+
+static void put_if(const struct look *l, enum metric_id id, int64_t value, const char *job, const char *v1) {
+        if (value >= 0)
+                put_int(l->sink, id, value, job, v1, NULL);
+}
+
+static void put_usec(const struct look *l, enum metric_id id, int64_t usec, const char *job, const char *v1,
+                     const char *v2) {
+        if (usec >= 0)
+                put_double(l->sink, id, (double) usec / 1e6, job, v1, v2);
+}
+
+static void look_at_counters(struct run_group *g, const struct look *l) {
+        cgroup_cpu(&g->files, l, &g->cpu);
+        cgroup_io(&g->files, l, &g->io);
+}
+
+const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *job, bool anew,
+                                      const struct look *l) {
+        struct run_group *g = find_group(r, base, job);
+
+        if (g && anew)
+                look_at_counters(g, l);
+        return g;
+}
+
+void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l) {
+        struct run_group *g = find_group(r, base, job);
+        struct cgroup_memory memory;
+
+        if (!g)
+                return;
+        g->seen = true;
+        look_at_counters(g, l);
+        put_usec(l, METRIC_RUN_CPU, g->cpu.user_usec, g->job, "user", NULL);
+        put_usec(l, METRIC_RUN_CPU, g->cpu.system_usec, g->job, "system", NULL);
+        put_usec(l, METRIC_RUN_CPU_THROTTLED, g->cpu.throttled_usec, g->job, NULL, NULL);
+        cgroup_memory(&g->files, l, &memory);
+        put_if(l, METRIC_RUN_MEMORY, memory.current, g->job, NULL);
+        put_if(l, METRIC_RUN_MEMORY_STATE, memory.anonymous, g->job, "anonymous");
+        put_if(l, METRIC_RUN_MEMORY_STATE, memory.file, g->job, "file");
+        put_if(l, METRIC_RUN_MEMORY_STATE, memory.kernel, g->job, "kernel");
+        put_if(l, METRIC_RUN_OOM_KILLS, memory.oom_kills, g->job, NULL);
+        put_if(l, METRIC_RUN_MAJOR_FAULTS, memory.major_faults, g->job, NULL);
+        put_if(l, METRIC_RUN_REFAULTS, memory.refaults, g->job, NULL);
+        put_if(l, METRIC_RUN_RECLAIMED, memory.reclaimed, g->job, NULL);
+        put_if(l, METRIC_RUN_TASKS, cgroup_tasks(&g->files, l), g->job, NULL);
+        put_if(l, METRIC_RUN_DISK_IO, g->io.read_bytes, g->job, "read");
+        put_if(l, METRIC_RUN_DISK_IO, g->io.written_bytes, g->job, "write");
+        for (enum pressure_resource p = PRESSURE_CPU; p <= PRESSURE_IO; p++) {
+                int64_t some, full;
+
+                cgroup_pressure(&g->files, p, l, &some, &full);
+                put_usec(l, METRIC_RUN_PRESSURE, some, g->job, pressure_resource_name(p), "some");
+                put_usec(l, METRIC_RUN_PRESSURE, full, g->job, pressure_resource_name(p), "full");
+        }
 }

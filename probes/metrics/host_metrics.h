@@ -10,8 +10,6 @@
  * that was reset, a run of the same name) is seen by whoever keeps the last value.
  */
 #include "cgroup_files.h"
-#include "look.h"
-#include "names.h"
 #include "run_look.h"
 
 struct host_metrics;

@@ -1,8 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "network.h"
 
-/* --- /proc/net/softnet_stat: a line of hexadecimal columns a CPU (Linux, net/core/net-procfs.c) ---------
- */
+#include <fcntl.h>
+
+/* --- NICs ---------------------------------------------------------------------------------------------- */
+
+/* The columns behind the name (Linux, net/core/net-procfs.c): eight of receive, eight of transmit. */
+#define COLUMNS 16
+static const struct {
+        enum metric_id id;
+        unsigned receive, transmit;
+} counters[] = {
+        { METRIC_NIC_IO, 0, 8 },
+        { METRIC_NIC_PACKETS, 1, 9 },
+        { METRIC_NIC_ERRORS, 2, 10 },
+        { METRIC_NIC_DROPPED, 3, 11 },
+};
+
+void nics_init(struct nics_state *n, const struct host *h) {
+        n->n = 0;
+        n->bytes = -1;
+        driver_socket_open(&n->driver, h);
+}
+
+static void drop_slot(struct nics_state *n, size_t i) {
+        nic_queues_clear(&n->slots[i].queues);
+        n->slots[i] = n->slots[--n->n];
+}
+
+void nics_close(struct nics_state *n) {
+        while (n->n > 0)
+                drop_slot(n, n->n - 1);
+        driver_socket_close(&n->driver);
+}
+
+static bool has_device(const struct host *h, const char *name) {
+        char path[64];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
+        fd = host_open_file(h, path, O_PATH);
+        close_fd(fd);
+        return fd >= 0;
+}
+
+/* NULL: no room, or no name. */
+static struct nic_slot *find_slot(struct nics_state *n, const struct host *h, const char *name, size_t len) {
+        struct nic_slot *slot;
+
+        if (len == 0 || len >= IF_NAMESIZE || memchr(name, '/', len) || word_is(name, len, "lo") ||
+            name[0] == '.')
+                return NULL;
+        for (size_t i = 0; i < n->n; i++)
+                if (word_is(name, len, n->slots[i].name))
+                        return &n->slots[i];
+        if (n->n == NICS_MAX)
+                return NULL;
+        slot = &n->slots[n->n++];
+        *slot = (struct nic_slot){ .queues = NIC_QUEUES_NULL };
+        memcpy(slot->name, name, len);
+        slot->hardware = has_device(h, slot->name);
+        return slot;
+}
+
+struct nic_row {
+        const struct nic_slot *slot;
+        int64_t columns[COLUMNS];
+};
+
+/* "  eth0: 1234 5 …" */
+static bool take_row(struct nics_state *n, const struct host *h, const char *line, struct nic_row *ret) {
+        const char *colon = strrchr(line, ':'), *name = line + strspn(line, " "), *p;
+        struct nic_slot *slot;
+
+        if (!colon)
+                return false; /* a line of the heading */
+        slot = find_slot(n, h, name, (size_t) (colon - name));
+        if (!slot)
+                return false;
+        slot->seen = true;
+        ret->slot = slot;
+        p = colon + 1;
+        for (size_t i = 0; i < COLUMNS; i++)
+                if (!take_number(&p, &ret->columns[i]))
+                        return false;
+        return true;
+}
+
+static void put_row(const struct nic_row *r, const struct look *l) {
+        for (size_t i = 0; i < ELEMENTSOF(counters); i++) {
+                put_int(l->sink, counters[i].id, r->columns[counters[i].receive], r->slot->name, "receive",
+                        NULL);
+                put_int(l->sink, counters[i].id, r->columns[counters[i].transmit], r->slot->name, "transmit",
+                        NULL);
+        }
+}
+
+/* Rows of NICs that count, at most NICS_MAX. -errno. */
+static int read_rows(struct nics_state *n, const struct look *l, struct nic_row rows[static NICS_MAX]) {
+        bool hardware = false;
+        int read = 0, kept = 0, r;
+
+        n->bytes = -1;
+        r = look_lines(l, FILE_NET_DEV);
+        if (r < 0)
+                return r;
+        for (char *line; read < NICS_MAX && (line = lines_next(l->lines));)
+                if (take_row(n, l->host, line, &rows[read]))
+                        hardware |= rows[read++].slot->hardware;
+        n->bytes = 0;
+        for (int i = 0; i < read; i++)
+                if (rows[i].slot->hardware || !hardware) {
+                        n->bytes = sum_held(n->bytes, sum_held(rows[i].columns[0], rows[i].columns[8]));
+                        rows[kept++] = rows[i];
+                }
+        return kept;
+}
+
+void nics_look_at_bytes(struct nics_state *n, const struct look *l) {
+        struct nic_row rows[NICS_MAX];
+
+        (void) read_rows(n, l, rows); /* not known, then */
+}
+
+void nics_look(struct nics_state *n, const struct look *l) {
+        struct nic_row rows[NICS_MAX];
+        int n_rows;
+
+        for (size_t i = 0; i < n->n; i++)
+                n->slots[i].seen = false;
+        n_rows = read_rows(n, l, rows);
+        if (n_rows < 0)
+                return;
+        for (int i = 0; i < n_rows; i++)
+                put_row(&rows[i], l);
+        /* A name that comes back later is another NIC: what is known of it is found out anew. */
+        for (size_t i = n->n; i > 0; i--)
+                if (!n->slots[i - 1].seen)
+                        drop_slot(n, i - 1);
+        for (size_t i = 0; i < n->n; i++)
+                if (n->slots[i].hardware)
+                        nic_queues_look(&n->slots[i].queues, &n->driver, n->slots[i].name, l);
+}
+
+/* --- /proc/net/softnet_stat: a line of hexadecimal columns a CPU (Linux, net/core/net-procfs.c) --- */
 
 #define SOFTNET_PROCESSED 0
 #define SOFTNET_DROPPED 1
@@ -10,11 +151,11 @@
 #define SOFTNET_FLOW_LIMIT 10 /* where the kernel has CONFIG_NET_FLOW_LIMIT, else 0 */
 #define SOFTNET_COLUMNS 11
 
-static void look_at_softnet(struct network_state *n, const struct look *l) {
+static void look_at_softnet(const struct look *l) {
         int64_t sums[SOFTNET_COLUMNS] = { 0 };
         unsigned cpus = 0;
 
-        if (lines_begin(l->lines, &n->softnet, l->host, "/proc/net/softnet_stat") < 0)
+        if (look_lines(l, FILE_SOFTNET) < 0)
                 return;
         for (char *line; (line = lines_next(l->lines)); cpus++) {
                 int64_t columns[SOFTNET_COLUMNS];
@@ -34,8 +175,7 @@ static void look_at_softnet(struct network_state *n, const struct look *l) {
         put_int(l->sink, METRIC_SOFTNET_SQUEEZED, sums[SOFTNET_SQUEEZED], NULL, NULL, NULL);
 }
 
-/* --- /proc/net/snmp and netstat: a line of names, then one of values, both headed by the protocol -------
- */
+/* --- /proc/net/snmp and netstat: a line of names, then one of values, both headed by the protocol --- */
 
 struct counter {
         const char *protocol, *name;
@@ -130,12 +270,11 @@ static void put_values(const struct header *h, const char *line, const struct co
         }
 }
 
-static void look_at_table(struct source *s, const char *path, const struct counter *c, size_t n,
-                          const struct look *l) {
+static void look_at_table(enum host_file f, const struct counter *c, size_t n, const struct look *l) {
         struct header h = { .n = 0 };
         bool values = false;
 
-        if (lines_begin(l->lines, s, l->host, path) < 0)
+        if (look_lines(l, f) < 0)
                 return;
         for (char *line; (line = lines_next(l->lines)); values = !values)
                 if (values)
@@ -146,18 +285,17 @@ static void look_at_table(struct source *s, const char *path, const struct count
 
 /* --- Connection tracking ------------------------------------------------------------------------------- */
 
-static void put_file(struct source *s, const char *path, enum metric_id id, const struct look *l) {
+static void put_file(enum host_file f, enum metric_id id, const struct look *l) {
         char text[64];
         const char *p = text;
         int64_t v;
 
-        if (source_read(s, l->host, path, text, sizeof(text)) >= 0 && take_number(&p, &v) &&
-            (*p == 0 || *p == '\n'))
+        if (look_text(l, f, text, sizeof(text)) >= 0 && take_number(&p, &v) && (*p == 0 || *p == '\n'))
                 put_int(l->sink, id, v, NULL, NULL, NULL);
 }
 
 /* A line of names, then a line of hexadecimal values a CPU. */
-static void look_at_conntrack(struct network_state *n, const struct look *l) {
+static void look_at_conntrack(const struct look *l) {
         static const char *const wanted[] = { "drop", "early_drop", "insert_failed", "invalid" };
         int64_t sums[ELEMENTSOF(wanted)] = { 0 };
         uint8_t columns[64] = { 0 };
@@ -165,10 +303,9 @@ static void look_at_conntrack(struct network_state *n, const struct look *l) {
         size_t len, n_columns = 0;
         char *line;
 
-        put_file(&n->entries, "/proc/sys/net/netfilter/nf_conntrack_count", METRIC_CONNTRACK_ENTRIES, l);
-        put_file(&n->limit, "/proc/sys/net/netfilter/nf_conntrack_max", METRIC_CONNTRACK_LIMIT, l);
-        if (lines_begin(l->lines, &n->conntrack, l->host, "/proc/net/stat/nf_conntrack") < 0 ||
-            !(line = lines_next(l->lines)))
+        put_file(FILE_CONNTRACK_COUNT, METRIC_CONNTRACK_ENTRIES, l);
+        put_file(FILE_CONNTRACK_MAX, METRIC_CONNTRACK_LIMIT, l);
+        if (look_lines(l, FILE_CONNTRACK) < 0 || !(line = lines_next(l->lines)))
                 return;
         for (p = line; n_columns < ELEMENTSOF(columns) && (word = take_word(&p, &len)); n_columns++)
                 for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
@@ -191,18 +328,9 @@ static void look_at_conntrack(struct network_state *n, const struct look *l) {
                                 wanted[columns[i] - 1], NULL, NULL);
 }
 
-void network_look(struct network_state *n, const struct look *l) {
-        look_at_softnet(n, l);
-        look_at_table(&n->snmp, "/proc/net/snmp", snmp, ELEMENTSOF(snmp), l);
-        look_at_table(&n->netstat, "/proc/net/netstat", netstat, ELEMENTSOF(netstat), l);
-        look_at_conntrack(n, l);
-}
-
-void network_close(struct network_state *n) {
-        source_close(&n->softnet);
-        source_close(&n->snmp);
-        source_close(&n->netstat);
-        source_close(&n->entries);
-        source_close(&n->limit);
-        source_close(&n->conntrack);
+void network_look(const struct look *l) {
+        look_at_softnet(l);
+        look_at_table(FILE_SNMP, snmp, ELEMENTSOF(snmp), l);
+        look_at_table(FILE_NETSTAT, netstat, ELEMENTSOF(netstat), l);
+        look_at_conntrack(l);
 }

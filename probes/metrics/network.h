@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The network stack above the NICs: the receive path (/proc/net/softnet_stat), TCP and UDP (/proc/net/snmp,
+ * Counters of each NIC from /proc/net/dev, and how evenly its queues are used. NICs are the interfaces that
+ * have a device; where none has (a container), all but lo.
+ *
+ * And the network stack above them: the receive path (/proc/net/softnet_stat), TCP and UDP (/proc/net/snmp,
  * /proc/net/netstat), connection tracking (nf_conntrack, where it is loaded).
  */
-#include "look.h"
+#include <net/if.h>
 
-struct network_state {
-        struct source softnet, snmp, netstat, entries, limit, conntrack;
+#include "nic_queues.h"
+
+#define NICS_MAX 32
+struct nic_slot {
+        char name[IF_NAMESIZE];
+        bool hardware, seen;
+        struct nic_queues queues;
 };
-#define NETWORK_STATE_NULL                                                                                  \
-        ((struct network_state){ SOURCE_NULL, SOURCE_NULL, SOURCE_NULL, SOURCE_NULL, SOURCE_NULL,           \
-                                 SOURCE_NULL })
-void network_look(struct network_state *n, const struct look *l);
-void network_close(struct network_state *n);
+struct nics_state {
+        struct nic_slot slots[NICS_MAX];
+        size_t n;
+        int64_t bytes; /* received and sent by all NICs together, as of the last look; -1: not known */
+        struct driver_socket driver;
+};
+void nics_init(struct nics_state *n, const struct host *h);
+void nics_look(struct nics_state *n, const struct look *l);
+void nics_close(struct nics_state *n);
+/* Only bytes, anew. */
+void nics_look_at_bytes(struct nics_state *n, const struct look *l);
+
+void network_look(const struct look *l);

@@ -4,7 +4,7 @@
  * How evenly a NIC's queues are used: bytes per queue from the driver's statistics (ethtool -S, which needs
  * no privilege), compared over the time between two looks. Only of the host itself, not of a folder.
  */
-#include "look.h"
+#include "source.h"
 
 #define QUEUES_MAX 256          /* of one direction */
 #define QUEUE_STATS_MAX 16384 /* numbers of one driver */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_look.h"
 
-#include "runs.h"
+#include "cgroup_files.h"
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
@@ -80,14 +80,19 @@ static void count_standing(const struct run_thread *t, size_t *n, char comm[stat
                 memcpy(comm, t->comm, RUN_THREAD_COMM);
 }
 
+/* The thread of that number at the last look; at: where to go on, for numbers that rise. NULL: it was not
+ * there. */
+static const struct run_thread *thread_before(const struct run_look *from, int64_t tid, size_t *at) {
+        while (*at < from->n_threads && from->threads[*at].tid < tid)
+                (*at)++;
+        return *at < from->n_threads && from->threads[*at].tid == tid ? &from->threads[*at] : NULL;
+}
+
 void run_look_standing(const struct run_look *from, const struct run_look *to, struct run_standing *ret) {
         *ret = (struct run_standing){ .starved = 0 };
         for (size_t i = 0, k = 0; i < to->n_threads; i++) {
-                const struct run_thread *t = &to->threads[i], *before;
+                const struct run_thread *t = &to->threads[i], *before = thread_before(from, t->tid, &k);
 
-                while (k < from->n_threads && from->threads[k].tid < t->tid)
-                        k++;
-                before = k < from->n_threads && from->threads[k].tid == t->tid ? &from->threads[k] : NULL;
                 /* Who left a state in between has run since, or at least waited for that. */
                 if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns || before->state != t->state)
                         continue;
@@ -104,12 +109,10 @@ int64_t run_look_waited(const struct run_look *from, const struct run_look *to) 
         if (to->n_threads == 0)
                 return -1;
         for (size_t i = 0, k = 0; i < to->n_threads; i++) {
-                const struct run_thread *t = &to->threads[i];
+                const struct run_thread *t = &to->threads[i], *before = thread_before(from, t->tid, &k);
 
-                while (k < from->n_threads && from->threads[k].tid < t->tid)
-                        k++;
-                if (k < from->n_threads && from->threads[k].tid == t->tid && from->threads[k].waited_ns <= t->waited_ns)
-                        sum = sum_held(sum, t->waited_ns - from->threads[k].waited_ns);
+                if (before && before->waited_ns <= t->waited_ns)
+                        sum = sum_held(sum, t->waited_ns - before->waited_ns);
                 else if (!from->more_threads)
                         sum = sum_held(sum, t->waited_ns);
         }

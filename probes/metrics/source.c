@@ -120,6 +120,36 @@ char *lines_next(struct lines *l) {
         }
 }
 
+/* --- Files of the host --------------------------------------------------------------------------------- */
+
+static const char *const paths[] = {
+        [FILE_STAT] = "/proc/stat",
+        [FILE_CPUS] = "/sys/devices/system/cpu/online",
+        [FILE_PRESSURE_CPU] = "/proc/pressure/cpu",
+        [FILE_PRESSURE_MEMORY] = "/proc/pressure/memory",
+        [FILE_PRESSURE_IO] = "/proc/pressure/io",
+        [FILE_PRESSURE_IRQ] = "/proc/pressure/irq",
+        [FILE_MEMINFO] = "/proc/meminfo",
+        [FILE_VMSTAT] = "/proc/vmstat",
+        [FILE_NET_DEV] = "/proc/net/dev",
+        [FILE_SOFTNET] = "/proc/net/softnet_stat",
+        [FILE_SNMP] = "/proc/net/snmp",
+        [FILE_NETSTAT] = "/proc/net/netstat",
+        [FILE_CONNTRACK_COUNT] = "/proc/sys/net/netfilter/nf_conntrack_count",
+        [FILE_CONNTRACK_MAX] = "/proc/sys/net/netfilter/nf_conntrack_max",
+        [FILE_CONNTRACK] = "/proc/net/stat/nf_conntrack",
+        [FILE_DISKSTATS] = "/proc/diskstats",
+};
+_Static_assert(ELEMENTSOF(paths) == _HOST_FILE_MAX, "a path a file");
+
+ssize_t look_text(const struct look *l, enum host_file f, char *buf, size_t size) {
+        return source_read(&l->files[f], l->host, paths[f], buf, size);
+}
+
+int look_lines(const struct look *l, enum host_file f) {
+        return lines_begin(l->lines, &l->files[f], l->host, paths[f]);
+}
+
 /* --- Words and numbers --------------------------------------------------------------------------------- */
 
 static const char *skip_blanks(const char *p) {
@@ -175,4 +205,27 @@ bool word_is(const char *word, size_t len, const char *wanted) {
 
 int64_t sum_held(int64_t a, int64_t b) {
         return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+void lines_fields(struct lines *l, const struct field *fields, size_t n, const char *unit, int64_t factor) {
+        for (size_t i = 0; i < n; i++)
+                *fields[i].value = FIELD_MISSING;
+        for (char *line; (line = lines_next(l));) {
+                const char *p = line, *key;
+                int64_t value;
+                size_t len;
+
+                key = take_word(&p, &len);
+                if (!key || !take_number(&p, &value) || !streq(p, unit) || value > INT64_MAX / factor)
+                        continue;
+                for (size_t i = 0; i < n; i++) {
+                        int64_t *sum = fields[i].value;
+                        size_t prefix = strcspn(fields[i].key, "*");
+
+                        if (word_is(key, len, fields[i].key))
+                                *sum = value * factor;
+                        else if (fields[i].key[prefix] && strncmp(key, fields[i].key, prefix) == 0)
+                                *sum = sum_held(MAX(*sum, (int64_t) 0), value * factor);
+                }
+        }
 }

@@ -7,8 +7,8 @@
  */
 #include <sys/types.h>
 
-#include "base.h"
 #include "host.h"
+#include "probe.h"
 
 struct source {
         int fd; /* -1: not open */
@@ -47,3 +47,44 @@ const char *take_word(const char **p, size_t *ret_len);
 bool word_is(const char *word, size_t len, const char *wanted);
 /* a + b, held at INT64_MAX: both are counters, none is negative. */
 int64_t sum_held(int64_t a, int64_t b);
+
+/* Lines "KEY NUMBER" and then unit ("", " kB"); a key that ends in '*' is the sum of all that begin so. */
+#define FIELD_MISSING (-1)
+struct field {
+        const char *key;
+        int64_t *value; /* FIELD_MISSING: there is no such line */
+};
+void lines_fields(struct lines *l, const struct field *fields, size_t n, const char *unit, int64_t factor);
+
+/* --- What one look at the host goes through all parts of this room with --- */
+
+enum host_file {
+        FILE_STAT,
+        FILE_CPUS,
+        FILE_PRESSURE_CPU, /* in the order of enum pressure_resource */
+        FILE_PRESSURE_MEMORY,
+        FILE_PRESSURE_IO,
+        FILE_PRESSURE_IRQ,
+        FILE_MEMINFO,
+        FILE_VMSTAT,
+        FILE_NET_DEV,
+        FILE_SOFTNET,
+        FILE_SNMP,
+        FILE_NETSTAT,
+        FILE_CONNTRACK_COUNT,
+        FILE_CONNTRACK_MAX,
+        FILE_CONNTRACK,
+        FILE_DISKSTATS,
+        _HOST_FILE_MAX,
+};
+
+struct look {
+        const struct host *host;
+        struct sink *sink;
+        struct lines *lines; /* one buffer for all files that are read by lines */
+        struct source *files; /* _HOST_FILE_MAX; NULL: of control groups only */
+        usec_t now;          /* boot clock */
+};
+/* As source_read() and lines_begin() of one of the host's files. */
+ssize_t look_text(const struct look *l, enum host_file f, char *buf, size_t size);
+int look_lines(const struct look *l, enum host_file f);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "flow_words.h"
-#include "names.h"
+#include "probe.h"
 
 #define OTHER "other"
 

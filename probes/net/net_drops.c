@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "names.h"
+#include "probe.h"
 
 static int64_t whole(uint64_t n) {
         return (int64_t) MIN(n, (uint64_t) INT64_MAX);

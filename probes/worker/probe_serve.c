@@ -3,7 +3,7 @@
 
 #include "ask_owners.h"
 #include "options.h"
-#include "wire.h"
+#include "worker.h"
 
 int probe_serve(const char *program, const struct host *h, const char *name) {
         const struct probe *p = probe_find(name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The child's side of worker.h: runs one probe, with nothing but the host and, where it asks for them, the devices'
- * owners, and writes wire.h's lines to standard output. Returns the exit code; program is named when there is no such
- * probe (EXIT_USAGE).
+ * The child's side of worker.h: runs one probe, with nothing but the host and, where it asks for them, the
+ * devices' owners, and writes worker.h's lines to standard output. Returns the exit code; program is named
+ * when there is no such probe (EXIT_USAGE).
  */
 #include "host.h"
 

@@ -2,14 +2,35 @@
 #pragma once
 /*
  * A probe that can hang (struct probe, blocks) runs in a short-lived process of its own: PROGRAM [VERB]
- * [--root DIR] --probe NAME, which writes wire.h's lines to its standard output. Its parent kills it at the
- * probe's timeout. A process in uninterruptible sleep outlives that: it is left alone, and whoever wants to
- * look again waits until it is gone.
+ * [--root DIR] --probe NAME, which writes findings and samples to its standard output
+ * as lines of JSON, between two processes of one version: {"finding": …}, {"sample": …}, and last {"done": 0
+ * or -errno}. Its parent kills it at the probe's timeout. A process in uninterruptible sleep outlives that:
+ * it is left alone, and whoever wants to look again waits until it is gone.
  */
 #include <sys/types.h>
 
 #include "probe.h"
-#include "wire.h"
+
+#define WIRE_LINE_MAX 4096
+#define WIRE_NAMES_MAX 64
+
+/* Texts of samples must outlive them: each one is kept once, as long as the reader. */
+struct wire_reader {
+        char *line; /* what came of one that has not ended; NULL: nothing */
+        size_t n;
+        bool done;  /* the last line came */
+        int result; /* of the probe, when done */
+        char *names[WIRE_NAMES_MAX];
+        size_t n_names;
+};
+
+/* Runs p and writes what it says. -EIO when out does not take it. */
+int wire_serve(const struct probe *p, const struct host *h, const struct probe_context *c, FILE *out);
+/* Takes bytes, hands whole lines to s. -EBADMSG: no line of ours; -E2BIG: too long; -ENOMEM. */
+int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *s);
+/* For the next run; names stay. */
+void wire_restart(struct wire_reader *r);
+void wire_clear(struct wire_reader *r);
 
 struct worker {
         const struct probe *probe;
@@ -23,7 +44,7 @@ struct worker {
 struct worker_program {
         const char *path, *verb; /* verb NULL: none. path is not looked up in PATH */
         /*
-         * Unless NULL, no program is started: the caller is forked, serve writes wire.h's lines to stdout,
+         * Unless NULL, no program is started: the caller is forked, serve writes those lines to stdout,
          * and its return is the exit code. For a caller of one thread that ends soon; saves loading every
          * library anew, which is most of what a probe costs.
          */

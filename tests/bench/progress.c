@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* N lines of a run, for tests/hostd/test_progress_cost.py, which counts instructions. Usage: bench-progress KIND N */
-#include "step_expression.h"
+#include "steps.h"
 #include "suspicion.h"
 
 static const char *text(const char *kind, unsigned i, char buf[static 256]) {

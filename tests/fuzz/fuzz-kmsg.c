@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any record of /dev/kmsg: what is parsed lies inside it, and a fault has a name. */
-#include "kernel_fault.h"
+#include "kernel_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "libtpu_reading.h"
 #include "libtpu_status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

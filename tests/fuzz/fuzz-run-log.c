@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "step_expression.h"
+#include "steps.h"
 #include "suspicion.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -33,7 +33,7 @@ class Host:
 
     def __init__(self, lab, name, number):
         self.lab, self.name, self.number = lab, name, number
-        self.short = name if name.startswith("h") else name[0]
+        self.short = name if name.startswith("h") else name[0] + name.lstrip("abcdefghijklmnopqrstuvwxyz")
         self.full_name = full_name(lab.id, name)
         self.directory = lab.directory / name
         self.tree = self.directory / "tree"

@@ -84,7 +84,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tpu-netcfg", ""), set())
 
     def test_checks(self):
-        checks = set(re.findall(r"^PROBE\((\w+)\)", (SOURCE / "probes/probes.def").read_text(), re.MULTILINE)) | {"identity", "bpf", "path"}
+        checks = set(re.findall(r"^PROBE\((\w+)", (SOURCE / "probes/probes.def").read_text(), re.MULTILINE)) | {"identity", "bpf", "path"}
         self.assertEqual(self.complete("tpuctl", "check", ""), checks)
         self.assertEqual(self.complete("tpuctl", "check", "--json", "ni"), {"nic"})
         self.assertEqual(self.complete("tpuctl", "check", "--probe", "ni"), {"nic"})

@@ -18,8 +18,8 @@ PAGE_KEY = re.compile(r"^\.It Cm (\w+)=", re.MULTILINE)
 SUBSECTION = re.compile(r"^\.Ss (.*)\n((?:(?!\.S[sh]).*\n)*)", re.MULTILINE)
 # A line of a table of struct config_item: { "Section", "Key", parser, …
 ITEM = re.compile(r'\{\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",\s*(?:config_|policies_)?parse[_,]')
-# A line of the table of identity fields: [IDENTITY_X] = { "name-of-it", "Key", parser, …
-FIELD = re.compile(r'\[IDENTITY_\w+\] = \{\s*"[a-z-]+",\s*"([A-Z]\w+)",\s*parse_')
+# A line of the table of identity fields: [IDENTITY_X] = { "name-of-it", "Key", …
+FIELD = re.compile(r"\[IDENTITY_\w+\] = \{ \"[a-z-]+\", \"(\w+)\",")
 SHARED = {("root", "DIR"), ("config", "FILE"), ("help", ""), ("version", "")}
 
 

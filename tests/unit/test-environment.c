@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment-case.h"
 #include "init_args.h"
-#include "ports.h"
 
 static void test_plain(void) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;

@@ -2,7 +2,7 @@
 /* Entries of the kernel's programs in the table of links: added up, bounded, never stepping back; drops
  * by reason and place. */
 #include "flow-case.h"
-#include "names.h"
+#include "probe.h"
 #include "net_drops.h"
 
 static struct net_figures figures; /* 1 MB */

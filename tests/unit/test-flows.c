@@ -3,7 +3,7 @@
 #include <linux/tcp.h>
 
 #include "flow-case.h"
-#include "names.h"
+#include "probe.h"
 
 /* The kernel's own header has the same fields at the same places, as far as it goes. */
 #define SAME(ours, theirs)                                                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run's time went: by cause, and all of it. */
 #include "goodput.h"
-#include "step_times.h"
+#include "rhythm.h"
 #include "test.h"
 
 #define S USEC_PER_SEC

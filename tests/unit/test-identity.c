@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "identity.h"
-#include "shape.h"
+#include "topology.h"
 #include "test.h"
 
 #include <jansson.h>

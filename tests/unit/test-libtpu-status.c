@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of the chips out of libtpu's points, its cores for a capture, and that every metric is documented. */
 #include "libtpu.pb-c.h"
-#include "libtpu_reading.h"
 #include "libtpu_status.h"
 #include "test.h"
 

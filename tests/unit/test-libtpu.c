@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What libtpu answers, as points; and that what makes no sense does not count. */
 #include "libtpu.pb-c.h"
-#include "libtpu_reading.h"
 #include "libtpu_status.h"
 #include "test.h"
 

@@ -2,7 +2,6 @@
 /* The metadata server's answers and the last good copy, as bytes. */
 #include "metadata.h"
 #include "metadata_copy.h"
-#include "metadata_reply.h"
 #include "scratch.h"
 
 #define JSON "application/json"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's lines, however they come in pieces: the same findings, and no memory between them. */
 #include "test.h"
-#include "wire.h"
+#include "worker.h"
 
 #define FINDING(n)                                                                                                      \
         "{\"finding\":{\"verdict\":\"WARN\",\"check\":\"disk.free\",\"subject\":\"/" n "\",\"found\":\"f\",\"wanted\":\"\","      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Step lines of other programs than MaxText, and by an expression; and lines that only look like them. */
-#include "step_expression.h"
+#include "steps.h"
 #include "test.h"
 
 struct expected {

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <strings.h>
-#include <sys/random.h>
 
-#include "backoff.h"
 #include "metadata.h"
-#include "metadata_reply.h"
-#include "metadata_watch.h"
+#include "metadata_exchange.h"
 
-#define TIMEOUT      (5 * USEC_PER_SEC)
-#define WAIT_GRACE   (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
 #define ABSENT_WAITS 10 /* the most waits after which a key that the server did not have is looked for again */
 #define TRIES        3 /* of a key beside the interfaces, before the wait for changes goes on without it */
-#define LONG_AWAY    8 /* failures in a row from which on the server gets one try a minute */
-#define QUICK        USEC_PER_SEC /* a wait that ends sooner than this was none */
+#define WATCH_WAIT   (300 * USEC_PER_SEC) /* of one wait of a watch; not much, for it costs a wakeup */
+#define VALUE_MAX    1024
+#define ABSENT_FIRST (15 * USEC_PER_SEC)
+#define ABSENT_MAX   (600 * USEC_PER_SEC)
 
 struct question {
         enum { WANTED, KNOWN, PUT_OFF, ABSENT } state;
@@ -21,14 +18,30 @@ struct question {
         char why[METADATA_WHY_MAX]; /* it was put off, as was said */
 };
 
+/*
+ * One key, followed: asked for once, then waited for with its ETag, for as long as it takes. A key that the
+ * server does not have is asked for again after ABSENT_FIRST (a young host's are set while it boots), and
+ * then after twice the time before, up to ABSENT_MAX.
+ */
+struct watch {
+        struct exchange exchange; /* the first */
+        struct metadata *metadata;
+        /* At first, and when it is another one: up to VALUE_MAX bytes of it, trimmed, with what cannot be
+         * printed replaced. */
+        void (*changed)(struct metadata *m, const char *value);
+        char url[384], body[VALUE_MAX];
+        uint64_t hash; /* of the value that was told */
+        bool told;
+        usec_t absent; /* until the next look for a key that the server does not have; 0: it has it */
+};
+
 struct metadata {
+        struct exchange exchange; /* the first */
         struct http_loop *loop;
-        struct http_transfer transfer;
         struct metadata_options options; /* its texts are not valid after metadata_new() */
         char *user_agent, *base;
         sd_event *event;
-        sd_event_source *timer;
-        struct metadata_watch *watches[4]; /* tpu-env, and one for each notice */
+        struct watch watches[4]; /* tpu-env, and one for each notice */
         bool ahead[_METADATA_NOTICE_MAX], env_told, settled;
 
         struct metadata_facts facts;
@@ -36,13 +49,7 @@ struct metadata {
         enum metadata_key asked;
         bool waiting; /* the question at work is a wait for a change */
         bool news; /* the facts are others than was told */
-        usec_t asked_at;
-        char etag[METADATA_ETAG_MAX]; /* empty: none to wait with */
-        unsigned failures, quick;
         struct metadata_status status;
-
-        char *body;
-        struct metadata_reply reply; /* the answer at work */
 };
 
 static void ask(struct metadata *m);
@@ -76,45 +83,19 @@ bool metadata_address_is_valid(const char *text) {
         return *end == '\0' || (*end == ':' && port_is_valid(end + 1));
 }
 
-/* --- When to ask --------------------------------------------------------------------------------------- */
-
-static uint64_t chance(void) {
-        uint64_t v = 0;
-
-        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, a valid draw, too */
-        return v;
-}
-
-static void ask_in(struct metadata *m, usec_t span) {
-        if (sd_event_source_set_time_relative(m->timer, span) < 0 ||
-            sd_event_source_set_enabled(m->timer, SD_EVENT_ONESHOT) < 0)
-                m->status.answering = false; /* cannot happen with a timer that exists */
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        (void) s, (void) usec;
-        ask(userdata);
-        return 0;
-}
+/* --- Answers ------------------------------------------------------------------------------------------- */
 
 static void fail(struct metadata *m, const char *why) {
         char text[sizeof(m->status.why)];
-        usec_t span = backoff_next(m->failures, chance());
 
-        if (m->failures >= LONG_AWAY)
-                span += BACKOFF_PARKED - BACKOFF_MAX;
-        if (m->failures < UINT16_MAX)
-                m->failures++;
         (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
         m->status.answering = false;
-        ask_in(m, span);
+        exchange_retry(&m->exchange);
         if (streq(text, m->status.why))
                 return;
         memcpy(m->status.why, text, sizeof(text));
         m->options.failed(m->status.why, m->options.userdata);
 }
-
-/* --- Answers ------------------------------------------------------------------------------------------- */
 
 /*
  * A key that the server does not have, or answers with nonsense, or never: the wait for changes must not
@@ -154,26 +135,6 @@ static void want_again(struct metadata *m) {
         }
 }
 
-/* The next question: at once, unless the server answers waits without waiting. */
-static void go_on(struct metadata *m) {
-        uint64_t now = 0;
-
-        if (!m->waiting) {
-                ask(m);
-                return;
-        }
-        want_again(m);
-        (void) sd_event_now(m->event, CLOCK_MONOTONIC, &now);
-        if (now - m->asked_at >= QUICK) {
-                m->quick = 0;
-                ask(m);
-                return;
-        }
-        ask_in(m, QUICK + backoff_next(m->quick, chance()));
-        if (m->quick < UINT16_MAX)
-                m->quick++;
-}
-
 static void tell(struct metadata *m) {
         if (m->news)
                 m->options.changed(&m->facts, m->options.userdata);
@@ -185,12 +146,12 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         struct question *q = &m->questions[m->asked];
         struct metadata_facts old = m->facts;
 
-        m->failures = 0;
+        m->exchange.failures = 0;
         q->state = KNOWN;
         q->tries = q->patience = 0;
         q->why[0] = '\0';
         if (m->asked == METADATA_NICS) {
-                memcpy(m->etag, m->reply.etag, sizeof(m->etag));
+                memcpy(m->exchange.known, m->exchange.etag, sizeof(m->exchange.known));
                 m->status.known = true;
                 m->status.answering = true;
                 m->status.why[0] = '\0';
@@ -200,7 +161,9 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         *fresh = old;
         if (m->asked == METADATA_NICS)
                 tell(m);
-        go_on(m);
+        if (m->waiting)
+                want_again(m);
+        exchange_go_on(&m->exchange);
 }
 
 static void take(struct metadata *m, const struct metadata_answer *a) {
@@ -225,19 +188,13 @@ static void take(struct metadata *m, const struct metadata_answer *a) {
         adopt(m, &fresh);
 }
 
-static void on_done(struct http_transfer *t, const char *error) {
-        struct metadata *m = (struct metadata *) ((char *) t - offsetof(struct metadata, transfer));
-        struct metadata_answer a = { .flavored = m->reply.flavored, .body = m->body, .len = m->reply.len };
-        char *type = NULL;
+static void on_answer(struct exchange *x, const struct metadata_answer *a, const char *error) {
+        struct metadata *m = (struct metadata *) x;
 
-        if (error) {
-                trouble(m, -EAGAIN, m->reply.too_long ? "the answer is too long" : error);
-                return;
-        }
-        (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
-        (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-        a.content_type = type;
-        take(m, &a);
+        if (error)
+                trouble(m, -EAGAIN, error);
+        else
+                take(m, a);
 }
 
 /* --- Questions ----------------------------------------------------------------------------------------- */
@@ -253,20 +210,6 @@ static void pick(struct metadata *m) {
                 }
 }
 
-static int start(struct metadata *m) {
-        usec_t wait = m->options.wait;
-        char query[128] = "", url[512];
-
-        if (m->waiting)
-                (void) snprintf(query, sizeof(query),
-                                "&wait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64, m->etag,
-                                wait / USEC_PER_SEC);
-        (void) snprintf(url, sizeof(url), "%s%s%s", m->base, metadata_key_path(m->asked), query);
-        (void) sd_event_now(m->event, CLOCK_MONOTONIC, &m->asked_at);
-        return metadata_reply_ask(&m->reply, &m->transfer, m->user_agent, url,
-                                  m->waiting ? wait + WAIT_GRACE : TIMEOUT);
-}
-
 static void settle(struct metadata *m) {
         if (!m->settled && m->options.settled)
                 m->options.settled(m->options.userdata);
@@ -274,6 +217,7 @@ static void settle(struct metadata *m) {
 }
 
 static void ask(struct metadata *m) {
+        char url[512];
         int r;
 
         pick(m);
@@ -281,15 +225,20 @@ static void ask(struct metadata *m) {
                 tell(m);
                 settle(m);
         }
-        if (m->waiting && !m->etag[0]) { /* a server that gives none is asked anew now and then */
+        if (m->waiting && !m->exchange.known[0]) { /* a server that gives none is asked anew now and then */
                 m->questions[METADATA_NICS].state = WANTED;
                 want_again(m);
-                ask_in(m, m->options.wait);
+                exchange_in(&m->exchange, m->options.wait);
                 return;
         }
-        r = start(m);
+        (void) snprintf(url, sizeof(url), "%s%s", m->base, metadata_key_path(m->asked));
+        r = exchange_ask(&m->exchange, url, m->waiting ? m->options.wait : 0);
         if (r < 0)
                 fail(m, strerror(-r));
+}
+
+static void on_due(struct exchange *x) {
+        ask((struct metadata *) x);
 }
 
 /* --- Watches ------------------------------------------------------------------------------------------- */
@@ -304,9 +253,60 @@ const char *metadata_notice_name(enum metadata_notice n) {
         return n < _METADATA_NOTICE_MAX ? names[n] : "?";
 }
 
+static void watch_fail(struct watch *w) {
+        w->exchange.known[0] = '\0';
+        exchange_retry(&w->exchange);
+}
+
+static void on_watch_due(struct exchange *x) {
+        struct watch *w = (struct watch *) x;
+
+        if (exchange_ask(x, w->url, x->known[0] ? WATCH_WAIT : 0) < 0)
+                watch_fail(w);
+}
+
+static void watch_tell(struct watch *w, const char *body, size_t n) {
+        char value[VALUE_MAX + 1];
+
+        if (w->told && w->hash == w->exchange.hash)
+                return;
+        memcpy(value, body, n);
+        while (n > 0 && strchr(" \t\r\n", value[n - 1]) && value[n - 1])
+                n--;
+        value[n] = '\0';
+        for (size_t i = 0; i < n; i++)
+                if (value[i] < 0x20 || value[i] > 0x7e)
+                        value[i] = strchr("\t\r\n", value[i]) && value[i] ? ' ' : '?';
+        w->told = true;
+        w->hash = w->exchange.hash;
+        w->changed(w->metadata, value);
+}
+
+static void on_watch_answer(struct exchange *x, const struct metadata_answer *a, const char *error) {
+        struct watch *w = (struct watch *) x;
+        char why[METADATA_WHY_MAX];
+        int r = error ? -EAGAIN : metadata_answer_check(a, why);
+
+        if (r == -ENOENT) {
+                x->known[0] = '\0';
+                w->absent = MIN(MAX(w->absent * 2, ABSENT_FIRST), ABSENT_MAX);
+                exchange_in(x, w->absent);
+        } else if (r < 0)
+                watch_fail(w);
+        else {
+                watch_tell(w, a->body, a->len);
+                x->failures = 0;
+                w->absent = 0;
+                memcpy(x->known, x->etag, sizeof(x->known));
+                if (x->known[0])
+                        exchange_go_on(x);
+                else
+                        exchange_in(x, WATCH_WAIT);
+        }
+}
+
 /* tpu-env is there for the first time, or another one: all that is said of the slice is asked anew. */
-static void on_tpu_env(const char *value, void *userdata) {
-        struct metadata *m = userdata;
+static void on_tpu_env(struct metadata *m, const char *value) {
         bool first = !m->env_told;
 
         (void) value; /* the first bytes of it only */
@@ -316,9 +316,9 @@ static void on_tpu_env(const char *value, void *userdata) {
         for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++)
                 if (m->questions[k].state == KNOWN || m->questions[k].state == ABSENT)
                         m->questions[k].state = WANTED;
-        if (!m->waiting || !m->transfer.at_work)
+        if (!m->waiting || !m->exchange.transfer.at_work)
                 return; /* it will come to them */
-        http_transfer_cancel(&m->transfer);
+        http_transfer_cancel(&m->exchange.transfer);
         ask(m);
 }
 
@@ -330,18 +330,17 @@ static void take_notice(struct metadata *m, enum metadata_notice kind, bool ahea
                 m->options.notice(kind, ahead, text, m->options.userdata);
 }
 
-static void on_preempted(const char *value, void *userdata) {
-        take_notice(userdata, METADATA_PREEMPTION, strcasecmp(value, "TRUE") == 0, value);
+static void on_preempted(struct metadata *m, const char *value) {
+        take_notice(m, METADATA_PREEMPTION, strcasecmp(value, "TRUE") == 0, value);
 }
 
-static void on_maintenance(const char *value, void *userdata) {
-        take_notice(userdata, METADATA_MAINTENANCE, value[0] && strcasecmp(value, "NONE") != 0, value);
+static void on_maintenance(struct metadata *m, const char *value) {
+        take_notice(m, METADATA_MAINTENANCE, value[0] && strcasecmp(value, "NONE") != 0, value);
 }
 
 /* Each plan is told: times move. */
-static void on_upcoming(const char *value, void *userdata) {
+static void on_upcoming(struct metadata *m, const char *value) {
         char text[METADATA_UPCOMING_MAX] = "";
-        struct metadata *m = userdata;
         bool ahead = metadata_upcoming_parse(value, text);
 
         if (ahead)
@@ -352,7 +351,7 @@ static void on_upcoming(const char *value, void *userdata) {
 static int add_watches(struct metadata *m) {
         static const struct {
                 const char *path, *name;
-                void (*changed)(const char *value, void *userdata);
+                void (*changed)(struct metadata *m, const char *value);
         } watches[] = {
                 { "instance/attributes/tpu-env", "metadata-tpu-env", on_tpu_env },
                 { "instance/preempted", "metadata-preempted", on_preempted },
@@ -362,18 +361,18 @@ static int add_watches(struct metadata *m) {
 
         _Static_assert(ELEMENTSOF(watches) == ELEMENTSOF(m->watches), "every watch has its place");
         for (size_t i = 0; i < ELEMENTSOF(watches); i++) {
-                char url[384];
-                const struct metadata_watch_options o = { .event = m->event,
-                                                          .loop = m->loop,
-                                                          .url = url,
-                                                          .name = watches[i].name,
-                                                          .user_agent = m->user_agent,
-                                                          .changed = watches[i].changed,
-                                                          .userdata = m };
+                struct watch *w = &m->watches[i];
                 int r;
 
-                (void) snprintf(url, sizeof(url), "%s%s", m->base, watches[i].path);
-                r = metadata_watch_new(&o, &m->watches[i]);
+                w->metadata = m;
+                w->changed = watches[i].changed;
+                w->exchange.user_agent = m->user_agent;
+                w->exchange.body = w->body;
+                w->exchange.size = sizeof(w->body);
+                w->exchange.due = on_watch_due;
+                w->exchange.answered = on_watch_answer;
+                (void) snprintf(w->url, sizeof(w->url), "%s%s", m->base, watches[i].path);
+                r = exchange_init(&w->exchange, m->event, m->loop, watches[i].name);
                 if (r < 0)
                         return r;
         }
@@ -386,24 +385,21 @@ static int set_up(struct metadata *m, const struct metadata_options *o) {
         int r;
 
         m->user_agent = strdup(o->user_agent);
-        m->body = malloc(METADATA_BODY_MAX);
-        if (!m->user_agent || !m->body)
+        m->exchange.body = malloc(METADATA_BODY_MAX);
+        if (!m->user_agent || !m->exchange.body)
                 return -ENOMEM;
         if (asprintf(&m->base, "http://%s/computeMetadata/v1/", o->address) < 0) {
                 m->base = NULL;
                 return -ENOMEM;
         }
-        metadata_reply_init(&m->reply, m->body, METADATA_BODY_MAX);
-        m->transfer.done = on_done;
+        m->exchange.size = METADATA_BODY_MAX;
+        m->exchange.user_agent = m->user_agent;
+        m->exchange.due = on_due;
+        m->exchange.answered = on_answer;
         r = http_loop_new(m->event, "metadata", &m->loop);
-        if (r < 0)
-                return r;
-        http_loop_add(m->loop, &m->transfer);
-        r = sd_event_add_time_relative(m->event, &m->timer, CLOCK_BOOTTIME, 0, 0, on_timer, m);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(m->timer, "metadata");
-        return add_watches(m);
+        if (r == 0)
+                r = exchange_init(&m->exchange, m->event, m->loop, "metadata");
+        return r < 0 ? r : add_watches(m);
 }
 
 int metadata_new(sd_event *e, const struct metadata_options *o, struct metadata **ret) {
@@ -431,13 +427,13 @@ struct metadata *metadata_free(struct metadata *m) {
                 return NULL;
         m->loop = http_loop_free(m->loop);
         for (size_t i = 0; i < ELEMENTSOF(m->watches); i++)
-                m->watches[i] = metadata_watch_free(m->watches[i]);
+                exchange_clear(&m->watches[i].exchange);
+        exchange_clear(&m->exchange);
         metadata_facts_clear(&m->facts);
-        m->timer = sd_event_source_disable_unref(m->timer);
         m->event = sd_event_unref(m->event);
         free(m->user_agent);
         free(m->base);
-        free(m->body);
+        free(m->exchange.body);
         free(m);
         return NULL;
 }

@@ -37,7 +37,7 @@ struct metadata_options {
         void (*failed)(const char *why, void *userdata);
         /*
          * Something is to happen to this host, or no longer; may be NULL. text: the server's word, printable; of what is
-         * upcoming metadata_reply.h's.
+         * upcoming metadata_facts.h's.
          */
         void (*notice)(enum metadata_notice kind, bool ahead, const char *text, void *userdata);
         /* Every key has been asked for once; may be NULL. */

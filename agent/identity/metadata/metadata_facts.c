@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <strings.h>
 
 #include "metadata_facts.h"
+#include "topology.h"
 #include "tpu_env.h"
 
 #define MTU_MAX 65535 /* IPv4: what no packet exceeds; which values are taken is for tpu-netcfg to say */
@@ -132,37 +134,37 @@ static int take_nics(struct metadata_facts *f, const struct metadata_answer *a,
 
 /* --- Texts -------------------------------------------------------------------------------------------- */
 
-static bool is_label(const char *text, size_t len) {
-        if (len == 0 || len > 63)
+/* As label_is_valid(), of len bytes; ret: a copy. */
+static bool take_label(const char *text, size_t len, char ret[static 64]) {
+        if (len > 63 || memchr(text, '\0', len))
                 return false;
-        for (size_t i = 0; i < len; i++)
-                if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
-                      (text[i] >= '0' && text[i] <= '9') || (text[i] != '\0' && strchr(".-_", text[i]))))
-                        return false;
-        return true;
+        memcpy(ret, text, len);
+        ret[len] = '\0';
+        return label_is_valid(ret);
 }
 
 /* "projects/123456789/machineTypes/ct6e-standard-4t" */
 static int take_machine_type(struct metadata_facts *f, const char *text, size_t len,
                              char why[static METADATA_WHY_MAX]) {
         static const char head[] = "projects/", middle[] = "/machineTypes/";
-        const char *at = memmem(text, len, middle, sizeof(middle) - 1), *name;
+        const char *at = memmem(text, len, middle, sizeof(middle) - 1),
+                   *name = at ? at + sizeof(middle) - 1 : NULL;
+        char label[64];
 
-        if (!at || len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0)
+        if (!at || len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0 ||
+            !take_label(name, len - (size_t) (name - text), label))
                 return refuse(why, "not projects/NUMBER/machineTypes/NAME");
-        name = at + sizeof(middle) - 1;
-        if (!is_label(name, len - (size_t) (name - text)))
-                return refuse(why, "not projects/NUMBER/machineTypes/NAME");
-        (void) snprintf(f->machine_type, sizeof(f->machine_type), "%.*s",
-                        (int) (len - (size_t) (name - text)), name);
+        memcpy(f->machine_type, label, sizeof(label));
         return 0;
 }
 
 static int take_name(struct metadata_facts *f, const char *text, size_t len,
                      char why[static METADATA_WHY_MAX]) {
-        if (!is_label(text, len))
+        char label[64];
+
+        if (!take_label(text, len, label))
                 return refuse(why, "not the name of an instance");
-        (void) snprintf(f->name, sizeof(f->name), "%.*s", (int) len, text);
+        memcpy(f->name, label, sizeof(label));
         return 0;
 }
 
@@ -268,6 +270,59 @@ int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct me
         if (r < 0)
                 return r;
         return k == METADATA_NICS ? take_nics(f, a, why) : take_text(f, k, a, why);
+}
+
+/* --- What is planned ---------------------------------------------------------------------------------- */
+
+#define WORD_MAX 40
+
+/* "window_start_time" is "windowStartTime". */
+static bool is_spelled(const char *found, const char *wanted) {
+        for (; *found || *wanted; wanted++) {
+                found += strspn(found, "_");
+                if (tolower((unsigned char) *found) != *wanted)
+                        return false;
+                found += *found != '\0';
+        }
+        return true;
+}
+
+/* "" when it is not there, or no word. */
+static void take_word(const json_t *o, const char *key, char word[static WORD_MAX]) {
+        const char *name, *text;
+        json_t *v;
+
+        word[0] = '\0';
+        json_object_foreach((json_t *) (uintptr_t) o, name, v) {
+                text = json_string_value(v);
+                if (!is_spelled(name, key) || !text)
+                        continue;
+                (void) snprintf(word, WORD_MAX, "%s", text);
+                for (char *p = word; *p; p++)
+                        if (*p < ' ' || *p > '~')
+                                *p = '?';
+        }
+}
+
+bool metadata_upcoming_parse(const char *value, char text[static METADATA_UPCOMING_MAX]) {
+        char start[WORD_MAX], end[WORD_MAX], latest[WORD_MAX], type[WORD_MAX], status[WORD_MAX], move[WORD_MAX];
+        json_t *o = json_loads(value, 0, NULL);
+
+        take_word(o, "windowstarttime", start);
+        take_word(o, "windowendtime", end);
+        take_word(o, "latestwindowstarttime", latest);
+        take_word(o, "type", type);
+        if (!type[0])
+                take_word(o, "maintenancetype", type);
+        take_word(o, "maintenancestatus", status);
+        take_word(o, "canreschedule", move);
+        json_decref(o);
+        if (!start[0])
+                return false;
+        (void) snprintf(text, METADATA_UPCOMING_MAX, "%s%s%s%s%s%s%s%s%s%s", type, type[0] ? ", " : "", status,
+                        status[0] ? ", " : "", start, end[0] ? " to " : "", end, latest[0] ? ", at the latest from " : "", latest,
+                        strcasecmp(move, "true") == 0 ? ", can be rescheduled" : "");
+        return true;
 }
 
 /* --- Facts as a whole ---------------------------------------------------------------------------------- */

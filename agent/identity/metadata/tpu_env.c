@@ -3,7 +3,7 @@
 
 #include "tpu_env.h"
 
-#include "shape.h"
+#include "topology.h"
 
 #define KEY_MAX 64
 

@@ -18,7 +18,6 @@
 #include <systemd/sd-event.h>
 
 #include "grpc_local.h"
-#include "libtpu_reading.h"
 #include "libtpu_status.h"
 
 #define LIBTPU_PORTS_MAX 16

@@ -1,9 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sensors.h"
+#include "devices.h"
 
 #include <fcntl.h>
 
-#include "emit.h"
+/* --- Disks --------------------------------------------------------------------------------------------- */
+
+/* Of /proc/diskstats, whatever the disk's own (Linux, Documentation/admin-guide/iostats.rst). */
+#define SECTOR 512
+
+/* /sys/block holds whole disks only. */
+static bool is_whole(const struct host *h, const char *name) {
+        static const char *const not_wanted[] = { "loop", "ram", "zram", "sr", "fd" };
+        char path[DISK_NAME_MAX + 16];
+        int fd;
+
+        for (size_t i = 0; i < ELEMENTSOF(not_wanted); i++)
+                if (startswith(name, not_wanted[i]))
+                        return false;
+        (void) snprintf(path, sizeof(path), "/sys/block/%s", name);
+        for (char *p = path + strlen("/sys/block/"); *p; p++)
+                if (*p == '/')
+                        *p = '!'; /* as sysfs does: "cciss/c0d0" */
+        fd = host_open_file(h, path, O_PATH);
+        close_fd(fd);
+        return fd >= 0;
+}
+
+/* NULL: no disk of ours. */
+static const char *find_name(struct disks_state *d, const struct host *h, const char *name, size_t len) {
+        struct disk_name *e;
+
+        if (len >= DISK_NAME_MAX || name[0] == '.')
+                return NULL;
+        for (size_t i = 0; i < d->n; i++)
+                if (word_is(name, len, d->names[i].name)) {
+                        d->names[i].seen = true;
+                        return d->names[i].whole ? d->names[i].name : NULL;
+                }
+        if (d->n == ELEMENTSOF(d->names))
+                return NULL;
+        e = &d->names[d->n++];
+        memcpy(e->name, name, len);
+        e->name[len] = 0;
+        e->whole = is_whole(h, e->name);
+        e->seen = true;
+        return e->whole ? e->name : NULL;
+}
+
+struct transfers {
+        int64_t done, merged, sectors, msec;
+};
+
+static bool take_transfers(const char **p, struct transfers *ret) {
+        return take_number(p, &ret->done) && take_number(p, &ret->merged) && take_number(p, &ret->sectors) &&
+               take_number(p, &ret->msec) && ret->sectors <= INT64_MAX / SECTOR;
+}
+
+static void put_transfers(const struct look *l, const char *disk, const char *direction,
+                          const struct transfers *t) {
+        put_int(l->sink, METRIC_DISK_IO, t->sectors * SECTOR, disk, direction, NULL);
+        put_int(l->sink, METRIC_DISK_OPERATIONS, t->done, disk, direction, NULL);
+        put_double(l->sink, METRIC_DISK_OPERATION_TIME, (double) t->msec / 1e3, disk, direction, NULL);
+}
+
+/* "   8       0 sda 11 22 33 44 55 66 77 88 0 99 …" */
+static void take_disk(struct disks_state *d, const struct look *l, const char *line) {
+        const char *p = line, *word, *disk;
+        struct transfers reads, writes;
+        int64_t number, busy_msec;
+        size_t len;
+
+        if (!take_number(&p, &number) || !take_number(&p, &number) || !(word = take_word(&p, &len)))
+                return;
+        disk = find_name(d, l->host, word, len);
+        if (!disk || !take_transfers(&p, &reads) || !take_transfers(&p, &writes) ||
+            !take_number(&p, &number) || !take_number(&p, &busy_msec))
+                return;
+        put_transfers(l, disk, "read", &reads);
+        put_transfers(l, disk, "write", &writes);
+        put_double(l->sink, METRIC_DISK_IO_TIME, (double) busy_msec / 1e3, disk, NULL, NULL);
+}
+
+void disks_look(struct disks_state *d, const struct look *l) {
+        if (look_lines(l, FILE_DISKSTATS) < 0)
+                return;
+        for (size_t i = 0; i < d->n; i++)
+                d->names[i].seen = false;
+        for (char *line; (line = lines_next(l->lines));)
+                take_disk(d, l, line);
+        for (size_t i = d->n; i > 0; i--) /* what was unplugged leaves its room */
+                if (!d->names[i - 1].seen)
+                        d->names[i - 1] = d->names[--d->n];
+}
+
+/* --- Sensors ------------------------------------------------------------------------------------------- */
 
 #define PACKAGES_CPUS 1024
 #define INPUTS_MAX 16 /* of one hwmon device */
@@ -13,7 +103,7 @@ struct search {
         const struct host *host;
 };
 
-static void add(struct search *to, enum metric_id metric, const char *id, const char *name,
+static void add_sensor(struct search *to, enum metric_id metric, const char *id, const char *name,
                 const char *path) {
         struct sensors_state *s = to->state;
         struct sensor *x = &s->sensors[s->n];
@@ -47,7 +137,7 @@ static int on_zone(const char *entry, void *userdata) {
         if (!read_name(userdata, path, type, sizeof(type)) || !streq(type, "x86_pkg_temp"))
                 return 0;
         (void) snprintf(path, sizeof(path), "/sys/class/thermal/%s/temp", entry);
-        add(userdata, METRIC_TEMPERATURE, entry, type, path);
+        add_sensor(userdata, METRIC_TEMPERATURE, entry, type, path);
         return 0;
 }
 
@@ -63,7 +153,7 @@ static int on_hwmon(const char *entry, void *userdata) {
         for (unsigned i = 1; i <= INPUTS_MAX; i++) {
                 (void) snprintf(path, sizeof(path), "/sys/class/hwmon/%s/temp%u_input", entry, i);
                 (void) snprintf(id, sizeof(id), "%s.temp%u", entry, i);
-                add(userdata, METRIC_TEMPERATURE, id, name, path);
+                add_sensor(userdata, METRIC_TEMPERATURE, id, name, path);
         }
         return 0;
 }
@@ -77,7 +167,7 @@ static int on_powercap(const char *entry, void *userdata) {
         if (!read_name(userdata, path, name, sizeof(name)))
                 return 0;
         (void) snprintf(path, sizeof(path), "/sys/class/powercap/%s/energy_uj", entry);
-        add(userdata, METRIC_ENERGY, entry, name, path);
+        add_sensor(userdata, METRIC_ENERGY, entry, name, path);
         return 0;
 }
 
@@ -98,7 +188,7 @@ static void find_throttles(struct search *s) {
                                 "/sys/devices/system/cpu/cpu%u/thermal_throttle/package_throttle_count",
                                 cpu);
                 (void) snprintf(id, sizeof(id), "%u", (unsigned) package);
-                add(s, METRIC_THROTTLES, id, "", path);
+                add_sensor(s, METRIC_THROTTLES, id, "", path);
         }
 }
 

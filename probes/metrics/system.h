@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The host as a whole: CPU time by mode, the CPUs online, the host's uptime; memory and swap, page faults
+ * and kills; and pressure stall information: how long tasks waited for a resource (Linux,
+ * Documentation/accounting/psi.rst).
+ */
+#include "source.h"
+
+#define CPU_MODES 8
+struct system_state {
+        int64_t held[CPU_MODES]; /* idle and iowait can step back a little (proc(5)): a counter must not */
+};
+void system_look(struct system_state *s, const struct look *l);
+
+enum pressure_resource {
+        PRESSURE_CPU,
+        PRESSURE_MEMORY,
+        PRESSURE_IO,
+        PRESSURE_IRQ, /* of the host only, from kernel 6.1 on, where it was built in */
+        _PRESSURE_MAX,
+};
+const char *pressure_resource_name(enum pressure_resource r);
+
+/* Pure: the total of the line "some" or "full", in microseconds. False: there is none. */
+bool pressure_total(const char *text, const char *kind, int64_t *ret_usec);
+/* Pure: how many CPUs a list like "0-3,8" names. 0: it is none. */
+int64_t cpu_list_count(const char *text);
