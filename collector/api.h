@@ -6,7 +6,7 @@
  */
 #include "clock.h"
 #include "damage.h"
-#include "http.h"
+#include "http_server.h"
 #include "registry.h"
 #include "store.h"
 
@@ -42,7 +42,7 @@ struct api {
         struct follow *follow; /* who waits for events */
 };
 
-/* A handler of http.h; userdata is a struct api. */
+/* A handler of http_server.h; userdata is a struct api. */
 void api_handle(const struct http_request *q, struct http_reply *reply, void *userdata);
 
 /* --- Long polls: calls that are answered when an event or a line comes, or after their time ------------ */

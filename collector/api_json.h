@@ -6,11 +6,9 @@
 #include <jansson.h>
 
 #include "api.h"
+#include "json_reply.h"
 #include "query.h"
 
-/* Takes v over; NULL is out of memory. */
-void api_reply(struct http_reply *reply, unsigned status, json_t *v);
-void api_reply_error(struct http_reply *reply, unsigned status, const char *error, const char *remedy);
 /* 404 with the URL where telemetry goes. */
 void api_no_telemetry(const struct api *a, struct http_reply *reply);
 /* v when r is 0, else what the store's error means. Takes v over. */

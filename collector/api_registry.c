@@ -13,8 +13,10 @@
 /* --- Who acts ------------------------------------------------------------------------------------------ */
 
 static const char *by_text(const struct http_request *q, char buf[static TLS_NAME_TEXT]) {
-        (void) snprintf(buf, TLS_NAME_TEXT, "%s%s%s%s", q->name ? q->name : "somebody",
-                        q->name ? " (" : " at ", q->peer, q->name ? ")" : "");
+        const char *name = q->caller->name;
+
+        (void) snprintf(buf, TLS_NAME_TEXT, "%s%s%s%s", *name ? name : "somebody", *name ? " (" : " at ",
+                        q->caller->address, *name ? ")" : "");
         return buf;
 }
 
@@ -480,7 +482,7 @@ bool api_registry_handle(const struct api *a, const struct http_request *q, stru
         else if (t.what != WHAT_LOGS && !a->registry)
                 api_reply_error(reply, 404, "no registry is kept here",
                                 "ask the collector that Endpoint= of [Registry] names on the hosts");
-        else if (!is_read(q->method) && !q->may_act) {
+        else if (!is_read(q->method) && !q->caller->acts) {
                 api_reply_error(reply, 403, "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");
                 told(a, q, reply, "refused: no right to act");

@@ -13,7 +13,7 @@
 /* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole
  * fleet ends otherwise. */
 static bool may_speak(const struct http_request *q, const struct registry *r, const char *host) {
-        const char *slash = q->name ? strrchr(q->name, '/') : NULL;
+        const char *slash = strrchr(q->caller->name, '/');
 
         return !slash || !slash[1] || streq(slash + 1, host) || !registry_has_host(r, slash + 1);
 }

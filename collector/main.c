@@ -19,6 +19,14 @@
 
 #define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
 #define API_CONNECTIONS 256
+#define HEADER_MAX ((size_t) 8 * 1024) /* and the read buffer of one connection */
+#define BODIES_MAX ((size_t) 128 * 1024 * 1024)
+#define DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets one send */
+#define IDLE_TIME (30 * USEC_PER_SEC) /* between an answer and the next request */
+#define BODY_TIME (30 * USEC_PER_SEC)
+#define ANSWER_TIME (120 * USEC_PER_SEC) /* until all of it was taken: some are megabytes, for people */
+#define TLS_LIFE (3600 * USEC_PER_SEC)
+#define TLS_CHECK_AGAIN (600 * USEC_PER_SEC)
 #define RESIGN_PATIENCE (3 * USEC_PER_SEC)
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
 
@@ -35,22 +43,22 @@ struct collector {
         struct receiver receiver;
         struct api api;
         sd_event *event;
-        struct http *otlp_server, *api_server;
+        struct http_server *otlp_server, *api_server;
         sd_event_source *patience; /* with the leadership's handing over */
         bool stopping;
 };
 
 static void collector_clear(struct collector *c) {
-        http_close(c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
-        http_close(c->api_server);
+        http_server_close(c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
+        http_server_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
         c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->pace = pace_free(c->pace);
         c->registry = registry_free(c->registry);
-        c->otlp_server = http_free(c->otlp_server);
-        c->api_server = http_free(c->api_server);
+        c->otlp_server = http_server_free(c->otlp_server);
+        c->api_server = http_server_free(c->api_server);
         c->store = store_free(c->store);
         c->settings.tls = server_certificate_free(c->settings.tls);
         (void) sd_event_source_disable_unref(c->patience);
@@ -69,14 +77,24 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct tcp_address *a, const char *text, struct http_options *o,
-                 struct http **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
+static int serve(struct collector *c, const struct tcp_address *a, const char *text,
+                 struct http_server_options *o, struct http_server **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         int r;
 
         r = tcp_address_listen(a, &o->fd, ret_where);
         if (r < 0)
                 return log_error_errno(r, "cannot listen on %s for %s: %m", text, o->name);
-        r = http_new(c->event, o, ret);
+        o->header_max = HEADER_MAX;
+        o->bodies_max = BODIES_MAX;
+        o->discard_max = DISCARD_MAX;
+        o->header_time = IDLE_TIME;
+        o->body_time = BODY_TIME;
+        o->answer_time = ANSWER_TIME;
+        o->certificate = c->settings.tls;
+        o->rereads = true;
+        o->life = TLS_LIFE;
+        o->check_again = TLS_CHECK_AGAIN;
+        r = http_server_new(c->event, o, ret);
         if (r < 0)
                 return log_error_errno(r, "cannot serve %s on %s: %m", o->name, text);
         return 0;
@@ -84,20 +102,18 @@ static int serve(struct collector *c, const struct tcp_address *a, const char *t
 
 static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_MAX],
                          char api[static TCP_ADDRESS_TEXT_MAX]) {
-        struct http_options for_agents = {
+        struct http_server_options for_agents = {
                 .name = "otlp",
                 .connections = otlp_connections(),
                 .body_max = RECEIVE_BODY_MAX,
-                .certificate = c->settings.tls,
                 .allow = c->settings.allow_agents,
                 .handle = receive,
                 .userdata = &c->receiver,
         };
-        struct http_options for_people = {
+        struct http_server_options for_people = {
                 .name = "api",
                 .connections = API_CONNECTIONS,
                 .body_max = API_BODY_MAX,
-                .certificate = c->settings.tls,
                 .allow = c->settings.allow_readers,
                 .act = c->settings.allow_actors,
                 .handle = api_handle,

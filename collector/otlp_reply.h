@@ -4,7 +4,7 @@
  * Answers of OTLP/HTTP in protobuf: ExportMetricsServiceResponse and its like, and google.rpc.Status for
  * everything that is not 200.
  */
-#include "http.h"
+#include "http_server.h"
 #include "ingest.h"
 
 #define OTLP_PROTOBUF "application/x-protobuf"

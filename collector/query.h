@@ -4,7 +4,7 @@
  * The parameters of a GET, checked: an unknown one, one given twice, a number or a time out of range are
  * errors that name it. An empty filter is none.
  */
-#include "http.h"
+#include "http_server.h"
 
 #define QUERY_WHY_MAX  200
 #define QUERY_WAIT_MAX 30 /* seconds */

@@ -59,7 +59,7 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
         item->call = q->call;
         item->body = q->body;
         item->len = q->len;
-        memcpy(item->peer, q->peer, sizeof(item->peer));
+        memcpy(item->peer, q->caller->address, sizeof(item->peer));
         if (group_add(v->group, item) < 0)
                 otlp_reply_error(reply, 503, "out of memory");
         else

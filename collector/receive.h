@@ -20,5 +20,5 @@ struct receiver {
         struct counters *counters;
 };
 
-/* A handler of http.h; userdata is a struct receiver. */
+/* A handler of http_server.h; userdata is a struct receiver. */
 void receive(const struct http_request *q, struct http_reply *reply, void *userdata);

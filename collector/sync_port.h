@@ -4,7 +4,7 @@
  * POST /registry/v1/sync at the agents' port (docs/registry.md): between HTTP and the registry. Errors are
  * {"error", "remedy"}.
  */
-#include "http.h"
+#include "http_server.h"
 #include "registry.h"
 
 #define SYNC_PORT_PATH "/registry/v1/sync"

@@ -266,7 +266,7 @@ static int start_api(struct agent *a) {
         fd = listen_socket(a->settings.api_socket, API_SOCKET_MODE);
         if (fd < 0)
                 return log_error_errno(fd, "the API cannot listen on %s: %m", a->settings.api_socket);
-        r = api_new(a->event, fd, NULL, &agent_api_handlers, a, &a->api);
+        r = agent_api_serve(a, fd, NULL, &a->api);
         if (r < 0)
                 return log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket);
         r = agent_tls_start(a);
@@ -380,7 +380,7 @@ struct agent *agent_free(struct agent *a) {
                 agent_stop_tell(a);
         agent_events_stop(a);
         agent_stop_clear(a);
-        a->api = api_free(a->api);
+        a->api = http_server_free(a->api);
         agent_tls_stop(a);
         agent_watch_stop(a);
         agent_watch_round_stop(a);
@@ -388,10 +388,9 @@ struct agent *agent_free(struct agent *a) {
         agent_signal_stop(a);
         agent_capture_stop(a);
         agent_registry_stop(a); /* puts that wait are answered by it */
-        agent_jobs_clear(a);
         agent_orders_stop(a);
         a->captures = captures_free(a->captures);
-        agent_api_clear(a);
+        agent_calls_clear(a);
         agent_metadata_stop(a);
         a->tick = sd_event_source_disable_unref(a->tick);
         a->schedule = schedule_free(a->schedule);

@@ -8,13 +8,13 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
-#include "api.h"
 #include "base.h"
 #include "capture.h"
 #include "checks.h"
 #include "events.h"
 #include "host.h"
 #include "host_metrics.h"
+#include "http_server.h"
 #include "identity.h"
 #include "intent.h"
 #include "jobs.h"
@@ -111,9 +111,7 @@ struct agent {
         struct jobs *jobs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct capture_call *capture_calls; /* that wait for one, in agent_capture_api.c */
-        struct pending *pending; /* calls that wait for a capture, in agent_api.c */
-        struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
+        struct agent_call *calls; /* that are answered later, in agent_caller.c */
         struct agent_path *path; /* in agent_path.c */
         struct agent_net *net; /* in agent_net.c */
         struct orders order_list;
@@ -121,7 +119,7 @@ struct agent {
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
-        struct api *api;
+        struct http_server *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
         sd_event_source *tick;
@@ -221,9 +219,6 @@ void agent_registry_tick(struct agent *a);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
 json_t *agent_registry_to_status(struct agent *a, json_t *status);
 
-/* agent_jobs_api.c: forgets the starts and stops that still wait. */
-void agent_jobs_clear(struct agent *a);
-
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct agent *a);
 /* Its numbers; what may be told now is told, and it is listened to again. */
@@ -277,7 +272,10 @@ double agent_goodput(const struct agent *a, const char *run);
 usec_t agent_step_time(const struct agent *a, const char *run);
 
 /* agent_routes.c: the calls of docs/api.md. */
-extern const struct api_handlers agent_api_handlers;
+/* Serves them on fd, which is taken over: a Unix socket, or with a certificate TCP, where nobody may call
+ * before http_server_allow(). */
+int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,
+                    struct http_server **ret);
 
 /* agent_events.c: those who wait for events. */
 int agent_events_start(struct agent *a);
@@ -288,11 +286,9 @@ void agent_events_stop(struct agent *a);
 
 /* agent_api.c: what answers are made with. */
 /* An answer's body; the reference is taken over, NULL means that memory ran out. Return 0. */
-int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v);
-int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
+int agent_answer_json(struct http_reply *ret, unsigned status, json_t *v);
+int agent_answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...)
         _printf_(4, 5);
-/* Forgets the calls that still wait. */
-void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
@@ -308,8 +304,7 @@ void agent_orders_save(struct agent *a);
 void agent_orders_tick(struct agent *a);  /* what has come to its end */
 void agent_orders_mark(struct agent *a);  /* which checks are silenced */
 /* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
-int agent_orders_call(struct agent *a, const struct api_request *r, struct api_answer *ret);
-void agent_orders_abandoned(struct agent *a, const struct api_call *call);
+int agent_orders_call(struct agent *a, const struct http_request *r, struct http_reply *ret);
 json_t *agent_orders_status(struct agent *a, json_t *status);
 /* "cordoned by root: bad cable; …", empty when nothing is ordered. Returns buf. */
 const char *agent_orders_text(struct agent *a, char *buf, size_t size);
@@ -320,17 +315,22 @@ bool agent_observes(const struct agent *a);
 /* agent_caller.c: who may make which call, and the trace that acting calls leave. */
 #define AGENT_CALLER_MAX 360
 /* "uid 0 (pid 12)" or "spiffe://site/x from 10.0.0.7". Returns buf. */
-const char *agent_caller_text(const struct api_caller *c, char buf[static AGENT_CALLER_MAX]);
+const char *agent_caller_text(const struct http_caller *c, char buf[static AGENT_CALLER_MAX]);
 /* Root of this very host. */
-bool agent_caller_is_root(const struct api_caller *c);
+bool agent_caller_is_root(const struct http_caller *c);
 /* Who may decide about everybody's runs on this host. */
-bool agent_caller_may_order(const struct api_caller *c);
+bool agent_caller_may_order(const struct http_caller *c);
 /* What no call needs to look at: strangers, and readers who would act. True: *ret says why. */
-bool agent_caller_is_refused(struct agent *a, const struct api_request *r, struct api_answer *ret);
+bool agent_caller_is_refused(struct agent *a, const struct http_request *r, struct http_reply *ret);
+/* Forgets the calls that still wait. */
+void agent_calls_clear(struct agent *a);
+/* Says why to the caller and in the trace. what: NULL: method and path. Returns 0. */
+int agent_refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, const char *what,
+                 unsigned status, const char *why, const char *remedy);
 /* The event of an acting call. */
-void agent_audit(struct agent *a, const char *call, const struct api_caller *who, const char *result);
+void agent_audit(struct agent *a, const char *call, const struct http_caller *who, const char *result);
 /* The same of a refused one: beyond some a minute, the journal alone is told. */
-void agent_audit_refusal(struct agent *a, const char *call, const struct api_caller *who, const char *result);
+void agent_audit_refusal(struct agent *a, const char *call, const struct http_caller *who, const char *result);
 
 /* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */
 int agent_tls_start(struct agent *a);
@@ -346,7 +346,5 @@ int agent_path_start(struct agent *a);
 void agent_path_stop(struct agent *a);
 /* The configured peers are read again. */
 void agent_path_reload(struct agent *a);
-int agent_path_get(struct agent *a, const struct api_request *r, struct api_answer *ret);
-int agent_path_post(struct agent *a, const struct api_request *r, struct api_answer *ret);
-/* Nobody waits with call any more. */
-void agent_path_abandoned(struct agent *a, const struct api_call *call);
+int agent_path_get(struct agent *a, const struct http_request *r, struct http_reply *ret);
+int agent_path_post(struct agent *a, const struct http_request *r, struct http_reply *ret);

@@ -6,25 +6,26 @@
 #include "agent_deaths.h"
 #include "api_json.h"
 #include "clock.h"
+#include "json_reply.h"
 #include "log.h"
 #include "metrics_text.h"
 #include "utf8.h"
 
 /* The calls that tell what is, and act on nothing. */
 
-int agent_get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_healthz(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         char *text = strdup("ok\n");
 
         (void) a;
         (void) r;
-        *ret = (struct api_answer){ .status = 200,
-                                    .type = "text/plain; charset=utf-8",
+        *ret = (struct http_reply){ .status = 200,
+                                    .content_type = "text/plain; charset=utf-8",
                                     .body = text,
                                     .len = text ? strlen(text) : 0 };
         return 0;
 }
 
-int agent_get_status(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_status(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         struct uplink_stats uplink;
         const struct api_status s = {
                 .host = a->name,
@@ -45,13 +46,13 @@ int agent_get_status(struct agent *a, const struct api_request *r, struct api_an
                                  agent_registry_to_status(a, agent_orders_status(a, api_json_status(&s))));
 }
 
-int agent_get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_checks(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         (void) r;
         return agent_answer_json(ret, 200,
                                  api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
 }
 
-int agent_get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_identity(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         (void) r;
         return agent_answer_json(ret, 200, identity_to_json(&a->identity));
 }
@@ -69,7 +70,7 @@ static struct job_seen find_progress(const char *job, void *userdata) {
         return seen;
 }
 
-int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_jobs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         (void) r;
         if (!jobs_get(a->jobs)->known)
                 return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
@@ -78,7 +79,7 @@ int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answ
         return agent_answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
 }
 
-int agent_get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_metrics(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const struct metrics_about about = {
                 .version = TPU_HOSTD_VERSION,
                 .target = { { "host_name", a->name },
@@ -89,11 +90,14 @@ int agent_get_metrics(struct agent *a, const struct api_request *r, struct api_a
                             { "tpu_accelerator_type",
                               identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE) } },
         };
-        bool open_metrics = exposition_wants_open_metrics(api_header(r, "Accept"));
-        struct api_answer answer = { .status = 200, .type = exposition_type(open_metrics) };
+        bool open_metrics = exposition_wants_open_metrics(http_header(r, "Accept"));
+        struct http_reply answer = { .status = 200, .content_type = exposition_type(open_metrics) };
 
-        if (metrics_text(&a->samples, &about, open_metrics, &answer.body, &answer.len) < 0)
+        char *text;
+
+        if (metrics_text(&a->samples, &about, open_metrics, &text, &answer.len) < 0)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
+        answer.body = text;
         *ret = answer;
         return 0;
 }
@@ -102,22 +106,13 @@ int agent_get_metrics(struct agent *a, const struct api_request *r, struct api_a
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-/* Takes the reference over; NULL means that memory ran out. */
-int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v) {
-        char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-
-        json_decref(v);
-        if (!text) {
-                text = strdup("{\"error\":\"out of memory\",\"remedy\":\"\"}");
-                status = 500;
-        }
-        *ret = (struct api_answer){
-                .status = status, .type = "application/json", .body = text, .len = text ? strlen(text) : 0
-        };
+int agent_answer_json(struct http_reply *ret, unsigned status, json_t *v) {
+        *ret = (struct http_reply){ 0 };
+        api_reply(ret, status, v);
         return 0;
 }
 
-int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) {
+int agent_answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) {
         char text[320];
         va_list ap;
 
@@ -125,7 +120,9 @@ int agent_answer_error(struct api_answer *ret, unsigned status, const char *reme
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         (void) utf8_scrub(text, strlen(text)); /* it may show what came */
-        return agent_answer_json(ret, status, api_json_error(text, remedy));
+        *ret = (struct http_reply){ 0 };
+        api_reply_error(ret, status, text, remedy);
+        return 0;
 }
 
 /* --- Acting calls -------------------------------------------------------------------------------------- */
@@ -152,28 +149,12 @@ static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
  * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
  * others.
  */
-static bool may_act(const struct agent *a, const struct api_request *r, const char *job) {
-        return r->caller.remote ? r->caller.acts :
-                                  r->caller.peer.uid == 0 || owns_run(a, job, r->caller.peer.uid);
+static bool may_act(const struct agent *a, const struct http_request *r, const char *job) {
+        return r->caller->remote ? r->caller->acts :
+                                  r->caller->peer.uid == 0 || owns_run(a, job, r->caller->peer.uid);
 }
 
-/* What is kept while a capture is under way. */
-struct pending {
-        struct agent *agent;
-        struct api_call *call; /* NULL: the client is gone */
-        struct pending *next, **previous;
-        struct api_caller caller;
-        char what[128];
-};
-
-static void pending_free(struct pending *p) {
-        *p->previous = p->next;
-        if (p->next)
-                p->next->previous = p->previous;
-        free(p);
-}
-
-static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
+static int refuse_start(struct agent *a, const struct agent_call *p, int error, struct http_reply *ret) {
         agent_audit_refusal(a, p->what, &p->caller, strerror(-error));
         if (error == -EBUSY)
                 return agent_answer_error(ret, 503, "try again in a minute",
@@ -196,44 +177,38 @@ static bool stack_path(const char *path, char job[static JOB_NAME_SIZE]) {
         return job_name_valid(job);
 }
 
-int agent_post_stack(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         char job[JOB_NAME_SIZE];
-        struct pending *p;
+        struct agent_call *p;
+        char what[sizeof(p->what)];
         int error;
 
         if (!stack_path(r->path, job))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names",
                                           "the path holds no name of a run");
-        p = calloc(1, sizeof(*p));
-        if (!p)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        *p = (struct pending){
-                .agent = a, .call = r->call, .caller = r->caller, .next = a->pending, .previous = &a->pending
-        };
-        if (p->next)
-                p->next->previous = &p->next;
-        a->pending = p;
-        (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
+        (void) snprintf(what, sizeof(what), "POST /v1/jobs/%s/stack", job);
         if (!may_act(a, r, job)) {
                 char caller[AGENT_CALLER_MAX];
 
-                agent_audit_refusal(a, p->what, &p->caller, "refused: no right to act");
-                pending_free(p);
+                agent_audit_refusal(a, what, r->caller, "refused: no right to act");
                 return agent_answer_error(ret, 403,
                                           "run it as root, or as the run's own user",
                                           "%s may not capture stacks of run %s",
-                                          agent_caller_text(&r->caller, caller), job);
+                                          agent_caller_text(r->caller, caller), job);
         }
+        p = agent_call_new(a, r, sizeof(*p), what);
+        if (!p)
+                return agent_answer_error(ret, 500, NULL, "out of memory");
         error = captures_start(a->captures, job, p);
         if (error < 0) {
                 (void) refuse_start(a, p, error, ret);
-                pending_free(p);
+                agent_call_free(p);
                 return 0;
         }
         return 1;
 }
 
-static int answer_capture(struct api_answer *ret, const struct agent *a, const struct capture_result *c) {
+static int answer_capture(struct http_reply *ret, const struct agent *a, const struct capture_result *c) {
         char taken[CLOCK_TEXT_MAX], spool[17];
         uint64_t id = 0, next;
 
@@ -249,9 +224,9 @@ static int answer_capture(struct api_answer *ret, const struct agent *a, const s
 
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata) {
-        struct pending *p = token;
+        struct agent_call *p = token;
         struct agent *a = userdata;
-        struct api_answer answer;
+        struct http_reply answer;
         char result[320];
 
         if (c)
@@ -259,23 +234,8 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
         else
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
         agent_audit(a, p->what, &p->caller, result);
-        if (p->call) {
-                (void) (c ? answer_capture(&answer, a, c)
-                          : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s",
-                                               error));
-                answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
-                api_call_answer(p->call, &answer);
-        }
-        pending_free(p);
-}
-
-void agent_stacks_abandoned(struct agent *a, const struct api_call *call) {
-        for (struct pending *p = a->pending; p; p = p->next)
-                if (p->call == call)
-                        p->call = NULL;
-}
-
-void agent_api_clear(struct agent *a) {
-        while (a->pending)
-                pending_free(a->pending);
+        (void) (c ? answer_capture(&answer, a, c)
+                  : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s", error));
+        answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
+        agent_call_answer(p, &answer);
 }

@@ -8,13 +8,6 @@
 #define SHOWN 2 /* a round */
 #define BUSY_AGAIN 5 /* seconds: a capture of one's own takes about as long */
 
-struct capture_call {
-        struct capture_call *next;
-        struct agent *agent;
-        struct api_call *call; /* NULL: nobody waits any more */
-        struct api_caller caller;
-};
-
 static json_t *hex_json(const uint8_t *data, size_t len) {
         static const char digits[] = "0123456789abcdef";
         _cleanup_free_ char *text = malloc(2 * len + 1);
@@ -59,7 +52,7 @@ static int add_kept(json_t *list, const char *directory, const char *name) {
                        : 0;
 }
 
-int agent_get_captures(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const char *directory = agent_capture_directory(a);
         struct newest newest = { 0 };
         json_t *list = json_array();
@@ -76,77 +69,39 @@ int agent_get_captures(struct agent *a, const struct api_request *r, struct api_
         return agent_answer_json(ret, 200, json_pack("{s:o}", "captures", list));
 }
 
-/* --- New ones ------------------------------------------------------------------------------------------ */
-
-static void forget(struct capture_call *c) {
-        struct capture_call **at = &c->agent->capture_calls;
-
-        while (*at != c)
-                at = &(*at)->next;
-        *at = c->next;
-        free(c);
-}
-
-static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
-                  const char *why, const char *remedy) {
-        agent_audit_refusal(a, "POST /v1/captures", &r->caller, why);
-        return agent_answer_error(ret, status, remedy, "%s", why);
-}
-
-static struct capture_call *call_new(struct agent *a, const struct api_request *r) {
-        struct capture_call *c = calloc(1, sizeof(*c));
-
-        if (!c)
-                return NULL;
-        *c = (struct capture_call){
-                .next = a->capture_calls, .agent = a, .call = r->call, .caller = r->caller
-        };
-        a->capture_calls = c;
-        return c;
-}
-
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
-int agent_post_capture(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const char *run = api_argument(r, "run");
-        struct capture_call *c;
+int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const char *run = http_argument(r, "run");
+        struct agent_call *c;
         int k;
 
-        if (!agent_caller_may_order(&r->caller))
-                return refuse(a, r, ret, 403, "no right to act: this caller may not capture stacks",
+        if (!agent_caller_may_order(r->caller))
+                return agent_refuse(a, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
         if (run && *run && !job_name_valid(run))
                 return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
                                           "argument run: no name of a run");
-        c = call_new(a, r);
+        c = agent_call_new(a, r, sizeof(*c), "POST /v1/captures");
         if (!c)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
         k = agent_capture_order(a, run ? run : "", c);
         if (k == 0)
                 return 1;
-        forget(c);
+        agent_call_free(c);
         (void) agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
         ret->retry_after = BUSY_AGAIN;
         return 0;
 }
 
 void agent_capture_answered(void *token, const struct built_capture *b, const char *why) {
-        struct capture_call *c = token;
-        struct api_answer answer;
+        struct agent_call *c = token;
+        struct http_reply answer;
 
-        agent_audit(c->agent, "POST /v1/captures", &c->caller, b ? "captured" : why);
-        if (c->call) {
-                (void) (b ? agent_answer_json(&answer, 200,
-                                              json_pack("{s:[{s:s, s:o}]}", "captures", "name", "",
-                                                        "capture", hex_json(b->wire, b->len)))
-                          : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
-                api_call_answer(c->call, &answer);
-        }
-        forget(c);
-}
-
-void agent_captures_abandoned(struct agent *a, const struct api_call *call) {
-        for (struct capture_call *c = a->capture_calls; c; c = c->next)
-                if (c->call == call)
-                        c->call = NULL;
+        agent_audit(c->agent, c->what, &c->caller, b ? "captured" : why);
+        (void) (b ? agent_answer_json(&answer, 200,
+                                      json_pack("{s:[{s:s, s:o}]}", "captures", "name", "", "capture",
+                                                hex_json(b->wire, b->len)))
+                  : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
+        agent_call_answer(c, &answer);
 }

@@ -10,7 +10,7 @@
 #define PAUSE (100 * USEC_PER_MSEC) /* after an event: what comes with it goes into the same answer */
 
 struct waiter {
-        struct api_call *call; /* NULL: the place is free */
+        struct http_call *call; /* NULL: the place is free */
         uint64_t since;
         usec_t until; /* of the boot clock */
         uid_t uid;
@@ -27,12 +27,10 @@ struct agent_events {
 /* --- Those who wait ------------------------------------------------------------------------------------ */
 
 static void answer(struct agent_events *e, struct waiter *w) {
-        struct api_call *call = w->call;
-        struct api_answer a;
+        struct http_reply a;
 
         (void) agent_answer_json(&a, 200, event_ring_to_json(&e->agent->ring, w->since));
-        w->call = NULL;
-        api_call_answer(call, &a);
+        http_answer(TAKE_PTR(w->call), &a);
 }
 
 /* When the next one's time is up. */
@@ -82,7 +80,7 @@ void agent_events_news(struct agent *a) {
 }
 
 /* A place to wait, or NULL: there is none, or who calls has enough. */
-static struct waiter *find_place(struct agent_events *e, const struct api_caller *c) {
+static struct waiter *find_place(struct agent_events *e, const struct http_caller *c) {
         struct waiter *place = NULL;
         size_t of_one = 0;
 
@@ -97,8 +95,8 @@ static struct waiter *find_place(struct agent_events *e, const struct api_caller
 
 /* --- The call ------------------------------------------------------------------------------------------ */
 
-int agent_get_events(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const char *since_text = api_argument(r, "since"), *wait_text = api_argument(r, "wait");
+int agent_get_events(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const char *since_text = http_argument(r, "since"), *wait_text = http_argument(r, "wait");
         uint64_t since = 0, wait = 0;
         struct waiter *w;
 
@@ -114,23 +112,17 @@ int agent_get_events(struct agent *a, const struct api_request *r, struct api_an
          * is. */
         if (!since_text || wait == 0 || since != a->ring.next_seq)
                 return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
-        w = find_place(a->events, &r->caller);
+        w = find_place(a->events, r->caller);
         if (!w)
                 return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
-        *w = (struct waiter){ .call = r->call,
-                              .since = since,
+        *w = (struct waiter){ .since = since,
                               .until = host_now(a->host) + wait * USEC_PER_SEC,
-                              .uid = r->caller.peer.uid,
-                              .remote = r->caller.remote };
+                              .uid = r->caller->peer.uid,
+                              .remote = r->caller->remote };
+        http_hold(r, &w->call);
         if (!a->events->news)
                 set_timer(a->events, next_end(a->events));
         return 1;
-}
-
-void agent_events_abandoned(struct agent *a, const struct api_call *call) {
-        for (size_t i = 0; a->events && i < WAITERS_MAX; i++)
-                if (a->events->waiters[i].call == call)
-                        a->events->waiters[i].call = NULL;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -14,49 +14,28 @@
 #define WAITING_MAX 16
 
 struct job_call {
-        struct agent *agent;
-        struct api_call *call; /* NULL: the client is gone */
-        struct job_call *next, **previous;
-        struct api_caller caller;
-        char what[80], name[64], serial[20];
+        struct agent_call call; /* the first member */
+        char name[64], serial[20];
         struct launchd_call *launchd;
         bool stops;
 };
 
-static void job_call_free(struct job_call *c) {
-        *c->previous = c->next;
-        if (c->next)
-                c->next->previous = c->previous;
+static void job_call_clear(struct agent_call *call) {
+        struct job_call *c = (struct job_call *) call;
+
         c->launchd = launchd_call_free(c->launchd);
-        free(c);
 }
 
-static struct job_call *job_call_new(struct agent *a, const struct api_request *r, const char *what) {
+static struct job_call *job_call_new(struct agent *a, const struct http_request *r, const char *what) {
         struct job_call *c;
         size_t n = 0;
 
-        for (c = a->job_calls; c; c = c->next)
-                n++;
-        c = n < WAITING_MAX ? calloc(1, sizeof(*c)) : NULL;
-        if (!c)
-                return NULL;
-        *c = (struct job_call){ .agent = a, .call = r->call, .caller = r->caller, .next = a->job_calls, .previous = &a->job_calls };
-        (void) snprintf(c->what, sizeof(c->what), "%s", what);
-        if (c->next)
-                c->next->previous = &c->next;
-        a->job_calls = c;
+        for (const struct agent_call *o = a->calls; o; o = o->next)
+                n += o->clear == job_call_clear;
+        c = n < WAITING_MAX ? agent_call_new(a, r, sizeof(*c), what) : NULL;
+        if (c)
+                c->call.clear = job_call_clear;
         return c;
-}
-
-void agent_jobs_abandoned(struct agent *a, const struct api_call *call) {
-        for (struct job_call *c = a->job_calls; c; c = c->next)
-                if (c->call == call)
-                        c->call = NULL;
-}
-
-void agent_jobs_clear(struct agent *a) {
-        while (a->job_calls)
-                job_call_free(a->job_calls);
 }
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
@@ -90,27 +69,17 @@ unsigned agent_status_of(int error) {
 
 /* Answers and forgets. v is taken over; NULL with an error. */
 static void finish(struct job_call *c, unsigned status, json_t *v, const char *error, const char *remedy) {
-        struct api_answer answer;
+        struct http_reply answer;
         char result[200];
 
         (void) snprintf(result, sizeof(result), "%s%.180s", error ? "refused: " : "done", error ? error : "");
         if (error)
-                agent_audit_refusal(c->agent, c->what, &c->caller, result);
+                agent_audit_refusal(c->call.agent, c->call.what, &c->call.caller, result);
         else
-                agent_audit(c->agent, c->what, &c->caller, result);
-        if (c->call) {
-                (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error)
-                              : agent_answer_json(&answer, status, v));
-                api_call_answer(c->call, &answer);
-        } else
-                json_decref(v);
-        job_call_free(c);
-}
-
-static int refuse(struct agent *a, const struct api_request *r, const char *what, unsigned status, const char *error,
-                  const char *remedy, struct api_answer *ret) {
-        agent_audit_refusal(a, what, &r->caller, error);
-        return agent_answer_error(ret, status, remedy, "%s", error);
+                agent_audit(c->call.agent, c->call.what, &c->call.caller, result);
+        (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error)
+                      : agent_answer_json(&answer, status, v));
+        agent_call_answer(&c->call, &answer);
 }
 
 /* --- On this host -------------------------------------------------------------------------------------- */
@@ -146,7 +115,7 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        jobs_ask(c->agent->jobs);
+        jobs_ask(c->call.agent->jobs);
         if (l->no_answer) {
                 finish(c, 503, NULL, l->text, l->remedy);
                 return;
@@ -166,13 +135,13 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
 }
 
 static int ask_launchd(struct job_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
-                       struct api_answer *ret) {
-        struct agent *a = c->agent;
+                       struct http_reply *ret) {
+        struct agent *a = c->call.agent;
         int r = launchd_call_new(a->event, launchd_socket(a), kind, m, want, timeout, on_launchd, c, &c->launchd);
 
         if (r >= 0)
                 return 1;
-        job_call_free(c);
+        agent_call_free(&c->call);
         return agent_answer_error(ret, 500, NULL, "tpu-launchd cannot be asked: %s", strerror(-r));
 }
 
@@ -183,14 +152,14 @@ static const struct order *order_against(struct agent *a) {
         return drain ? drain : orders_find(&a->order_list, ORDER_CORDON);
 }
 
-static int start_here(struct job_call *c, const struct job_body *b, struct api_answer *ret) {
-        const struct order *o = order_against(c->agent);
+static int start_here(struct job_call *c, const struct job_body *b, struct http_reply *ret) {
+        const struct order *o = order_against(c->call.agent);
         char why[ORDER_REASON_MAX + 64];
 
         if (o) {
                 (void) snprintf(why, sizeof(why), "this host is %s: %s", o->kind == ORDER_DRAIN ? "draining" : "cordoned", o->reason);
-                agent_audit_refusal(c->agent, c->what, &c->caller, why);
-                job_call_free(c);
+                agent_audit_refusal(c->call.agent, c->call.what, &c->call.caller, why);
+                agent_call_free(&c->call);
                 return agent_answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
         }
         (void) snprintf(c->serial, sizeof(c->serial), "%.19s", run_text(b->json, "serial"));
@@ -199,31 +168,33 @@ static int start_here(struct job_call *c, const struct job_body *b, struct api_a
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int not_for_you(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
-        return refuse(a, r, what, 403, "only root may start and stop runs by tpu-hostd: it asks with its own rights",
-                      "as yourself: tpuctl run, tpuctl stop", ret);
+static int not_for_you(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
+        return agent_refuse(a, r, ret, what, 403,
+                            "only root may start and stop runs by tpu-hostd: it asks with its own rights",
+                            "as yourself: tpuctl run, tpuctl stop");
 }
 
-static int not_here(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
-        return refuse(a, r, what, 409, "runs over slices are started and stopped by the registry, not by a host",
-                      "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there", ret);
+static int not_here(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
+        return agent_refuse(a, r, ret, what, 409,
+                            "runs over slices are started and stopped by the registry, not by a host",
+                            "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
 }
 
-int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         _cleanup_job_body_ struct job_body b = { 0 };
         char why[JOB_BODY_WHY_MAX], what[80] = "POST /v1/jobs";
         struct job_call *c;
 
-        if (!agent_caller_may_order(&r->caller))
+        if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
-        if (job_body_parse(r->body ? r->body : "", r->body_len, &b, why) < 0)
-                return refuse(a, r, what, 400, why, "docs/api.md, POST /v1/jobs", ret);
+        if (job_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
+                return agent_refuse(a, r, ret, what, 400, why, "docs/api.md, POST /v1/jobs");
         (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", run_text(b.json, "name"));
         if (b.over_slices)
                 return not_here(a, r, what, ret);
         c = job_call_new(a, r, what);
         if (!c)
-                return refuse(a, r, what, 503, "16 starts and stops are under way", "try again in a minute", ret);
+                return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
         (void) snprintf(c->name, sizeof(c->name), "%s", run_text(b.json, "name"));
         return start_here(c, &b, ret);
 }
@@ -235,14 +206,14 @@ static const json_t *find_run(const struct agent *a, const char *name) {
         return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
 }
 
-int agent_delete_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_delete_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const char *name = r->path + strlen("/v1/jobs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct job_call *c;
         char what[80];
 
         (void) snprintf(what, sizeof(what), "DELETE /v1/jobs/%.41s", job_name_valid(name) ? name : "?");
-        if (!agent_caller_may_order(&r->caller))
+        if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
         if (!job_name_valid(name))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names", "the path holds no name of a run");
@@ -250,14 +221,14 @@ int agent_delete_job(struct agent *a, const struct api_request *r, struct api_an
                 return not_here(a, r, what, ret);
         c = job_call_new(a, r, what);
         if (!c)
-                return refuse(a, r, what, 503, "16 starts and stops are under way", "try again in a minute", ret);
+                return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
         c->stops = true;
         (void) snprintf(c->name, sizeof(c->name), "%s", name);
         m.name = c->name;
         return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIME, ret);
 }
 
-int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const struct agent_registry *g = a->enrollment;
 
         (void) r;

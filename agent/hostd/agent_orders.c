@@ -32,17 +32,16 @@ void agent_orders_save(struct agent *a) {
 }
 
 static void answer(struct order_call *c, int result) {
-        struct api_answer answer;
+        struct http_reply answer;
 
-        if (c->call && result < 0)
+        if (result < 0)
                 (void) agent_answer_error(&answer, 500,
                                           "df -h " PATH_HOSTD_STATE "; journalctl -u tpu-hostd",
                                           "in force, but it ends with the next restart of tpu-hostd: %s: %s",
                                           c->owner->path, strerror(-result));
-        else if (c->call)
+        else
                 (void) agent_answer_json(&answer, 200, json_incref(c->answer));
-        if (c->call)
-                api_call_answer(c->call, &answer);
+        http_answer(c->call, &answer);
         json_decref(c->answer);
         free(c);
 }

@@ -8,7 +8,7 @@
 /* A call that waits for the disk. */
 struct order_call {
         struct agent_orders *owner;
-        struct api_call *call; /* NULL: the client is gone */
+        struct http_call *call; /* NULL: nobody waits any more */
         uint64_t number;       /* of the text that must be written */
         json_t *answer;
         struct order_call *next;

@@ -31,7 +31,7 @@ static void user_text(const struct agent *a, uid_t uid, char *buf, size_t size) 
 
 /* Behind sudo everybody is root: the login user says who it was. The pid may be another's by now: for
  * people. */
-static void who(const struct agent *a, const struct api_caller *caller, char *buf, size_t size) {
+static void who(const struct agent *a, const struct http_caller *caller, char *buf, size_t size) {
         const struct ucred *peer = &caller->peer;
         char path[64], user[32], login[32];
         uint64_t uid;
@@ -77,13 +77,13 @@ static bool check_is_known(const struct agent *a, const struct order *o) {
 }
 
 /* The check and subject of a silence. 0, or 400 or 404 with why. */
-static unsigned read_about(const struct agent *a, const struct api_request *r, bool must_be_known,
+static unsigned read_about(const struct agent *a, const struct http_request *r, bool must_be_known,
                            struct order *o, char why[static 160]) {
-        const char *subject = api_argument(r, "subject");
+        const char *subject = http_argument(r, "subject");
 
         if (o->kind != ORDER_SILENCE)
                 return 0;
-        if (copy_text(api_argument(r, "check"), o->check, sizeof(o->check)) < 0 ||
+        if (copy_text(http_argument(r, "check"), o->check, sizeof(o->check)) < 0 ||
             (subject && subject[0] && copy_text(subject, o->subject, sizeof(o->subject)) < 0)) {
                 (void) snprintf(why, 160, "check= and subject= name no check");
                 return 400;
@@ -96,9 +96,9 @@ static unsigned read_about(const struct agent *a, const struct api_request *r, b
         return 0;
 }
 
-static unsigned read_order(const struct agent *a, const struct api_request *r, size_t which, struct order *o,
+static unsigned read_order(const struct agent *a, const struct http_request *r, size_t which, struct order *o,
                            char why[static 160]) {
-        const char *reason = api_argument(r, "reason"), *until = api_argument(r, "until");
+        const char *reason = http_argument(r, "reason"), *until = http_argument(r, "until");
         usec_t now = host_now_real(a->host);
 
         if (reason && reason[0] ? order_check_reason(reason) < 0 : calls[which].needs_reason) {
@@ -117,22 +117,13 @@ static unsigned read_order(const struct agent *a, const struct api_request *r, s
         (void) snprintf(o->boot_id, sizeof(o->boot_id), "%s", a->boot_id);
         o->since = now;
         o->since_boot = host_now(a->host);
-        who(a, &r->caller, o->by, sizeof(o->by));
+        who(a, r->caller, o->by, sizeof(o->by));
         return read_about(a, r, true, o, why);
 }
 
-static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
-                  const char *error, const char *remedy) {
-        char what[64];
-
-        (void) snprintf(what, sizeof(what), "%.8s %.32s", r->method, r->path);
-        agent_audit_refusal(a, what, &r->caller, error);
-        return agent_answer_error(ret, status, remedy, "%s", error);
-}
-
 /* The answer waits for the disk. v is taken over. */
-static int answer_when_durable(struct agent *a, const struct api_request *r, json_t *v,
-                               struct api_answer *ret) {
+static int answer_when_durable(struct agent *a, const struct http_request *r, json_t *v,
+                               struct http_reply *ret) {
         struct order_call *c;
         int k;
 
@@ -143,7 +134,7 @@ static int answer_when_durable(struct agent *a, const struct api_request *r, jso
                 free(c);
                 return agent_answer_json(ret, 200, v);
         }
-        *c = (struct order_call){ .owner = a->orders, .call = r->call, .answer = v };
+        *c = (struct order_call){ .owner = a->orders, .answer = v };
         k = agent_orders_put(a, &c->number);
         if (k < 0) {
                 json_decref(v);
@@ -152,23 +143,24 @@ static int answer_when_durable(struct agent *a, const struct api_request *r, jso
                                           "in force, but it ends with the next restart of tpu-hostd: %s",
                                           strerror(-k));
         }
+        http_hold(r, &c->call);
         c->next = a->orders->calls;
         a->orders->calls = c;
         return 1;
 }
 
-static int give_order(struct agent *a, const struct api_request *r, size_t which, struct api_answer *ret) {
+static int give_order(struct agent *a, const struct http_request *r, size_t which, struct http_reply *ret) {
         struct order o = { .kind = calls[which].kind };
         char why[160], what[64];
         unsigned status = read_order(a, r, which, &o, why);
 
         if (status > 0)
-                return refuse(a, r, ret, status, why, "see docs/api.md; tpuctl status names the checks");
+                return agent_refuse(a, r, ret, NULL, status, why, "see docs/api.md; tpuctl status names the checks");
         if (orders_set(&a->order_list, &o) < 0)
-                return refuse(a, r, ret, 409, "64 orders are in force already",
+                return agent_refuse(a, r, ret, NULL, 409, "64 orders are in force already",
                               "end some: tpuctl status shows them");
         (void) snprintf(what, sizeof(what), "PUT %s", calls[which].path);
-        agent_audit(a, what, &r->caller, o.reason[0] ? o.reason : "done");
+        agent_audit(a, what, r->caller, o.reason[0] ? o.reason : "done");
         agent_orders_tell(a, &o, true, o.by);
         agent_orders_changed(a);
         if (o.kind == ORDER_DRAIN) { /* the list that is here may lack a run of the last seconds */
@@ -178,39 +170,33 @@ static int give_order(struct agent *a, const struct api_request *r, size_t which
         return answer_when_durable(a, r, order_to_public_json(&o), ret);
 }
 
-static int end_order(struct agent *a, const struct api_request *r, size_t which, struct api_answer *ret) {
+static int end_order(struct agent *a, const struct http_request *r, size_t which, struct http_reply *ret) {
         struct order about = { .kind = calls[which].kind }, over;
         char why[160], what[64], by[sizeof(over.by)];
         unsigned status = read_about(a, r, false, &about, why);
 
         if (status > 0)
-                return refuse(a, r, ret, status, why, "see docs/api.md");
+                return agent_refuse(a, r, ret, NULL, status, why, "see docs/api.md");
         if (!orders_end(&a->order_list, about.kind, about.check, about.subject, &over))
                 return agent_answer_error(ret, 404, "tpuctl status", "there is no such order in force");
         (void) snprintf(what, sizeof(what), "DELETE %s", calls[which].path);
-        agent_audit(a, what, &r->caller, "done");
-        who(a, &r->caller, by, sizeof(by));
+        agent_audit(a, what, r->caller, "done");
+        who(a, r->caller, by, sizeof(by));
         agent_orders_tell(a, &over, false, by);
         agent_orders_changed(a);
         return answer_when_durable(a, r, order_to_public_json(&over), ret);
 }
 
-int agent_orders_call(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_orders_call(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         size_t which = 0;
         bool set = streq(r->method, "PUT");
 
         while (!streq(r->path, calls[which].path))
                 which++;
-        if (!agent_caller_may_order(&r->caller))
-                return refuse(a, r, ret, 403, "only root may order this: it is about everybody's runs",
+        if (!agent_caller_may_order(r->caller))
+                return agent_refuse(a, r, ret, NULL, 403, "only root may order this: it is about everybody's runs",
                               "sudo tpuctl …");
         return set ? give_order(a, r, which, ret) : end_order(a, r, which, ret);
-}
-
-void agent_orders_abandoned(struct agent *a, const struct api_call *call) {
-        for (struct order_call *c = a->orders ? a->orders->calls : NULL; c; c = c->next)
-                if (c->call == call)
-                        c->call = NULL;
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */

@@ -17,8 +17,8 @@ struct agent_path {
         struct agent *agent;
         struct path_peers configured;
         struct pathproof *proof; /* NULL: none is under way */
-        struct api_call *call; /* waits for it; NULL: the client is gone */
-        struct api_caller caller; /* who started it */
+        struct http_call *call; /* waits for it; NULL: nobody does */
+        struct http_caller caller; /* who started it */
         usec_t started; /* boot clock, of the last; 0: never */
         char *last; /* the last report; NULL: none yet */
 };
@@ -36,28 +36,18 @@ static void tell(struct agent_path *p, const struct path_report *report) {
 static void on_done(struct path_report *report, void *userdata) {
         struct agent_path *p = userdata;
         json_t *o = path_report_to_json(report);
-        struct api_answer answer;
+        struct http_reply answer;
 
         tell(p, report);
         p->proof = pathproof_free(p->proof); /* and the report with it */
         free(p->last);
         p->last = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-        if (p->call) {
-                (void) agent_answer_json(&answer, 200, o);
-                api_call_answer(p->call, &answer);
-        } else
-                json_decref(o);
-        p->call = NULL;
+        (void) agent_answer_json(&answer, 200, o);
+        http_answer(TAKE_PTR(p->call), &answer);
         (void) malloc_trim(0); /* hundreds of findings were here; nothing like them comes for a long time */
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
-
-static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
-                  const char *error, const char *remedy) {
-        agent_audit_refusal(a, "POST /v1/path", &r->caller, error);
-        return agent_answer_error(ret, status, remedy, "%s", error);
-}
 
 static int default_peers(const struct agent *a, struct path_peers *peers, char why[static 96]) {
         const char *workers = identity_get(&a->identity, identity_workers(&a->identity));
@@ -72,54 +62,55 @@ static int default_peers(const struct agent *a, struct path_peers *peers, char w
 }
 
 /* 0: may start; 1: *ret says why not. */
-static int check_call(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+static int check_call(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         usec_t now = host_now(a->host);
 
-        if (r->peers && !agent_caller_is_root(&r->caller))
-                return refuse(a, r, ret, 403, "only root may name peers",
+        if (http_argument(r, "peer") && !agent_caller_is_root(r->caller))
+                return agent_refuse(a, r, ret, NULL, 403, "only root may name peers",
                               "POST /v1/path without peer= tries the workers of the slice; "
                               "tpuctl check path --peer A,B runs as you") == 0;
         if (a->path->proof)
-                return refuse(a, r, ret, 409, "a proof is under way",
+                return agent_refuse(a, r, ret, NULL, 409, "a proof is under way",
                               "GET /v1/path has its result within 3 s") == 0;
-        if (!agent_caller_is_root(&r->caller) && a->path->started > 0 && now < a->path->started + APART)
-                return refuse(a, r, ret, 429, "the last proof was started less than 10 s ago",
+        if (!agent_caller_is_root(r->caller) && a->path->started > 0 && now < a->path->started + APART)
+                return agent_refuse(a, r, ret, NULL, 429, "the last proof was started less than 10 s ago",
                               "GET /v1/path has its result; tpuctl check path runs as you") == 0;
         return 0;
 }
 
-int agent_path_post(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_path_post(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
+        const char *names = http_argument(r, "peer");
         struct agent_path *p = a->path;
         char why[96];
         int k;
 
         if (check_call(a, r, ret) > 0)
                 return 0;
-        k = r->peers ? path_peers_add(&peers, r->peers, why) : default_peers(a, &peers, why);
-        if (k == 0 && r->peers && peers.n == 0) {
+        k = names ? path_peers_add(&peers, names, why) : default_peers(a, &peers, why);
+        if (k == 0 && names && peers.n == 0) {
                 (void) snprintf(why, sizeof(why), "peer= names nobody");
                 k = -EINVAL;
         }
         if (k < 0)
-                return refuse(a, r, ret, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
+                return agent_refuse(a, r, ret, NULL, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
         if (peers.n > PEERS_MAX)
-                return refuse(a, r, ret, 400, "more than 256 peers",
+                return agent_refuse(a, r, ret, NULL, 400, "more than 256 peers",
                               "name some: peer=A,B; or tpuctl check path");
-        k = pathproof_new(a->event, a->host, &a->intent, &peers, r->peers != NULL, on_done, p, &p->proof);
+        k = pathproof_new(a->event, a->host, &a->intent, &peers, names != NULL, on_done, p, &p->proof);
         if (k == -EOPNOTSUPP)
-                return refuse(a, r, ret, 503,
+                return agent_refuse(a, r, ret, NULL, 503,
                               "--root names another machine's files, and packets leave this one",
                               "tpuctl check path on that machine");
         if (k < 0)
-                return refuse(a, r, ret, 503, strerror(-k), "tpuctl check path");
+                return agent_refuse(a, r, ret, NULL, 503, strerror(-k), "tpuctl check path");
         p->started = host_now(a->host);
-        p->call = r->call;
-        p->caller = r->caller;
+        http_hold(r, &p->call);
+        p->caller = *r->caller;
         return 1;
 }
 
-int agent_path_get(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_path_get(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         char *text;
 
         (void) r;
@@ -129,15 +120,10 @@ int agent_path_get(struct agent *a, const struct api_request *r, struct api_answ
         text = strdup(a->path->last);
         if (!text)
                 return agent_answer_error(ret, 500, "", "out of memory");
-        *ret = (struct api_answer){
-                .status = 200, .type = "application/json", .body = text, .len = strlen(text)
+        *ret = (struct http_reply){
+                .status = 200, .content_type = "application/json", .body = text, .len = strlen(text)
         };
         return 0;
-}
-
-void agent_path_abandoned(struct agent *a, const struct api_call *call) {
-        if (a->path && a->path->call == call)
-                a->path->call = NULL; /* the proof goes on: its result is kept */
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-agent.yaml), and which arguments each takes. */
+#include <assert.h>
+
 #include "agent_calls.h"
 #include "agent_watch.h"
 #include "arguments.h"
 
 #define LIST_MAX 900 /* bytes of all calls by name */
 
+#define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
+#define TLS_CONNECTIONS 64
+#define TLS_OF_ADDRESS 16
+#define TLS_LIFE (600 * USEC_PER_SEC)
+#define TLS_CHECK_AGAIN (60 * USEC_PER_SEC)
+#define HEADER_MAX ((size_t) 16 * 1024)
+#define BODY_MAX ((size_t) 64 * 1024)
+#define BODIES_MAX (16 * BODY_MAX)
+#define DISCARD_MAX ((uint64_t) 1024 * 1024)
+#define REQUEST_TIME (15 * USEC_PER_SEC)
+#define ANSWER_TIME (60 * USEC_PER_SEC)
+
 struct route {
         const char *method, *path; /* NAME in a path: of a run, checked by the call */
         const char *arguments[ARGUMENTS_MAX];
-        int (*call)(struct agent *a, const struct api_request *r, struct api_answer *ret);
+        int (*call)(struct agent *a, const struct http_request *r, struct http_reply *ret);
 };
 
 static const struct route routes[] = {
@@ -59,7 +73,7 @@ static bool method_is(const char *of_route, const char *method) {
 
 /* --- What is no call ----------------------------------------------------------------------------------- */
 
-static int no_such_path(struct api_answer *ret) {
+static int no_such_path(struct http_reply *ret) {
         char list[LIST_MAX] = "there are ";
         size_t n = strlen(list);
 
@@ -69,9 +83,11 @@ static int no_such_path(struct api_answer *ret) {
         return agent_answer_error(ret, 404, list, "there is no such call");
 }
 
-static int no_such_method(const struct api_request *r, struct api_answer *ret) {
-        char allow[API_ALLOW_MAX] = "", use[API_ALLOW_MAX + 8];
-        size_t n = 0;
+static int no_such_method(const struct http_request *r, struct http_reply *ret) {
+        static const char *const sets[] = { "GET, HEAD", "GET, HEAD, POST", "POST", "PUT, DELETE",
+                                            "DELETE" };
+        char allow[48] = "", use[sizeof(allow) + 8];
+        size_t n = 0, set = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(routes) && n < sizeof(allow); i++)
                 if (path_is(routes[i].path, r->path))
@@ -80,20 +96,34 @@ static int no_such_method(const struct api_request *r, struct api_answer *ret) {
                                                                               : routes[i].method);
         (void) snprintf(use, sizeof(use), "use %s", allow);
         (void) agent_answer_error(ret, 405, use, "%.16s %.80s is not a call", r->method, r->path);
-        memcpy(ret->allow, allow, sizeof(allow));
+        while (!streq(sets[set], allow)) {
+                set++;
+                assert(set < ELEMENTSOF(sets)); /* a route with other methods needs one more */
+        }
+        ret->allow = sets[set];
         return 0;
 }
 
-static int take_argument(const char *name, void *userdata) {
+static int too_much(const struct http_request *r, struct http_reply *ret) {
+        if (r->no_room)
+                return agent_answer_error(ret, 503, "try again", "too many bodies at once");
+        return agent_answer_error(ret, 413, "arguments go behind a question mark: docs/api.md",
+                                  "no call has so long a body");
+}
+
+static int take_argument(const char *name, const char *value, void *userdata) {
+        (void) value;
         return arguments_take(userdata, name);
 }
 
 /* --- Handlers ------------------------------------------------------------------------------------------ */
 
-static int on_request(const struct api_request *r, struct api_answer *ret, void *userdata) {
-        struct agent *a = userdata;
+/* 1: the answer follows. */
+static int answer(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         bool known = false;
 
+        if (r->received > BODY_MAX || r->no_room)
+                return too_much(r, ret);
         if (agent_caller_is_refused(a, r, ret))
                 return 0;
         for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
@@ -105,29 +135,44 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
                 if (!method_is(routes[i].method, r->method))
                         continue;
                 memcpy(arguments.allowed, routes[i].arguments, sizeof(arguments.allowed));
-                if (api_arguments(r, take_argument, &arguments) < 0)
+                if (http_query(r, take_argument, &arguments) < 0)
                         return agent_answer_error(ret, 400, "see docs/api.md", "%s", arguments.why);
                 return routes[i].call(a, r, ret);
         }
         return known ? no_such_method(r, ret) : no_such_path(ret);
 }
 
-static void on_abandoned(struct api_call *call, void *userdata) {
-        struct agent *a = userdata;
-
-        agent_path_abandoned(a, call);
-        agent_watch_abandoned(a, call);
-        agent_orders_abandoned(a, call);
-        agent_events_abandoned(a, call);
-        agent_stacks_abandoned(a, call);
-        agent_jobs_abandoned(a, call);
-        agent_captures_abandoned(a, call);
+static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {
+        ret->later = answer(userdata, r, ret) == 1;
 }
 
-static bool takes_body(const char *method, const char *path) {
-        return streq(method, "POST") && streq(path, "/v1/jobs");
+/* Other bodies are passed over. */
+static bool takes_body(const struct http_request *r) {
+        return streq(r->method, "POST") && streq(r->path, "/v1/jobs");
 }
 
-const struct api_handlers agent_api_handlers = { .request = on_request,
-                                                 .takes_body = takes_body,
-                                                 .abandoned = on_abandoned };
+int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,
+                    struct http_server **ret) {
+        const struct http_server_options o = {
+                .name = certificate ? "api-tls" : "api",
+                .fd = fd,
+                .connections = certificate ? TLS_CONNECTIONS : LOCAL_CONNECTIONS,
+                .of_address = certificate ? TLS_OF_ADDRESS : 0,
+                .header_max = HEADER_MAX,
+                .bodies_max = BODIES_MAX,
+                .discard_max = DISCARD_MAX,
+                .header_time = REQUEST_TIME,
+                .answer_time = ANSWER_TIME,
+                .certificate = certificate,
+                .allow = "",
+                .act = "",
+                .life = TLS_LIFE,
+                .check_again = TLS_CHECK_AGAIN,
+                .body_max = BODY_MAX,
+                .takes_body = takes_body,
+                .handle = on_request,
+                .userdata = a,
+        };
+
+        return http_server_new(a->event, &o, ret);
+}

@@ -4,7 +4,6 @@
  * can make a host unfit for runs: what is wrong here is a WARN.
  */
 #include "agent.h"
-#include "api_tls.h"
 #include "certificate_end.h"
 #include "log.h"
 #include "tcp_address.h"
@@ -12,8 +11,7 @@
 struct agent_tls {
         struct settings_api settings; /* what it was started with; the lists are borrowed from here */
         struct server_certificate *certificate; /* NULL: not all files are named */
-        struct api_tls *tls;
-        struct api *api; /* NULL: it does not listen (yet) */
+        struct http_server *api; /* NULL: it does not listen (yet) */
         char where[TCP_ADDRESS_TEXT_MAX], why_not[200];
 };
 
@@ -40,9 +38,6 @@ static int open_port(struct agent_tls *t, int *ret_fd) {
 }
 
 static int listen_now(struct agent *a, struct agent_tls *t) {
-        const struct api_tls_options o = { .certificate = t->certificate,
-                                           .readers = t->settings.readers,
-                                           .actors = t->settings.actors };
         int fd, r;
 
         r = open_port(t, &fd);
@@ -50,13 +45,11 @@ static int listen_now(struct agent *a, struct agent_tls *t) {
                 (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
                 return r;
         }
-        r = t->tls ? 0 : api_tls_new(a->event, &o, &t->tls);
-        if (r < 0)
-                (void) close_fd(fd);
-        else
-                r = api_new(a->event, fd, t->tls, &agent_api_handlers, a, &t->api);
+        r = agent_api_serve(a, fd, t->certificate, &t->api);
         if (r < 0)
                 (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
+        else
+                http_server_allow(t->api, t->settings.readers, t->settings.actors);
         return r;
 }
 
@@ -207,8 +200,8 @@ void agent_tls_reload(struct agent *a) {
 
         if (a->tls && same_files(&a->tls->settings, &a->settings.api)) {
                 a->tls->settings = a->settings.api;
-                if (a->tls->tls)
-                        api_tls_allow(a->tls->tls, a->tls->settings.readers, a->tls->settings.actors);
+                if (a->tls->api)
+                        http_server_allow(a->tls->api, a->tls->settings.readers, a->tls->settings.actors);
                 return;
         }
         agent_tls_stop(a);
@@ -222,8 +215,7 @@ void agent_tls_reload(struct agent *a) {
 void agent_tls_stop(struct agent *a) {
         if (!a->tls)
                 return;
-        a->tls->api = api_free(a->tls->api);
-        a->tls->tls = api_tls_free(a->tls->tls);
+        a->tls->api = http_server_free(a->tls->api);
         a->tls->certificate = server_certificate_free(a->tls->certificate);
         free(a->tls);
         a->tls = NULL;

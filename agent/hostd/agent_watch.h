@@ -21,9 +21,8 @@ const struct io_figures *agent_watch_io(const struct agent *a);
 void agent_watch_end(struct agent *a, enum watch_kind kind);
 
 /* GET /v1/sched, GET /v1/io */
-int agent_get_sched(struct agent *a, const struct api_request *r, struct api_answer *ret);
-int agent_get_io(struct agent *a, const struct api_request *r, struct api_answer *ret);
-void agent_watch_abandoned(struct agent *a, const struct api_call *call);
+int agent_get_sched(struct agent *a, const struct http_request *r, struct http_reply *ret);
+int agent_get_io(struct agent *a, const struct http_request *r, struct http_reply *ret);
 /* The API's calls that wait are gone; what is watched for them ends. */
 void agent_watch_stop(struct agent *a);
 

@@ -11,7 +11,7 @@
 struct watch_call {
         struct watch_call *next;
         struct agent *agent;
-        struct api_call *call;
+        struct http_call *call; /* NULL: nobody waits any more */
         enum watch_kind kind;
         char run[64]; /* job_name_valid() */
         bool watching, watched; /* watched: it was, and has ended */
@@ -70,8 +70,8 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         struct watch_call *w = userdata;
         struct agent *a = w->agent;
         _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
-        struct api_call *call = w->call;
-        struct api_answer answer;
+        struct http_call *call = w->call;
+        struct http_reply answer;
         int r;
 
         (void) source;
@@ -83,15 +83,15 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         else
                 (void) agent_answer_json(&answer, 200, answer_json(w, &after));
         drop(w);
-        api_call_answer(call, &answer);
+        http_answer(call, &answer);
         return 0;
 }
 
 /* --- The call ------------------------------------------------------------------------------------------ */
 
 /* The named run, or the only one that lives. NULL: *ret says what is wrong. */
-static const char *choose_run(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const char *run = api_argument(r, "run");
+static const char *choose_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const char *run = http_argument(r, "run");
 
         if (!run)
                 run = agent_only_run(a);
@@ -107,15 +107,15 @@ static const char *choose_run(struct agent *a, const struct api_request *r, stru
         return run;
 }
 
-static int check_watch(struct agent *a, const struct api_request *r, enum watch_kind kind, uint64_t *ret_seconds,
-                       struct api_answer *ret) {
-        const char *watch = api_argument(r, "watch");
+static int check_watch(struct agent *a, const struct http_request *r, enum watch_kind kind, uint64_t *ret_seconds,
+                       struct http_reply *ret) {
+        const char *watch = http_argument(r, "watch");
 
         *ret_seconds = 0;
         if (!watch)
                 return 0;
-        if (!agent_caller_may_order(&r->caller)) {
-                agent_audit_refusal(a, names[kind], &r->caller, "refused: no right to act");
+        if (!agent_caller_may_order(r->caller)) {
+                agent_audit_refusal(a, names[kind], r->caller, "refused: no right to act");
                 return agent_answer_error(ret, 403, "sudo tpuctl; over the network AllowActors=",
                                           "watch= is for root: it makes every switch or call of the host dearer") == 0;
         }
@@ -132,16 +132,16 @@ static size_t waiting(const struct agent *a) {
         return n;
 }
 
-static void watch(struct watch_call *w, const struct api_request *r, uint64_t seconds) {
+static void watch(struct watch_call *w, const struct http_request *r, uint64_t seconds) {
         char result[128];
 
         w->watching = agent_watch_begin(w->agent, w->kind, w->run, w->before.group, w->refused) >= 0;
         (void) snprintf(result, sizeof(result), w->watching ? "run %s is watched for %u s" : "run %s cannot be watched", w->run,
                         (unsigned) seconds);
-        agent_audit(w->agent, names[w->kind], &r->caller, result);
+        agent_audit(w->agent, names[w->kind], r->caller, result);
 }
 
-static int begin(struct agent *a, const struct api_request *r, enum watch_kind kind, struct api_answer *ret) {
+static int begin(struct agent *a, const struct http_request *r, enum watch_kind kind, struct http_reply *ret) {
         struct watch_call *w;
         uint64_t seconds;
         const char *run;
@@ -157,7 +157,7 @@ static int begin(struct agent *a, const struct api_request *r, enum watch_kind k
         w = calloc(1, sizeof(*w));
         if (!w)
                 return agent_answer_error(ret, 500, "", "out of memory");
-        *w = (struct watch_call){ .next = a->watch_calls, .agent = a, .call = r->call, .kind = kind };
+        *w = (struct watch_call){ .next = a->watch_calls, .agent = a, .kind = kind };
         (void) snprintf(w->run, sizeof(w->run), "%s", run);
         a->watch_calls = w;
         k = host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->before);
@@ -175,23 +175,16 @@ static int begin(struct agent *a, const struct api_request *r, enum watch_kind k
                 return agent_answer_error(ret, 500, "", "%s", strerror(-k));
         }
         (void) sd_event_source_set_description(w->timer, "watch-call");
+        http_hold(r, &w->call);
         return 1;
 }
 
-int agent_get_sched(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_sched(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         return begin(a, r, WATCH_SCHED, ret);
 }
 
-int agent_get_io(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_io(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         return begin(a, r, WATCH_IO, ret);
-}
-
-void agent_watch_abandoned(struct agent *a, const struct api_call *call) {
-        for (struct watch_call *w = a->watch_calls, *next; w; w = next) {
-                next = w->next;
-                if (w->call == call)
-                        drop(w);
-        }
 }
 
 void agent_watch_stop(struct agent *a) {

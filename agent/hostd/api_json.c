@@ -23,10 +23,6 @@ static usec_t boot_to_real(usec_t at, usec_t now, usec_t now_real) {
         return at == 0 || at > now || now - at > now_real ? 0 : now_real - (now - at);
 }
 
-json_t *api_json_error(const char *error, const char *remedy) {
-        return json_pack("{s:s, s:s}", "error", error, "remedy", remedy ? remedy : "");
-}
-
 /* The check's own reason, else what was found beside what was wanted. */
 static json_t *reason_json(const struct kept_finding *f) {
         char text[sizeof(((struct finding *) NULL)->found) + sizeof(((struct finding *) NULL)->wanted) + 32];

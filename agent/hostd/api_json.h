@@ -13,9 +13,6 @@
 #include "run_log.h"
 #include "uplink.h"
 
-/* {error, remedy}; remedy may be NULL. */
-json_t *api_json_error(const char *error, const char *remedy);
-
 /* [{check, subject, verdict, reason, remedy, since, worsened, last_good, flapping}] of the checks that count, and not as OK. */
 json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_real);
 /* {checks: [finding + {settled, silenced, since, worsened, last_good, flapping}]}. now/now_real: the same instant on both clocks, to date what is

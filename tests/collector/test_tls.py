@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import socket
 import ssl
 import subprocess
 import threading
@@ -13,6 +14,16 @@ import unittest
 import capture_wire
 import otlp
 from collector_case import AGENT, BUILD, PROGRAM, PROTOBUF, Case, Collector, metrics
+
+
+with open(PROGRAM, "rb") as f:
+    SANITIZED = b"__asan_init" in f.read()
+
+
+def context_of(folder, who):
+    context = ssl.create_default_context(cafile=f"{folder}/ca.crt")
+    context.load_cert_chain(f"{folder}/{who}.crt", f"{folder}/{who}.key")
+    return context
 
 
 class Tls(Case):
@@ -92,6 +103,34 @@ class Tls(Case):
         self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"), [(0, 1)])
         with self.assertRaises((OSError, http.client.HTTPException)):
             c.get("/healthz")  # not in clear text
+
+    def test_bodies_of_strangers(self):
+        """Who calls is looked at before the body: what a stranger sends is not kept, and much of it is not even read."""
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        self.refused(self.call(c.otlp, "stranger", "POST", "/v1/logs", bytes(900000), PROTOBUF), 403, "certificate")
+        for who, status in (("stranger", b"403"), ("agent", b"")):
+            with context_of(self.dir.name, who).wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)), server_hostname="127.0.0.1") as s:
+                s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 3000000\r\n\r\n")
+                s.settimeout(60 if status else 1)
+                try:
+                    answer = s.recv(4096)
+                except TimeoutError:  # the body is waited for
+                    answer = b""
+                self.assertEqual(answer[9:12], status, who)
+        half = b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000000\r\n\r\n" + bytes(999000)
+        before, held = self.memory(), []
+        self.addCleanup(lambda: [s.close() for s in held])
+        for _ in range(30):
+            held.append(context_of(self.dir.name, "stranger").wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)), server_hostname="127.0.0.1"))
+            held[-1].sendall(half)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("a", "x")]), PROTOBUF).status, 200)
+        if not SANITIZED:
+            self.assertLess(self.memory() - before, 12 * 1024)
+
+    def memory(self):
+        """KiB that the collector has."""
+        with open(f"/proc/{self.c.process.pid}/status") as f:
+            return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
 
     def test_who_may_act(self):
         """The registry: agents say what they are, who acts has to be named for it, and leaves a trace."""

@@ -30,7 +30,7 @@ struct waiting {
 /* What --wrap calls has no userdata: the one place where this program's state can be is here. */
 static struct feed {
         struct agent *agent;
-        const struct api *api; /* the one that we began and end with */
+        const struct http_server *api; /* the one that we began and end with */
         struct frame_server *server;
         struct sample_store samples;
         unsigned run;
@@ -46,8 +46,8 @@ static struct feed {
 extern __typeof__(uplink_new) __real_uplink_new, __wrap_uplink_new;
 extern __typeof__(uplink_submit) __real_uplink_submit, __wrap_uplink_submit;
 extern __typeof__(telemetry_push) __real_telemetry_push, __wrap_telemetry_push;
-extern __typeof__(api_new) __real_api_new, __wrap_api_new;
-extern __typeof__(api_free) __real_api_free, __wrap_api_free;
+extern __typeof__(http_server_new) __real_http_server_new, __wrap_http_server_new;
+extern __typeof__(http_server_free) __real_http_server_free, __wrap_http_server_free;
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
@@ -229,18 +229,17 @@ static int serve(sd_event *e, const char *path) {
  * The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have
  * passed.
  */
-int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h,
-                   void *userdata, struct api **ret) {
+int __wrap_http_server_new(sd_event *e, const struct http_server_options *o, struct http_server **ret) {
         const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
-        int r = __real_api_new(e, listen_fd, tls, h, userdata, ret);
+        int r = __real_http_server_new(e, o, ret);
 
-        if (r < 0 || tls)
+        if (r < 0 || o->certificate)
                 return r;
         if (!path) {
                 log_warning("this is the test program tpu-hostd-fed, and TPU_HOSTD_TEST_FEED= is not set");
                 return 0;
         }
-        feed.agent = userdata;
+        feed.agent = o->userdata;
         feed.api = *ret;
         feed.hasty = answers && streq(answers, "submit");
         r = serve(e, path);
@@ -263,8 +262,8 @@ static void stop(void) {
         sample_store_clear(&feed.samples);
 }
 
-struct api *__wrap_api_free(struct api *a) {
+struct http_server *__wrap_http_server_free(struct http_server *a) {
         if (a && a == feed.api)
                 stop();
-        return __real_api_free(a);
+        return __real_http_server_free(a);
 }

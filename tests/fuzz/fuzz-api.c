@@ -5,10 +5,10 @@
  */
 #include <assert.h>
 
-#include "api.h"
 #include "arguments.h"
 #include "exposition.h"
 #include "fuzz-http.h"
+#include "http_server.h"
 #include "utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,73 +16,67 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct server {
         sd_event *event;
         sd_event_source *later;
-        struct api *api;
-        struct api_call *waits;
+        struct http_server *api;
+        struct http_call *waits;
         struct sockaddr_un address;
         socklen_t len;
 } server;
 
-static int take(const char *name, void *userdata) {
+static int take(const char *name, const char *value, void *userdata) {
+        (void) value;
         return arguments_take(userdata, name);
 }
 
-static void make_answer(struct api_answer *ret, unsigned status, const char *text) {
-        *ret = (struct api_answer) {
-                .status = status, .type = "text/plain", .body = strdup(text), .len = strlen(text)
+static void make_answer(struct http_reply *ret, unsigned status, const char *text) {
+        *ret = (struct http_reply) {
+                .status = status, .content_type = "text/plain", .body = strdup(text), .len = strlen(text)
         };
         assert(ret->body);
 }
 
-static int on_request(const struct api_request *r, struct api_answer *ret, void *userdata) {
+static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {
         struct arguments a = { .allowed = { "since", "wait", "peer" } };
-        const char *since = api_argument(r, "since");
+        const char *since = http_argument(r, "since");
         uint64_t n;
 
         (void) userdata;
-        assert(r->method && r->path && !r->caller.remote);
-        (void) exposition_wants_open_metrics(api_header(r, "Accept"));
-        if (api_arguments(r, take, &a) < 0) {
+        assert(r->method && r->path && !r->caller->remote);
+        (void) exposition_wants_open_metrics(http_header(r, "Accept"));
+        if (http_query(r, take, &a) < 0) {
                 assert(a.why[0] && utf8_scrub(a.why, strlen(a.why)) == 0);
                 make_answer(ret, 400, a.why);
-                return 0;
+                return;
         }
         if (since && argument_number(since, 1000, &n) == 0 && !server.waits) {
-                server.waits = r->call;
+                http_hold(r, &server.waits);
                 assert(sd_event_source_set_enabled(server.later, SD_EVENT_ONESHOT) >= 0);
-                return 1;
+                ret->later = true;
+                return;
         }
         make_answer(ret, 200, "ok\n");
-        return 0;
-}
-
-static void on_abandoned(struct api_call *call, void *userdata) {
-        (void) userdata;
-        if (server.waits == call)
-                server.waits = NULL;
 }
 
 static int on_later(sd_event_source *source, void *userdata) {
-        struct api_call *call = server.waits;
-        struct api_answer a;
+        struct http_reply a;
 
         (void) source;
         (void) userdata;
-        if (!call)
-                return 0;
-        server.waits = NULL;
         make_answer(&a, 200, "later\n");
-        api_call_answer(call, &a);
+        http_answer(TAKE_PTR(server.waits), &a);
         return 0;
 }
 
 static void start(void) {
-        static const struct api_handlers handlers = { .request = on_request, .abandoned = on_abandoned };
+        struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 16384, .bodies_max = 65536,
+                                         .discard_max = 65536, .header_time = 15 * USEC_PER_SEC,
+                                         .body_time = 15 * USEC_PER_SEC, .answer_time = 15 * USEC_PER_SEC,
+                                         .handle = on_request };
 
         assert(sd_event_new(&server.event) >= 0);
         assert(sd_event_add_defer(server.event, &server.later, on_later, NULL) >= 0);
         assert(sd_event_source_set_enabled(server.later, SD_EVENT_OFF) >= 0);
-        assert(api_new(server.event, fuzz_listen(&server.address, &server.len), NULL, &handlers, NULL,
-                       &server.api) == 0);
+        o.fd = fuzz_listen(&server.address, &server.len);
+        assert(http_server_new(server.event, &o, &server.api) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

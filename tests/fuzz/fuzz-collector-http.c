@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "fuzz-http.h"
-#include "http.h"
+#include "http_server.h"
 #include "query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct server {
         sd_event *event;
         sd_event_source *later;
-        struct http *http;
+        struct http_server *http;
         struct http_call *waits;
         struct sockaddr_un address;
         socklen_t len;
@@ -62,13 +62,16 @@ static int on_later(sd_event_source *source, void *userdata) {
 }
 
 static void start(void) {
-        struct http_options o = { .name = "fuzz", .connections = 8, .body_max = 4096, .handle = handle };
+        struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 8192, .bodies_max = 65536,
+                                         .discard_max = 65536, .header_time = 15 * USEC_PER_SEC,
+                                         .body_time = 15 * USEC_PER_SEC, .answer_time = 15 * USEC_PER_SEC,
+                                         .body_max = 4096, .handle = handle };
 
         assert(sd_event_new(&server.event) >= 0);
         assert(sd_event_add_defer(server.event, &server.later, on_later, NULL) >= 0);
         assert(sd_event_source_set_enabled(server.later, SD_EVENT_OFF) >= 0);
         o.fd = fuzz_listen(&server.address, &server.len);
-        assert(http_new(server.event, &o, &server.http) == 0);
+        assert(http_server_new(server.event, &o, &server.http) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <time.h>
+
+#include "http_connection.h"
+#include "log.h"
+
+#define ACCURACY USEC_PER_SEC
+
+struct http_connection {
+        struct http_connection *next, *previous; /* of its phase */
+        enum http_phase phase;
+        usec_t until; /* boot clock; USEC_INFINITY: it waits for us, or was shut down */
+        int fd;       /* borrowed */
+        struct MHD_Connection *mhd;
+        struct http_caller caller;
+        /* With TLS: */
+        struct server_credentials *credentials;
+        usec_t born, checked; /* boot clock; 0: never */
+        unsigned lists;       /* as in struct http_connections when it was checked */
+        bool reads;
+        char why[TLS_WHY_MAX]; /* it may not */
+};
+
+static usec_t now(const struct http_connections *all) {
+        usec_t usec = 0;
+
+        (void) sd_event_now(all->event, CLOCK_BOOTTIME, &usec); /* fails only in a forked child */
+        return usec;
+}
+
+/* --- Deadlines ----------------------------------------------------------------------------------------- */
+
+static usec_t time_of(const struct http_connections *all, enum http_phase phase) {
+        switch (phase) {
+        case HTTP_PHASE_HEADER:
+                return all->o->header_time;
+        case HTTP_PHASE_BODY:
+                return all->o->body_time;
+        case HTTP_PHASE_ANSWER:
+                return all->o->answer_time;
+        case HTTP_PHASE_WAITS:
+        case _HTTP_PHASE_MAX:
+                break;
+        }
+        return USEC_INFINITY;
+}
+
+static void arm(struct http_connections *all, usec_t at) {
+        int r = 0;
+
+        if (!all->timer)
+                return;
+        all->armed = at;
+        if (at != USEC_INFINITY)
+                r = sd_event_source_set_time(all->timer, at);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(all->timer,
+                                                at == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_warning_errno(r, "%s: slow connections may stay open: %m", all->o->name);
+}
+
+static void leave(struct http_connections *all, struct http_connection *c) {
+        struct http_line *l = &all->lines[c->phase];
+
+        *(c->previous ? &c->previous->next : &l->first) = c->next;
+        *(c->next ? &c->next->previous : &l->last) = c->previous;
+}
+
+static void join(struct http_connections *all, struct http_connection *c, enum http_phase phase) {
+        struct http_line *l = &all->lines[phase];
+        usec_t time = time_of(all, phase);
+
+        c->phase = phase;
+        c->until = time == USEC_INFINITY ? USEC_INFINITY : now(all) + time;
+        c->next = NULL;
+        c->previous = l->last;
+        *(l->last ? &l->last->next : &l->first) = c;
+        l->last = c;
+        if (c->until < all->armed)
+                arm(all, c->until);
+}
+
+void http_connection_enter(struct http_connections *all, struct http_connection *c, enum http_phase phase) {
+        leave(all, c);
+        join(all, c, phase);
+}
+
+static bool is_empty(const struct http_connections *all) {
+        for (size_t i = 0; i < _HTTP_PHASE_MAX; i++)
+                if (all->lines[i].first)
+                        return false;
+        return true;
+}
+
+/* libmicrohttpd closes what was shut down. */
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct http_connections *all = userdata;
+        usec_t t = now(all), next = USEC_INFINITY;
+
+        (void) source;
+        (void) usec;
+        for (enum http_phase p = 0; p < HTTP_PHASE_WAITS; p++) {
+                struct http_connection *c;
+
+                while ((c = all->lines[p].first) && c->until <= t) {
+                        (void) shutdown(c->fd, SHUT_RDWR); /* fails when the other side is gone already */
+                        http_connection_enter(all, c, HTTP_PHASE_WAITS);
+                }
+                if (c)
+                        next = MIN(next, c->until);
+        }
+        arm(all, next);
+        return 0;
+}
+
+/* --- Shares of a Unix socket --------------------------------------------------------------------------- */
+
+static bool has_enough(const struct http_connections *all, uid_t uid) {
+        size_t of_user = 0, of_users = 0;
+
+        if (uid == 0)
+                return false;
+        for (size_t i = 0; i < _HTTP_PHASE_MAX; i++)
+                for (const struct http_connection *c = all->lines[i].first; c; c = c->next) {
+                        of_user += c->caller.peer.uid == uid;
+                        of_users += c->caller.peer.uid != 0;
+                }
+        return of_user >= HTTP_LOCAL_OF_USER || of_users >= HTTP_LOCAL_OF_USERS;
+}
+
+/* Before libmicrohttpd has read anything: the client finds the answer and the end behind it. */
+static void turn_away(int fd) {
+        static const char body[] = "{\"error\":\"too many connections are open\",\"remedy\":"
+                                   "\"close some: 12 of one user, 24 of all but root\"}";
+        char text[512];
+        int n = snprintf(text, sizeof(text),
+                         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                         "Retry-After: 1\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                         sizeof(body) - 1, body);
+
+        (void) send(fd, text, (size_t) n, MSG_DONTWAIT | MSG_NOSIGNAL); /* who is gone needs no answer */
+        (void) shutdown(fd, SHUT_RDWR);
+}
+
+_Static_assert(HTTP_LOCAL_OF_USER == 12 && HTTP_LOCAL_OF_USERS == 24, "the text above says so");
+
+/* --- Connections --------------------------------------------------------------------------------------- */
+
+struct http_connection *http_connection_of(struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+        return i ? i->socket_context : NULL;
+}
+
+static gnutls_session_t session_of(struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+        return i ? i->tls_session : NULL;
+}
+
+/* A connection is made with the newest files that were good. */
+static void look_at_files(struct server_certificate *s) {
+        const struct server_certificate_state *state = server_certificate_state(s);
+
+        if (!server_certificate_look(s))
+                return;
+        if (state->error[0])
+                log_warning("TLS: %s; the files of before stay in force", state->error);
+        else
+                log_info("TLS: the new files are in force: %s", server_certificate_path(s, TLS_CERT));
+}
+
+static bool know_peer(const struct http_connections *all, struct http_connection *c) {
+        const union MHD_ConnectionInfo *i;
+        socklen_t len = sizeof(c->caller.peer);
+
+        if (all->local)
+                return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &c->caller.peer, &len) == 0 &&
+                       !has_enough(all, c->caller.peer.uid);
+        i = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        c->caller.remote = true;
+        c->caller.acts = !all->o->certificate;
+        (void) snprintf(c->caller.address, sizeof(c->caller.address), "?");
+        if (i && i->client_addr)
+                tcp_address_host(i->client_addr, c->caller.address);
+        return true;
+}
+
+/* NULL: no request over TCP is answered; with TLS the handshake ends (server_certificate_none()). */
+static struct http_connection *connected(struct http_connections *all, struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct http_connection *c = i ? calloc(1, sizeof(*c)) : NULL;
+        gnutls_session_t session = session_of(mhd);
+
+        if (c) {
+                c->mhd = mhd;
+                c->fd = i->connect_fd;
+        }
+        if (!c || !know_peer(all, c)) {
+                if (all->local && i)
+                        turn_away(i->connect_fd);
+                free(c);
+                return NULL;
+        }
+        c->born = now(all);
+        if (all->o->certificate && session) {
+                if (all->o->rereads)
+                        look_at_files(all->o->certificate);
+                c->credentials = server_certificate_attach(all->o->certificate, session);
+        }
+        join(all, c, HTTP_PHASE_HEADER);
+        return c;
+}
+
+void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **context,
+                             enum MHD_ConnectionNotificationCode how) {
+        struct http_connections *all = userdata;
+        struct http_connection *c = *context;
+
+        if (how == MHD_CONNECTION_NOTIFY_STARTED) {
+                *context = connected(all, mhd);
+                return;
+        }
+        *context = NULL;
+        if (!c)
+                return;
+        leave(all, c);
+        if (is_empty(all))
+                arm(all, USEC_INFINITY);
+        c->credentials = server_credentials_detach(c->credentials);
+        free(c);
+}
+
+/* --- Who ----------------------------------------------------------------------------------------------- */
+
+static void check(struct http_connections *all, struct http_connection *c) {
+        const char *const lists[] = { all->o->act ?: all->o->allow, all->o->allow };
+        gnutls_session_t session = session_of(c->mhd);
+        size_t which = ELEMENTSOF(lists);
+
+        c->checked = now(all);
+        c->lists = all->lists;
+        c->caller.name[0] = '\0';
+        if (!session || !c->credentials)
+                (void) snprintf(c->why, sizeof(c->why), "no TLS session");
+        else
+                (void) tls_check_peer(session, lists, ELEMENTSOF(lists), &which, c->caller.name, c->why);
+        c->caller.acts = which == 0 && all->o->act;
+        c->reads = which < ELEMENTSOF(lists);
+}
+
+void http_connection_identify(struct http_connections *all, struct http_connection *c,
+                              struct http_request *q) {
+        q->caller = &c->caller;
+        if (!all->o->certificate)
+                return;
+        /* Not for each request: a signature is slow to check. */
+        if (c->checked == 0 || c->lists != all->lists || now(all) >= c->checked + all->o->check_again)
+                check(all, c);
+        q->denied = c->reads ? NULL : c->why;
+}
+
+bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c) {
+        return all->o->certificate && now(all) >= c->born + all->o->life;
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int http_connections_init(struct http_connections *all, sd_event *e, const struct http_server_options *o) {
+        struct sockaddr_storage sa;
+        socklen_t len = sizeof(sa);
+        int r;
+
+        *all = (struct http_connections){ .event = e, .o = o, .armed = USEC_INFINITY };
+        if (getsockname(o->fd, (struct sockaddr *) &sa, &len) < 0)
+                return -errno;
+        all->local = sa.ss_family == AF_UNIX;
+        r = sd_event_add_time(e, &all->timer, CLOCK_BOOTTIME, USEC_INFINITY, ACCURACY, on_timer, all);
+        if (r >= 0)
+                r = sd_event_source_set_description(all->timer, "http-deadline");
+        return r < 0 ? r : sd_event_source_set_enabled(all->timer, SD_EVENT_OFF);
+}
+
+void http_connections_clear(struct http_connections *all) {
+        assert(is_empty(all));
+        all->timer = sd_event_source_disable_unref(all->timer);
+}

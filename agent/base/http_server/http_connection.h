@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Who is connected to an HTTP server, what it may do, and for how long. Inside the room only. */
+#include <microhttpd.h>
+
+#include "http_server.h"
+
+/* What a connection does, in the order of one request; each but the last has its time. */
+enum http_phase {
+        HTTP_PHASE_HEADER, /* it is to send a header */
+        HTTP_PHASE_BODY,
+        HTTP_PHASE_ANSWER, /* it is to take the answer */
+        HTTP_PHASE_WAITS, /* for us */
+        _HTTP_PHASE_MAX
+};
+
+struct http_connection;
+/* All that are in one phase. They have the same time for it, so that the first came first and ends first. */
+struct http_line {
+        struct http_connection *first, *last;
+};
+
+struct http_connections {
+        sd_event *event; /* borrowed */
+        sd_event_source *timer;
+        usec_t armed; /* boot clock; USEC_INFINITY: the timer is off */
+        const struct http_server_options *o; /* borrowed */
+        unsigned lists; /* counts how often those of o changed */
+        bool local;     /* a Unix socket */
+        struct http_line lines[_HTTP_PHASE_MAX];
+};
+
+int http_connections_init(struct http_connections *all, sd_event *e, const struct http_server_options *o);
+/* After libmicrohttpd's end. */
+void http_connections_clear(struct http_connections *all);
+/* For MHD_OPTION_NOTIFY_CONNECTION; userdata is a struct http_connections. */
+void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **context,
+                             enum MHD_ConnectionNotificationCode how);
+
+/* NULL: it was turned away. */
+struct http_connection *http_connection_of(struct MHD_Connection *mhd);
+void http_connection_enter(struct http_connections *all, struct http_connection *c, enum http_phase phase);
+/* Sets caller and denied. */
+void http_connection_identify(struct http_connections *all, struct http_connection *c,
+                              struct http_request *q);
+/* Whether the answer that goes out is to be its last one. */
+bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The HTTP/1.1 server of our programs (libmicrohttpd in an sd-event loop), on a Unix socket or on TCP, there
+ * with mutual TLS: requests whole, replies at once or later. What a call means is the handler's business.
+ *
+ * Everything a client can make us keep is bounded: connections, those of one user or address, headers, the
+ * body of one request, the bodies of all together, and the time of each step. libmicrohttpd limits silence
+ * only, and a client that sends one byte now and then is never silent: so each connection has a time by
+ * which its next step must be done.
+ *
+ * Who calls is looked at when the header is there: nothing of a stranger's body is kept. What is not kept is
+ * read to its end and thrown away, within a bound, so that the client hears why instead of a reset.
+ */
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "server_certificate.h"
+#include "tcp_address.h"
+#include "tls_peer.h"
+
+#define HTTP_LOCAL_OF_USERS 24 /* connections to a Unix socket that all but root have at most, and */
+#define HTTP_LOCAL_OF_USER 12 /* each of them; who has enough is answered 503 at once */
+#define HTTP_STRANGER_DISCARD ((uint64_t) 1024 * 1024) /* of the body of a caller who is denied */
+
+struct MHD_Connection;
+/* One request, from its header until its reply is out. */
+struct http_call;
+
+struct http_caller {
+        bool remote;       /* over TCP; else over the Unix socket */
+        struct ucred peer; /* local: of the connect(2), from the kernel */
+        bool acts; /* remote: as http_server_options.act says; without TLS everybody does */
+        char name[TLS_NAME_MAX]; /* with TLS: the URI of its certificate that a list names; empty: none */
+        char address[TCP_ADDRESS_TEXT_MAX]; /* remote */
+};
+
+struct http_request {
+        const char *method, *path; /* the path without percent signs, up to "?" */
+        const struct http_caller *caller; /* valid while the handler runs */
+        const char *denied; /* why the caller may not even read; NULL: it may. /healthz apart, it gets 403 */
+        const uint8_t *body; /* what was kept; not terminated */
+        size_t len;
+        uint64_t received; /* bytes that came, or were announced and not read */
+        bool too_large;    /* more came than is kept for this call; body is empty */
+        bool no_room;      /* bodies_max is in use; body is empty */
+        struct MHD_Connection *connection; /* for the functions below */
+        struct http_call *call;            /* for http_answer(), when the reply is for later */
+};
+
+struct http_reply {
+        unsigned status;
+        const char *content_type; /* static */
+        void *body;               /* taken over; NULL: none */
+        void (*release)(void *body); /* gives it back; NULL: it is malloc'ed */
+        size_t len;
+        const char *allow;    /* static, of 405 */
+        char *location;       /* of 307; taken over */
+        unsigned retry_after; /* seconds; 0: not said */
+        bool later; /* nothing else is set: http_answer() brings the reply, the request's body stays */
+};
+/* Gives back what it owns. */
+void http_reply_clear(struct http_reply *reply);
+
+struct http_server_options {
+        const char *name; /* of the event sources */
+        int fd;           /* listening; taken over, also on failure */
+        unsigned connections, of_address; /* in all, and on TCP of one address; 0: as many as there are */
+        size_t header_max;    /* of a connection: the line and headers of a request; 414 or 431 beyond */
+        size_t bodies_max;    /* of all requests in the air */
+        uint64_t discard_max; /* of one body that is not kept; the connection ends there */
+        usec_t header_time;   /* from the connection, or the answer before, to a whole header */
+        usec_t body_time;     /* from there to the whole request; 0: header_time is for both */
+        usec_t answer_time;   /* until all of an answer was taken */
+
+        struct server_certificate *certificate; /* NULL: no TLS; borrowed */
+        bool rereads;            /* its files are looked at when a connection comes; else by the caller */
+        const char *allow, *act; /* with TLS: who may call, who may act, as in tls_peer.h; borrowed */
+        usec_t life;             /* with TLS: then an answer ends the connection: files change */
+        usec_t check_again;      /* with TLS: a certificate may have ended meanwhile */
+
+        size_t body_max; /* of a body that is kept */
+        /* Whether that of this call is; its header is here. NULL: all are. Never of who is denied. */
+        bool (*takes_body)(const struct http_request *q);
+        void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
+        void *userdata;
+};
+
+struct http_server;
+int http_server_new(sd_event *e, const struct http_server_options *o, struct http_server **ret);
+/* Other lists than before: they hold for connections that are there, too. Borrowed. */
+void http_server_allow(struct http_server *h, const char *allow, const char *act);
+/* From now on the handler is not called: what comes before the end is answered 503. NULL is none. */
+void http_server_close(struct http_server *h);
+/* What was answered last still goes out, as far as it goes without waiting. */
+struct http_server *http_server_free(struct http_server *h);
+DEFINE_CLEANUP(struct http_server *, http_server_free)
+
+/*
+ * Inside the handler of a call that is put off: *slot is the call, and becomes NULL when the server ends
+ * before the answer. A call that is not held is answered before http_server_free().
+ */
+void http_hold(const struct http_request *q, struct http_call **slot);
+/*
+ * The reply of a call that was put off, once; it may come while its handler still runs. What the connection
+ * asks next is read only then. NULL: nobody waits for it.
+ */
+void http_answer(struct http_call *call, const struct http_reply *reply);
+
+/* NULL when the request does not have it. Borrowed while the call is. */
+const char *http_header(const struct http_request *q, const char *name);
+const char *http_argument(const struct http_request *q, const char *name);
+/* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero,
+ * which is returned. */
+int http_query(const struct http_request *q,
+               int (*visit)(const char *key, const char *value, void *userdata), void *userdata);
