@@ -106,7 +106,7 @@ class Stand:
                     if since == f"e.{stand.revision}":
                         time.sleep(0.2)
                     known = since == f"e.{stand.revision}"
-                    answer = {"v": 1, "lease": 15, "term": 0, "store": "", "revision": f"e.{stand.revision}", "whole": not known, "records": {} if known else stand.records,
+                    answer = {"v": 1, "lease": 15, "revision": f"e.{stand.revision}", "whole": not known, "records": {} if known else stand.records,
                               "tell": False, "conflict": None, "term": stand.term, "store": "one"}
                 text = json.dumps(answer).encode()
                 self.send_response(status)
