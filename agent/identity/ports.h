@@ -11,6 +11,7 @@
 #include "base.h"
 
 #define PORT_TPU_METRICS 8431 /* one for each chip, upwards */
+#define PORT_TPU_MESH    8471
 #define PORT_TPU_PROCESS 8476 /* torch_xla, one process per chip: one for each, upwards */
 #define PORT_JAX         8482
 #define PORT_TORCH       29500
