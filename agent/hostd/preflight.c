@@ -80,10 +80,15 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- tpu-launchd --------------------------------------------------------------------------------------- */
 
+/* As tpu-launchd says it of what it does not understand: nothing is known then. */
+static bool is_not_understood(const struct launchd_answer *a) {
+        return a->error == -EBADMSG || a->error == -EOPNOTSUPP;
+}
+
 static void on_checked(const struct launchd_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
-        if (a->no_answer)
+        if (a->no_answer || is_not_understood(a))
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse(p, a->remedy, "%.280s", a->text);
