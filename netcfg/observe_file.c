@@ -11,7 +11,7 @@
  * 0: there is none; 1: there is one, or something that is none (as an order without an end); -errno: nobody
  * knows, ret likewise.
  */
-static int load_one(int dir_fd, const char *directory, const char *boot_id, struct observe *ret) {
+static int load_one(int dir_fd, const char *directory, struct observe *ret) {
         _cleanup_free_ char *text = NULL;
         size_t len = 0;
         int unread = durable_read(dir_fd, NAME, OBSERVE_TEXT_MAX - 1, &text, &len), r = unread;
@@ -19,10 +19,6 @@ static int load_one(int dir_fd, const char *directory, const char *boot_id, stru
         if (r == -ENOENT)
                 return 0;
         *ret = (struct observe) { .ordered = true };
-        if (r == 0 && len == 0) { /* of an older tpu-netcfg: this boot's, without an end */
-                (void) snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", boot_id);
-                return 1;
-        }
         if (r == 0)
                 r = observe_parse(text, len, ret);
         if (r < 0)
@@ -55,10 +51,10 @@ int observe_file_save(const struct host *h, int runtime_fd, const struct observe
 void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id, struct observe *ret) {
         _cleanup_close_ int state = runtime_open_directory(h, PATH_NETCFG_STATE, false);
         struct observe o = OBSERVE_NULL;
-        int r = state < 0 ? 0 : load_one(state, PATH_NETCFG_STATE, boot_id, &o);
+        int r = state < 0 ? 0 : load_one(state, PATH_NETCFG_STATE, &o);
 
         if (r == 0)
-                r = load_one(runtime_fd, PATH_NETCFG_RUNTIME, boot_id, &o);
+                r = load_one(runtime_fd, PATH_NETCFG_RUNTIME, &o);
         /* Adopted, it is kept, else the next start takes it over again; but what was not read is nobody's order. */
         if (observe_adopt(&o, boot_id, host_now(h), host_now_real(h)) && r >= 0)
                 (void) observe_file_save(h, runtime_fd, &o);

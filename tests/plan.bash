@@ -33,7 +33,7 @@ usage() {
 Usage: tools/test [--full] [--only STEP]... [--resume]
        tools/test [--full] --plan
 
-  --full       also what takes hours: every case of each test, older versions, other systems, power cuts
+  --full       also what takes hours: every case of each test, the previous release, other systems, power cuts
   --plan       prints the steps and about how long each takes, and ends
   --only STEP  only the steps whose name holds these words; what they need must have been built before
   --resume     passes over the steps that passed when this was last run; from the beginning once a file of the tree has changed

@@ -48,25 +48,11 @@ static int keep(struct loading *l, struct host_capture *c) {
         return 0;
 }
 
-static int load_text(struct loading *l, const char *text, size_t len) {
-        _cleanup_host_capture_ struct host_capture c;
-        char why[CAPTURE_WHY_MAX];
-        int r;
-
-        host_capture_init(&c);
-        r = capture_text_read(text, len, &c, &l->scene->table, why);
-        return r < 0 ? wrong(l, r, why) : keep(l, &c);
-}
-
 static int load_object(struct loading *l, const json_t *v) {
-        const json_t *text = json_object_get(v, "text");
         _cleanup_host_capture_ struct host_capture c;
         char why[CAPTURE_WHY_MAX];
         int r;
 
-        if (json_is_string(text) && !json_is_array(json_object_get(v, "processes")))
-                return load_text(l, json_string_value(text),
-                                 json_string_length(text)); /* tpuctl stack --json */
         host_capture_init(&c);
         r = capture_json_read(v, &c, &l->scene->table, why);
         return r < 0 ? wrong(l, r, why) : keep(l, &c);
@@ -122,8 +108,9 @@ static int load_bytes(struct loading *l, const char *data, size_t len) {
 
         if (len > 0 && data[0] == WIRE_FIRST)
                 return load_wire(l, (const uint8_t *) data, len);
-        return data[at] == '{' || data[at] == '[' ? load_json(l, data + at, len - at)
-                                                  : load_text(l, data, len);
+        if (data[at] == '{' || data[at] == '[')
+                return load_json(l, data + at, len - at);
+        return wrong(l, -EPROTO, "no capture: text is for people, tpu-stack --json writes one");
 }
 
 static int load_file(const char *path, int fd, size_t size, struct scene *s, struct problem *problem) {

@@ -78,9 +78,9 @@ static int take_conflict(const json_t *from, struct sync_answer *a, char why[sta
 
 static int take_term(const json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
         const json_t *term = json_object_get(o, "term"), *store = json_object_get(o, "store");
-        const char *name = store ? json_string_value(store) : "";
+        const char *name = json_string_value(store);
 
-        if (term && (!json_is_integer(term) || json_integer_value(term) < 0))
+        if (!json_is_integer(term) || json_integer_value(term) < 0)
                 return bad(why, "term is no whole number from 0 on");
         if (!name || !printable(name, sizeof(a->store) - 1))
                 return bad(why, "store is no text of at most %zu characters", sizeof(a->store) - 1);

@@ -16,8 +16,8 @@
 struct sync_answer {
         usec_t lease;
         char revision[64]; /* to be said with the next request; printable ASCII */
-        char store[SYNC_STORE_MAX]; /* whose term it is; printable ASCII; empty: not said */
-        uint64_t term; /* of the collector that answers: who led later has a higher one; 0: not said */
+        char store[SYNC_STORE_MAX]; /* whose term it is; printable ASCII; empty: SQLite */
+        uint64_t term; /* of the collector that answers: who led later has a higher one; 0: SQLite */
         bool whole, tell;
         json_t *records; /* an object of objects and nulls, its keys checked; never NULL */
         bool conflict;   /* the worker id is another machine's */

@@ -326,10 +326,8 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         switch (a->status) {
         case 404:
         case 405:
-        case 501:
                 if (!json_object_get(o, "error"))
-                        (void) snprintf(why, sizeof(why),
-                                        "it keeps no registry: no tpu-collectord, or an old one (HTTP %ld)",
+                        (void) snprintf(why, sizeof(why), "it keeps no registry: no tpu-collectord (HTTP %ld)",
                                         a->status);
                 failed(c, SYNC_REFUSED, 0, why);
                 break;

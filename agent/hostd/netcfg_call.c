@@ -247,7 +247,7 @@ static int observe_answered(const struct frame *f, void *userdata) {
         if (f->kind == LOCAL__KIND__KIND_OBSERVE_REPLY)
                 return 0;
         m = local__error__unpack(NULL, f->len, f->data);
-        if (h->observe) /* an older one that never heard of orders follows none either */
+        if (h->observe)
                 log_warning("tpu-netcfg does not observe, it goes on repairing: %.160s",
                             m ? m->text : "it does not say why");
         if (m)

@@ -80,52 +80,15 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- tpu-launchd --------------------------------------------------------------------------------------- */
 
-/* Without a kind of its own for it: at least whose the devices are. */
-static void take_owners(struct preflight *p, const struct launchd_answer *a) {
-        Local__OwnersReply *reply = local__owners_reply__unpack(NULL, a->len, a->data);
-
-        if (!reply) {
-                warn(p, "not known: whether the devices are free (the answer cannot be understood)");
-                return;
-        }
-        if (reply->n_owner > 0)
-                warn(p, "device %.64s is open in process %" PRIu32 " (%.64s)", reply->owner[0]->device,
-                     reply->owner[0]->pid, reply->owner[0]->command);
-        else if (reply->incomplete)
-                warn(p, "not known: whether the devices are free (not every process could be looked at)");
-        local__owners_reply__free_unpacked(reply, NULL);
-}
-
-static void on_owners(const struct launchd_answer *a, void *userdata) {
-        struct preflight *p = userdata;
-
-        if (a->error < 0)
-                warn(p, "not known: whether the devices are free (%.120s)", a->text);
-        else
-                take_owners(p, a);
-        p->call = launchd_call_free(p->call);
-        answered(p);
-}
-
-static bool ask_owners_only(struct preflight *p) {
-        Local__OwnersRequest m = LOCAL__OWNERS_REQUEST__INIT;
-
-        p->call = launchd_call_free(p->call);
-        return launchd_call_new(p->event, p->socket, LOCAL__KIND__KIND_OWNERS_REQUEST, &m.base,
-                                LOCAL__KIND__KIND_OWNERS_REPLY, PREFLIGHT_TIME, on_owners, p, &p->call) >= 0;
-}
-
-/* As tpu-launchd says it of a kind that it does not know. */
-static bool unknown_kind(const struct launchd_answer *a) {
+/* As tpu-launchd says it of what it does not understand: nothing is known then. */
+static bool is_not_understood(const struct launchd_answer *a) {
         return a->error == -EBADMSG || a->error == -EOPNOTSUPP;
 }
 
 static void on_checked(const struct launchd_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
-        if (unknown_kind(a) && ask_owners_only(p)) /* an older tpu-launchd */
-                return;
-        if (a->no_answer || unknown_kind(a))
+        if (a->no_answer || is_not_understood(a))
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse(p, a->remedy, "%.280s", a->text);

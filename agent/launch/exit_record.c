@@ -85,16 +85,15 @@ static int copy_text(const char *text, char *dest, size_t size) {
 /* What the recorder does not write. */
 static int parse_cause(json_t *o, struct exit_record *ret) {
         const char *cause = "", *why = "", *remedy = "";
-        json_int_t oom_kills = 0, step = -1;
+        json_int_t step = -1;
 
-        if (json_unpack(o, "{s?I, s?s, s?s, s?s, s?I}", "oom_kills", &oom_kills, "cause", &cause, "why",
-                        &why, "remedy", &remedy, "last_step", &step) < 0)
+        if (json_unpack(o, "{s?s, s?s, s?s, s?I}", "cause", &cause, "why", &why, "remedy", &remedy,
+                        "last_step", &step) < 0)
                 return -EBADMSG;
-        if (oom_kills < 0 || copy_word(cause, ret->cause, sizeof(ret->cause)) < 0 ||
+        if (copy_word(cause, ret->cause, sizeof(ret->cause)) < 0 ||
             copy_text(why, ret->why, sizeof(ret->why)) < 0 ||
             copy_text(remedy, ret->remedy, sizeof(ret->remedy)) < 0)
                 return -EBADMSG;
-        ret->oom_kills = (uint32_t) MIN(oom_kills, (json_int_t) UINT32_MAX);
         ret->step_known = step >= 0;
         ret->last_step = step >= 0 ? (uint64_t) step : 0;
         return 0;
@@ -103,16 +102,16 @@ static int parse_cause(json_t *o, struct exit_record *ret) {
 static int parse(json_t *o, const char *id, struct exit_record *ret) {
         const char *rid, *result, *code, *status, *boot_id;
         struct exit_record r = { 0 };
-        json_int_t real, boot;
+        json_int_t real, boot, oom_kills;
         int version;
 
-        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", &version, "id", &rid,
+        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "version", &version, "id", &rid,
                         "result", &result, "code", &code, "status", &status, "boot_id", &boot_id,
-                        "real_usec", &real, "boot_usec", &boot) < 0)
+                        "real_usec", &real, "boot_usec", &boot, "oom_kills", &oom_kills) < 0)
                 return -EBADMSG;
         if (!streq(rid, id))
                 return -ENOENT;
-        if (version < 1 || real < 0 || boot < 0 || copy_word(rid, r.id, sizeof(r.id)) < 0 ||
+        if (version < 1 || real < 0 || boot < 0 || oom_kills < 0 || copy_word(rid, r.id, sizeof(r.id)) < 0 ||
             copy_word(result, r.result, sizeof(r.result)) < 0 ||
             copy_word(code, r.code, sizeof(r.code)) < 0 ||
             copy_word(status, r.status, sizeof(r.status)) < 0 ||
@@ -120,6 +119,7 @@ static int parse(json_t *o, const char *id, struct exit_record *ret) {
                 return -EBADMSG;
         r.real = (usec_t) real;
         r.boot = (usec_t) boot;
+        r.oom_kills = (uint32_t) MIN(oom_kills, (json_int_t) UINT32_MAX);
         *ret = r;
         return parse_cause(o, ret);
 }

@@ -112,36 +112,21 @@ static int copy_text(const char *from, char *to, size_t size) {
         return 0;
 }
 
-/* What files of the first version do not have. */
-static int parse_since(json_t *o, struct job *j) {
-        json_t *spec = NULL, *restarts = NULL;
-        json_int_t preempted = 0;
-        int stop_asked = 0, r;
-
-        if (json_unpack(o, "{s?o, s?o, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked",
-                        &stop_asked, "preempted_real_usec", &preempted) < 0 ||
-            preempted < 0)
-                return -EBADMSG;
-        r = run_spec_from_json(spec, &j->spec);
-        if (r == 0)
-                r = restarts_from_json(restarts, &j->restarts);
-        j->stop_asked = stop_asked;
-        j->preempted_real = (usec_t) preempted;
-        return r;
-}
-
 static int parse(json_t *o, const char *name, struct job *j) {
         const char *own, *id, *boot_id, *framework, *malloc_note, *user, *directory;
-        json_int_t uid, real, boot;
-        json_t *argv, *env;
-        int version;
+        json_int_t uid, real, boot, preempted;
+        json_t *argv, *env, *spec, *restarts;
+        int version, stop_asked, r;
 
-        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version",
-                        &version, "name", &own, "id", &id, "boot_id", &boot_id, "framework", &framework,
-                        "malloc", &malloc_note, "uid", &uid, "user", &user, "directory", &directory, "argv",
-                        &argv, "env", &env, "started_real_usec", &real, "started_boot_usec", &boot) < 0)
+        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}",
+                        "version", &version, "name", &own, "id", &id, "boot_id", &boot_id, "framework",
+                        &framework, "malloc", &malloc_note, "uid", &uid, "user", &user, "directory", &directory,
+                        "argv", &argv, "env", &env, "started_real_usec", &real, "started_boot_usec", &boot,
+                        "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
+                        "preempted_real_usec", &preempted) < 0)
                 return -EBADMSG;
-        if (version < 1 || !streq(own, name) || uid < 0 || uid >= UINT32_MAX || real < 0 || boot < 0)
+        if (version < 1 || !streq(own, name) || uid < 0 || uid >= UINT32_MAX || real < 0 || boot < 0 ||
+            preempted < 0)
                 return -EBADMSG;
         if (copy_text(name, j->name, sizeof(j->name)) < 0 || copy_text(id, j->id, sizeof(j->id)) < 0 ||
             copy_text(boot_id, j->boot_id, sizeof(j->boot_id)) < 0 ||
@@ -157,7 +142,10 @@ static int parse(json_t *o, const char *name, struct job *j) {
         j->env = strings_from_json(env, JOB_ENV_MAX);
         if (!j->user || !j->directory || !j->argv || !j->env)
                 return -EBADMSG;
-        return parse_since(o, j);
+        j->stop_asked = stop_asked;
+        j->preempted_real = (usec_t) preempted;
+        r = run_spec_from_json(spec, &j->spec);
+        return r < 0 ? r : restarts_from_json(restarts, &j->restarts);
 }
 
 int job_read(int jobs_fd, const char *name, struct job **ret) {

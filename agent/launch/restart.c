@@ -7,13 +7,10 @@ json_t *restarts_to_json(const struct restarts *r) {
 }
 
 int restarts_from_json(const json_t *o, struct restarts *ret) {
-        json_int_t done = 0, idle = 0, best = 0;
-        int known = 0;
+        json_int_t done, idle, best;
+        int known;
 
-        *ret = (struct restarts){ .done = 0 };
-        if (!o)
-                return 0;
-        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?b, s?I}", "done", &done, "idle", &idle,
+        if (json_unpack((json_t *) (uintptr_t) o, "{s:I, s:I, s:b, s:I}", "done", &done, "idle", &idle,
                         "step_known", &known, "best_step", &best) < 0 ||
             done < 0 || done > UINT32_MAX || idle < 0 || idle > UINT32_MAX || best < 0)
                 return -EBADMSG;

@@ -26,7 +26,7 @@ struct restarts {
         uint64_t best_step;
 };
 json_t *restarts_to_json(const struct restarts *r);
-/* NULL: none. -EBADMSG. */
+/* -EBADMSG: something is missing, or out of its bounds. */
 int restarts_from_json(const json_t *o, struct restarts *ret);
 
 struct restart_decision {

@@ -50,7 +50,7 @@ void run_spec_init(struct run_spec *s);
 int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct problem *p);
 /* New reference, or NULL when out of memory. */
 json_t *run_spec_to_json(const struct run_spec *s);
-/* NULL, and what is missing in o, is the default: files of an older version have less. -EBADMSG, -ENOMEM. */
+/* -EBADMSG: something is missing, or out of its bounds; -ENOMEM. */
 int run_spec_from_json(const json_t *o, struct run_spec *s);
 void run_spec_clear(struct run_spec *s);
 /* Whether the run's slice has a limit of its own. */

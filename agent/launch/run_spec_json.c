@@ -49,42 +49,29 @@ static int copy_texts(const json_t *o, struct run_spec *s) {
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 const char *text = json_string_value(json_object_get(o, texts[i].key));
 
-                if (text && copy(text, texts[i].to, texts[i].size) < 0)
+                if (!text || copy(text, texts[i].to, texts[i].size) < 0)
                         return -EBADMSG;
         }
         return 0;
 }
 
-static int copy_argv(const json_t *o, struct run_spec *s) {
-        const json_t *argv = json_object_get(o, "preempt_argv");
-
-        if (json_array_size(argv) == 0)
-                return 0;
-        s->preempt_argv = strings_from_json(argv, SPEC_PREEMPT_ARGV_MAX);
-        return s->preempt_argv ? 0 : -EBADMSG;
-}
-
-/* What is not there is none: files of an older version. */
-static int copy_devices(const json_t *o, struct run_spec *s) {
-        const json_t *list = json_object_get(o, "devices");
+/* NULL, as an empty list is written, stays NULL. */
+static int copy_list(const json_t *o, const char *key, size_t max, char ***to) {
+        const json_t *list = json_object_get(o, key);
 
         if (json_array_size(list) == 0)
                 return 0;
-        s->devices = strings_from_json(list, DEVICE_LIST_MAX);
-        return s->devices ? 0 : -EBADMSG;
+        *to = strings_from_json(list, max);
+        return *to ? 0 : -EBADMSG;
 }
 
 int run_spec_from_json(const json_t *o, struct run_spec *s) {
-        json_int_t generation = 0, memlock = -1, nofile, memory_max = -1, total = -1, high = -1, grace;
-        int keep_core = 0, restarts = 0, number = 0, share = 0, any = 0, remote = 0;
+        json_int_t generation, memlock, nofile, memory_max, total, high, grace;
+        int keep_core, restarts, number, share, any, remote;
 
         run_spec_init(s);
-        if (!o)
-                return 0;
-        nofile = limit_out(s->nofile);
-        grace = (json_int_t) s->grace;
         if (json_unpack((json_t *) (uintptr_t) o,
-                        "{s?I, s?I, s?I, s?I, s?I, s?I, s?b, s?I, s?i, s?i, s?b, s?b, s?b}", "generation",
+                        "{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i, s:i, s:b, s:b, s:b}", "generation",
                         &generation, "memlock", &memlock, "nofile", &nofile, "memory_max", &memory_max,
                         "memory_total", &total, "memory_high", &high, "keep_core", &keep_core, "grace_usec",
                         &grace, "restarts", &restarts, "preempt_signal", &number, "share_devices", &share,
@@ -106,7 +93,7 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
         s->share_devices = share;
         s->any_device = any;
         s->remote = remote;
-        if (copy_texts(o, s) < 0 || copy_devices(o, s) < 0)
+        if (copy_texts(o, s) < 0 || copy_list(o, "devices", DEVICE_LIST_MAX, &s->devices) < 0)
                 return -EBADMSG;
-        return copy_argv(o, s);
+        return copy_list(o, "preempt_argv", SPEC_PREEMPT_ARGV_MAX, &s->preempt_argv);
 }

@@ -61,21 +61,6 @@ static void slot_take(struct ledger *l, const struct slot *t) {
         ledger_advance(l, MIN(t->acked, UINT64_MAX / 2));
 }
 
-/* The previous version had how far was acknowledged in file "cursor", too, and there ahead of the ledger. */
-static void take_cursor(struct ledger *l) {
-        _cleanup_close_ int fd = openat(l->dir_fd, "cursor", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        struct {
-                uint64_t spool_id, acked;
-                uint32_t zero, crc;
-        } c[2];
-
-        for (unsigned i = 0; fd >= 0 && i < ELEMENTSOF(c); i++)
-                if (segment_pread(fd, &c[i], sizeof(c[i]), i * sizeof(c[i])) >= 0 &&
-                    c[i].crc == crc32c(0, &c[i], 20) && c[i].spool_id == l->spool_id &&
-                    c[i].acked <= UINT64_MAX / 2)
-                        ledger_advance(l, c[i].acked);
-}
-
 static int open_file(struct ledger *l) {
         if (l->fd >= 0)
                 return 0;
@@ -110,7 +95,6 @@ int ledger_open(struct ledger *l, int dir_fd, uint64_t spool_id) {
                         return -errno;
                 slot_take(l, &best);
         }
-        take_cursor(l);
         l->changed = false;
         return 0;
 }

@@ -67,7 +67,7 @@ struct uplink_options {
         uint64_t max_bytes;     /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
         uint64_t log_bytes;     /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */
-        const char *user_agent; /* "tpu-hostd/0.1" */
+        const char *user_agent; /* "tpu-hostd/0.2" */
         usec_t timeout;         /* of one request; 0: UPLINK_TIMEOUT */
         /* seq of class c and all before are durable. May be NULL. Runs in the loop; may submit. */
         void (*on_durable)(enum uplink_class c, uint64_t seq, void *userdata);

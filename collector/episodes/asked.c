@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "asked.h"
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
-}
+#include "json_text.h"
 
 json_t *asked_hosts(const json_t *slices) {
         json_t *list = json_array(), *s, *h;
@@ -18,7 +13,7 @@ json_t *asked_hosts(const json_t *slices) {
 
                         if (list &&
                             json_array_append_new(list, json_pack("{s:s, s:O?, s:O?, s:s}", "slice",
-                                                                  text_of(s, "slice"), "worker",
+                                                                  json_text_of(s, "slice"), "worker",
                                                                   json_object_get(h, "worker"), "host",
                                                                   json_object_get(h, "host"), "address",
                                                                   address ? address : "")) < 0) {
@@ -34,7 +29,7 @@ json_t *asked_names(const json_t *expected) {
         size_t i;
 
         json_array_foreach (expected, i, v)
-                if (*text_of(v, "host"))
-                        (void) json_object_set_new(names, text_of(v, "host"), json_true());
+                if (*json_text_of(v, "host"))
+                        (void) json_object_set_new(names, json_text_of(v, "host"), json_true());
         return names;
 }

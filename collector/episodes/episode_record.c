@@ -2,15 +2,10 @@
 #include "episode_record.h"
 
 #include "asked.h"
+#include "json_text.h"
 #include "log.h"
 
 #define SLICES_MAX 256
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
-}
 
 static usec_t time_of(const json_t *v, const char *key) {
         return (usec_t) MAX(json_integer_value(json_object_get(v, key)), (json_int_t) 0);
@@ -25,7 +20,7 @@ static json_t *slices_of(const json_t *expected) {
         size_t i;
 
         json_array_foreach (expected, i, v)
-                (void) json_object_set_new(names, text_of(v, "slice"),
+                (void) json_object_set_new(names, json_text_of(v, "slice"),
                                            json_true()); /* out of memory: one less */
         json_object_foreach (names, name, v)
                 (void) json_array_append_new(list, json_string(name));
@@ -101,18 +96,18 @@ static int begin(struct store *s, const char *id, const json_t *record, const js
                 if (n < SLICES_MAX && json_is_string(v))
                         list[n++] = json_string_value(v);
         if (n == 0)
-                list[n++] = text_of(record, "slice");
+                list[n++] = json_text_of(record, "slice");
         text = json_is_array(expected) ? json_dumps(expected, JSON_COMPACT) : NULL;
         r = store_begin_episode(
                 s,
                 &(struct store_episode){ .episode = id,
-                                         .run = text_of(record, "run"),
+                                         .run = json_text_of(record, "run"),
                                          .generation =
                                                  json_integer_value(json_object_get(record, "generation")),
                                          .at = time_of(record, "at"),
                                          .suspected = json_is_true(json_object_get(record, "suspected")),
-                                         .by = text_of(record, "by"),
-                                         .why = text_of(record, "why"),
+                                         .by = json_text_of(record, "by"),
+                                         .why = json_text_of(record, "why"),
                                          .hosts = time_of(record, "hosts"),
                                          .expected = text },
                 list, n);
@@ -125,8 +120,8 @@ static int set_verdict(struct store *s, const char *id, const json_t *record) {
         _cleanup_free_ char *text = json_is_object(report) ? json_dumps(report, JSON_COMPACT) : NULL;
 
         return store_set_verdict(s, &(struct store_episode){ .episode = id,
-                                                             .outcome = text_of(record, "outcome"),
-                                                             .summary = text_of(record, "summary"),
+                                                             .outcome = json_text_of(record, "outcome"),
+                                                             .summary = json_text_of(record, "summary"),
                                                              .report = text,
                                                              .diagnosed = time_of(record, "diagnosed"),
                                                              .confirmed = time_of(record, "confirmed") });
@@ -135,7 +130,7 @@ static int set_verdict(struct store *s, const char *id, const json_t *record) {
 static int take(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
-        bool judged = *text_of(record, "outcome") && time_of(record, "diagnosed") > 0, news = false;
+        bool judged = *json_text_of(record, "outcome") && time_of(record, "diagnosed") > 0, news = false;
         int r = store_list_episodes(s, &f, on_known, &known);
 
         if (r >= 0 && !known.there) {

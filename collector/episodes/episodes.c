@@ -5,6 +5,7 @@
 #include "episode_list.h"
 #include "episode_record.h"
 #include "episode_report.h"
+#include "json_text.h"
 #include "log.h"
 #include "report_child.h"
 #include "episode_story.h"
@@ -26,12 +27,6 @@ struct episodes {
 
 static usec_t boot_now(const struct episodes *e) {
         return clock_boot(e->o.clock);
-}
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
 }
 
 static void arm(struct episodes *e) {
@@ -108,7 +103,7 @@ static int begin(struct episodes *e, struct episode *x, const struct store_episo
 }
 
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
-        const char *id = text_of(record, "episode"), *names[SLICES_MAX];
+        const char *id = json_text_of(record, "episode"), *names[SLICES_MAX];
         json_t *expected, *v;
         usec_t at = (usec_t) MAX(json_integer_value(json_object_get(record, "at")), (json_int_t) 0),
                second = (usec_t) MAX(json_integer_value(json_object_get(record, "second")), (json_int_t) 0);
@@ -124,11 +119,11 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                 return;
         json_array_foreach (slices, i, v)
                 if (n < SLICES_MAX)
-                        names[n++] = text_of(v, "slice");
+                        names[n++] = json_text_of(v, "slice");
         if (n == 0)
                 names[n++] = slice;
         text = expected ? json_dumps(expected, JSON_COMPACT) : NULL;
-        (void) snprintf(x->run, sizeof(x->run), "%.63s", text_of(record, "run"));
+        (void) snprintf(x->run, sizeof(x->run), "%.63s", json_text_of(record, "run"));
         (void) snprintf(x->slice, sizeof(x->slice), "%.63s", slice);
         x->generation = json_integer_value(json_object_get(record, "generation"));
         x->suspected = json_is_true(json_object_get(record, "suspected"));
@@ -146,8 +141,8 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                                               .generation = x->generation,
                                               .at = at,
                                               .suspected = x->suspected,
-                                              .by = text_of(record, "by"),
-                                              .why = text_of(record, "why"),
+                                              .by = json_text_of(record, "by"),
+                                              .why = json_text_of(record, "why"),
                                               .hosts = x->hosts,
                                               .expected = text },
                      names, n);
@@ -418,10 +413,10 @@ static void recovered(struct episodes *e, struct episode *x, bool tells) {
 }
 
 void episodes_run(struct episodes *e, const json_t *run) {
-        const char *name = text_of(run, "name");
+        const char *name = json_text_of(run, "name");
         json_int_t generation = json_integer_value(json_object_get(run, "generation")),
                    stalled = json_integer_value(json_object_get(json_object_get(run, "planner"), "stalled"));
-        bool runs = streq(text_of(run, "state"), "running");
+        bool runs = streq(json_text_of(run, "state"), "running");
 
         for (struct episode *x = e->first; x; x = x->next) {
                 if (x->confirmed == 0 || !streq(x->run, name) || x->generation > generation ||
@@ -461,7 +456,7 @@ void episodes_kept(struct episodes *e, const char *id, const json_t *record, con
                 r = taken = episode_records_take(&e->records, id, record, slices);
         r = end_write(e, r, "an episode of another collector");
         if (r == 0 && taken > 0)
-                r = take_over(e, id, *text_of(record, "outcome"));
+                r = take_over(e, id, *json_text_of(record, "outcome"));
         if (r < 0)
                 (void) log_error_errno(r, "episode %s is not gone on with: %m", id);
 }

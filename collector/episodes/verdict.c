@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verdict.h"
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
-}
+#include "json_text.h"
 
 int verdict_read(const json_t *report, struct verdict_text *ret) {
         const json_t *first = json_array_get(json_object_get(report, "suspects"), 0), *worker;
-        struct verdict_text v = { .outcome = text_of(report, "outcome"),
-                                  .summary = text_of(report, "summary"),
+        struct verdict_text v = { .outcome = json_text_of(report, "outcome"),
+                                  .summary = json_text_of(report, "summary"),
                                   .slice = "",
                                   .host = "",
                                   .sentence = "",
@@ -20,9 +15,9 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
                 return -EBADMSG;
         if (first && streq(v.outcome, "named")) {
                 worker = json_object_get(first, "worker");
-                v.slice = text_of(first, "slice");
-                v.host = text_of(first, "host");
-                v.sentence = text_of(first, "sentence");
+                v.slice = json_text_of(first, "slice");
+                v.host = json_text_of(first, "host");
+                v.sentence = json_text_of(first, "sentence");
                 v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
                 v.moved = json_is_true(json_object_get(first, "moved"));
                 v.saves = json_is_true(json_object_get(first, "saves"));

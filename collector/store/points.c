@@ -283,8 +283,6 @@ int store_add_point(struct store *s, int64_t host, const struct store_metric *m)
         int r;
 
         one.ms = MAX(one.ms, POINTS_EPOCH_MS);
-        if (host >= POINTS_CONDENSED >> HOST_SHIFT)
-                return -EDQUOT;
         r = points_host(s, host, &h);
         if (r == 0)
                 r = find_series(s, h, m, &one.series);

@@ -11,8 +11,6 @@
 /* Points of a row lie within this of the row's time. */
 #define POINTS_ROW_SPAN_MS 60000
 #define POINTS_EPOCH_MS    INT64_C(1577836800000) /* 2020-01-01T00:00:00Z */
-/* From this id on: rows in which a version before kept minutes and ten minutes as one. They are dropped. */
-#define POINTS_CONDENSED   (INT64_C(1) << 61)
 
 int64_t points_id(int64_t host, int64_t ms);
 int64_t points_ms(int64_t id);

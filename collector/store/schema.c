@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema.h"
+#include "log.h"
+
+#define WORD(x)   #x
+#define NUMBER(x) WORD(x)
 
 /*
- * Version 1. Its table "metrics" (the latest values) is only there for a downgrade: version 2 does not write
- * it. Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came. "oldest_reader" is
- * the lowest STORE_SCHEMA that may still use this database: a later version that only adds columns or tables
- * leaves it where it is, so that a downgrade works.
+ * Times are microseconds since 1970. "oldest_reader" is the lowest STORE_SCHEMA that may still use this
+ * database: a later version that only adds columns or tables leaves it where it is, so that a downgrade works.
+ *
+ * A row of "samples" is one push of one host; its id says whose and when (points.h), so that what belongs
+ * together lies together. "latest" is the last value of each series of a host in its rows up to "through".
+ * "registry" is what the registry keeps (docs/registry.md): one row a record, its value JSON. "run_parts" and
+ * "run_lines" are what runs print (store.h); "missing" numbers of its part were left out before a line.
+ * "captures" and "episodes" are captures of hosts and the verdicts out of them (store_episodes.h).
  */
 static const char schema[] =
         "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-        "INSERT INTO meta VALUES ('oldest_reader', 1);"
+        "INSERT INTO meta VALUES ('oldest_reader', " NUMBER(STORE_SCHEMA) ");"
         "CREATE TABLE hosts ("
         "  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL DEFAULT 0,"
         "  slice TEXT, worker_id INTEGER, accelerator_type TEXT, version TEXT, boot_id TEXT, identity_time "
@@ -18,11 +26,6 @@ static const char schema[] =
         "  reasons TEXT, reasons_time INTEGER NOT NULL DEFAULT 0,"
         "  job TEXT, step INTEGER, step_time INTEGER NOT NULL DEFAULT 0,"
         "  series INTEGER NOT NULL DEFAULT 0, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL);"
-        "CREATE TABLE metrics ("
-        "  host INTEGER NOT NULL REFERENCES hosts, name TEXT NOT NULL, attributes TEXT NOT NULL, service "
-        "TEXT NOT NULL,"
-        "  value, unit TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (host, name, attributes, service)) "
-        "WITHOUT ROWID;"
         "CREATE TABLE events ("
         "  id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL REFERENCES hosts, slice TEXT, "
         "worker_id INTEGER,"
@@ -35,52 +38,38 @@ static const char schema[] =
         "CREATE TABLE records ("
         "  spool TEXT NOT NULL, class TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, changed "
         "INTEGER NOT NULL,"
-        "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;";
-
-/*
- * Version 2. A row of "samples" is one push of one host; its id says whose and when (points.h), so that what
- * belongs together lies together. "latest" is the last value of each series of a host in its rows up to
- * "through".
- */
-static const char schema_2[] =
+        "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;"
         "CREATE TABLE series ("
         "  id INTEGER PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL, "
         "unit TEXT NOT NULL,"
         "  UNIQUE (name, attributes, service));"
         "CREATE TABLE samples (id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
-        "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);";
-
-/* Version 3. What the registry keeps (docs/registry.md): one row a record, its value JSON. */
-static const char schema_3[] = "CREATE TABLE IF NOT EXISTS registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
-
-/* Version 4. What runs print (store.h); "missing" numbers of its part were left out before it. */
-static const char schema_4[] =
-        "CREATE TABLE IF NOT EXISTS run_parts ("
+        "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);"
+        "CREATE TABLE registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE run_parts ("
         "  id INTEGER PRIMARY KEY, run TEXT NOT NULL, invocation TEXT NOT NULL, host INTEGER NOT NULL REFERENCES hosts,"
         "  slice TEXT, worker_id INTEGER, generation INTEGER, number INTEGER NOT NULL, changed INTEGER NOT NULL,"
         "  bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (run, invocation, host));"
-        "CREATE TABLE IF NOT EXISTS run_lines ("
+        "CREATE TABLE run_lines ("
         "  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, part INTEGER NOT NULL, number INTEGER NOT NULL,"
         "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, priority INTEGER NOT NULL,"
         "  text TEXT NOT NULL);"
-        "CREATE INDEX IF NOT EXISTS run_lines_by_run ON run_lines (run);";
-
-/* Version 5. Captures of hosts and the verdicts out of them (store_episodes.h). */
-static const char schema_5[] =
-        "CREATE TABLE IF NOT EXISTS captures ("
+        "CREATE INDEX run_lines_by_run ON run_lines (run);"
+        "CREATE TABLE captures ("
         "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, worker_id INTEGER, host TEXT NOT NULL,"
         "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, hosts INTEGER NOT NULL,"
         "  slice_hosts INTEGER NOT NULL, suspicion TEXT NOT NULL, taken INTEGER NOT NULL, received INTEGER NOT NULL,"
         "  data BLOB NOT NULL, UNIQUE (episode, host, round));"
-        "CREATE INDEX IF NOT EXISTS captures_by_host ON captures (host, received);"
-        "CREATE INDEX IF NOT EXISTS captures_by_run ON captures (run, taken);"
-        "CREATE TABLE IF NOT EXISTS episodes ("
+        "CREATE INDEX captures_by_host ON captures (host, received);"
+        "CREATE INDEX captures_by_run ON captures (run, taken);"
+        "CREATE TABLE episodes ("
         "  id INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, run TEXT NOT NULL, generation INTEGER, at INTEGER NOT NULL,"
         "  suspected INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, hosts INTEGER NOT NULL, expected TEXT,"
         "  outcome TEXT, summary TEXT, report TEXT, diagnosed INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0,"
         "  recovered INTEGER NOT NULL DEFAULT 0);"
-        "CREATE TABLE IF NOT EXISTS episode_slices (slice TEXT NOT NULL, episode TEXT NOT NULL, at INTEGER NOT NULL,"
-        "  PRIMARY KEY (slice, episode)) WITHOUT ROWID;";
+        "CREATE TABLE episode_slices (slice TEXT NOT NULL, episode TEXT NOT NULL, at INTEGER NOT NULL,"
+        "  PRIMARY KEY (slice, episode)) WITHOUT ROWID;"
+        "PRAGMA application_id = " NUMBER(STORE_APPLICATION) "; PRAGMA user_version = " NUMBER(STORE_SCHEMA) ";";
 
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
@@ -95,19 +84,7 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
         return sqlite_errno(rc);
 }
 
-/* What is missing from version `from` (0: everything) on. */
-static int make(struct store *s, int64_t from) {
-        _cleanup_free_ char *text = NULL;
-
-        if (asprintf(&text, "%s%s%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, schema_4, schema_5, STORE_APPLICATION, STORE_SCHEMA) < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        return sqlite_errno(sqlite3_exec(s->db, text, NULL, NULL, NULL));
-}
-
-static int check_version(struct store *s, const char *path, int64_t version, char why[static 256]) {
+static int check_newer(struct store *s, const char *path, int64_t version, char why[static 256]) {
         int64_t oldest_reader;
         int r;
 
@@ -115,7 +92,7 @@ static int check_version(struct store *s, const char *path, int64_t version, cha
                        &oldest_reader);
         if (r < 0)
                 return r;
-        if (version <= STORE_SCHEMA || oldest_reader <= STORE_SCHEMA)
+        if (oldest_reader <= STORE_SCHEMA)
                 return 0;
         (void) snprintf(why, 256,
                         "%.100s has schema version %lld, this program reads up to %d: install the newer "
@@ -133,20 +110,24 @@ static int check(struct store *s, const char *path, char why[static 256]) {
         if (r < 0)
                 return r;
         if (tables == 0)
-                return make(s, 0);
+                return sqlite_errno(sqlite3_exec(s->db, schema, NULL, NULL, NULL));
         r = ask_number(s->db, "PRAGMA application_id", 0, &application);
         if (r < 0)
                 return r;
         r = ask_number(s->db, "PRAGMA user_version", 0, &version);
         if (r < 0)
                 return r;
-        if (application != STORE_APPLICATION || version < 1) {
+        if (application != STORE_APPLICATION) {
                 (void) snprintf(why, 256,
                                 "%.120s is a database of another program: name another file with --database",
                                 path);
                 return -ENOTRECOVERABLE;
         }
-        return version < STORE_SCHEMA ? make(s, version) : check_version(s, path, version, why);
+        if (version < STORE_SCHEMA) {
+                log_warning("%.100s has schema version %lld, which this program does not read", path, (long long) version);
+                return -EUCLEAN;
+        }
+        return version > STORE_SCHEMA ? check_newer(s, path, version, why) : 0;
 }
 
 int schema_prepare(struct store *s, const char *path, char why[static 256]) {

@@ -83,9 +83,6 @@ static const char *const sql[_ST_MAX] = {
         [ST_OLD_RECORDS] = "DELETE FROM records WHERE (spool, class, first) IN (SELECT spool, class, first "
                            "FROM records "
                            "WHERE changed < ?1 LIMIT ?2)",
-        [ST_OLD_METRICS] =
-                "DELETE FROM metrics WHERE (host, name, attributes, service) IN (SELECT host, name, "
-                "attributes, service FROM metrics LIMIT ?1)",
         [ST_PART_FIND] = "SELECT id, number FROM run_parts WHERE run = ?1 AND invocation = ?2 AND host = ?3",
         [ST_PART_ADD] = "INSERT INTO run_parts (run, invocation, host, number, changed) VALUES (?1, ?2, ?3, ?4, 0)",
         [ST_PART_SET] = "UPDATE run_parts SET slice = coalesce(?2, slice), worker_id = coalesce(?3, worker_id), generation = "

@@ -51,7 +51,6 @@ enum statement {
         ST_REGISTRY_LIST,
         ST_OLD_EVENTS,
         ST_OLD_RECORDS,
-        ST_OLD_METRICS,
         ST_PART_FIND,
         ST_PART_ADD,
         ST_PART_SET,
@@ -104,7 +103,6 @@ struct store {
         struct tending {
                 int64_t host;      /* the one at hand; its work goes on in the next turn */
                 int64_t oldest_ms; /* the first row of all hosts in this round */
-                bool condensed;    /* there may still be rows of a version before (POINTS_CONDENSED) */
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
         } tending;
         uint64_t damaged_rows, spread;

@@ -110,7 +110,7 @@ int store_open(const char *path, struct store **ret, char ret_aside[static 300],
         if (!s)
                 return -ENOMEM;
         ret_aside[0] = '\0';
-        s->tending = (struct tending) { .squeeze = 1, .oldest_ms = INT64_MAX, .condensed = true };
+        s->tending = (struct tending) { .squeeze = 1, .oldest_ms = INT64_MAX };
         s->committed = true;
         (void) snprintf(s->path, sizeof(s->path), "%s", path);
         r = open_database(s, why);

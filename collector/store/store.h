@@ -17,7 +17,7 @@
 
 /* The host that the collector's own events are of. No list of hosts shows it. */
 #define STORE_OWN_NAME "tpu-collectord"
-#define STORE_SCHEMA      5          /* user_version of the database */
+#define STORE_SCHEMA      6          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database */
@@ -28,8 +28,8 @@ struct store;
 
 /*
  * Opens or makes the database. A newer schema is used when it says that this program may
- * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file is
- * moved to ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
+ * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file,
+ * and one of an older schema, is moved to ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
  */
 int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]);
 struct store *store_free(struct store *s);

@@ -60,10 +60,8 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
                 r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
         if (r == 0)
                 r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
-        if (r == 0)
-                r = store_run(s, ST_OLD_RECORDS,
-                              BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
-        return r < 0 ? r : store_run(s, ST_OLD_METRICS, BIND(INT(OTHERS_AT_ONCE)));
+        return r < 0 ? r
+                     : store_run(s, ST_OLD_RECORDS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
 }
 
 static double least(const struct store_retention *retention) {
@@ -83,7 +81,7 @@ static int squeeze(struct store *s, const struct store_retention *retention, int
 
         s->tending.oldest_ms = INT64_MAX;
         r = store_size(s, &size);
-        if (r < 0 || s->tending.condensed) /* what is on its way out makes room first */
+        if (r < 0)
                 return r;
         wanted = (double) retention->bytes / (double) MAX(size.used, (uint64_t) 1);
         if (wanted < 1)
@@ -131,11 +129,6 @@ static int tend(struct store *s, const struct store_retention *retention, usec_t
         r = drop_old(s, retention, now);
         if (r == 0)
                 r = shrink(s, retention);
-        if (r == 0 && s->tending.condensed) {
-                r = store_run(s, ST_ROWS_DELETE,
-                              BIND(INT(POINTS_CONDENSED), INT(INT64_MAX), INT(ROWS_AT_ONCE)));
-                s->tending.condensed = r < 0 || sqlite3_changes(s->db) > 0;
-        }
         if (r == 0)
                 r = store_ask(s, ST_NEXT_HOST, BIND(INT(s->tending.host)), &next, &hosts);
         if (r < 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What other machines send to be merged. The first byte says what follows: 0 captures over the wire, each
- * behind two bytes of length; 1 JSON; else text of tpu-stack. What was read is diagnosed and printed in
- * every way.
+ * behind two bytes of length; else JSON. What was read is diagnosed and printed in every way.
  */
 #include "capture_read.h"
 #include "capture_wire.h"
@@ -43,14 +42,6 @@ static void json(struct scene *s, const char *text, size_t size) {
         json_decref(v);
 }
 
-static void text(struct scene *s, const char *t, size_t size) {
-        char why[CAPTURE_WHY_MAX];
-        struct host_capture c;
-
-        host_capture_init(&c);
-        keep(s, &c, capture_text_read(t, size, &c, &s->table, why));
-}
-
 /* What was read can be sent, too, and reads the same. */
 static void again(const struct scene *s) {
         for (size_t i = 0; i < s->n_captures && i < 4; i++) {
@@ -83,10 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         if (data[0] == 0)
                 wire(&scene, data + 1, size - 1);
-        else if (data[0] == 1)
-                json(&scene, (const char *) data + 1, size - 1);
         else
-                text(&scene, (const char *) data + 1, size - 1);
+                json(&scene, (const char *) data + 1, size - 1);
         again(&scene);
         if (diagnose(&scene, &o, &d) < 0 || !(f = open_memstream(&out, &n)))
                 return 0;

@@ -12,7 +12,7 @@ class Registry:
     """records: key → value that the host shall know. members: what hosts said, whole. asked: every request. leader: the URL that 421 names instead of an
     answer; None: this one answers. posted: (path, headers, body) of what came to other paths than sync; post: how it is answered, (status, answer)."""
 
-    def __init__(self, lease=15, tls=None, term=None, store=None):
+    def __init__(self, lease=15, tls=None, term=0, store=""):
         self.lease, self.tls, self.term, self.store, self.leader = lease, tls, term, store, None
         self.posted, self.post = [], (200, {})
         self.records, self.members, self.asked, self.left, self.said = {}, {}, [], [], {}
@@ -66,8 +66,8 @@ class Registry:
             whole = known is None
             news = {k: v for k, v in self.records.items() if whole and v is not None or not whole and self.changed[k] > known}
             answer = {"v": 1, "lease": self.lease, "revision": f"{self.epoch}.{self.revision}", "whole": whole, "records": news,
-                      "tell": tell, "conflict": self.conflict, "later": "versions may say more"}
-            return 200, {**answer, **({} if self.term is None else {"term": self.term}), **({} if self.store is None else {"store": self.store})}
+                      "tell": tell, "conflict": self.conflict, "term": self.term, "store": self.store, "later": "versions may say more"}
+            return 200, answer
 
     @property
     def url(self):

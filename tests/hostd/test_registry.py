@@ -169,7 +169,7 @@ class Collector(WithRegistry):
     def test_refusals_and_nonsense(self):
         for status, body, state, why in ((404, b"{}", "refused", "keeps no registry"), (403, b'{"error":"no such host"}', "refused", "HTTP 403: no such host"),
                                          (503, b"", "joining", "HTTP 503"), (200, b"<html>", "refused", "cannot be understood"),
-                                         (200, b'{"v":1,"lease":15,"revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
+                                         (200, b'{"v":1,"lease":15,"term":0,"store":"","revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
                                          (200, b'{"v":1,"lease":0,"revision":"a.1"}', "refused", "lease is no number of seconds")):
             with self.subTest(status=status, body=body):
                 r = self.registry()

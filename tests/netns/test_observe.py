@@ -133,11 +133,6 @@ class Observe(ToldCase):
         self.order(REPAIR, "repair")
         self.assertEqual(self.mtus(), (8896, 8896))
 
-    def test_that_of_an_older_version(self):
-        self.host.check("sh", "-c", f"install -o 65534 /dev/null {RUNTIME}/observe")
-        self.start_over(boot=False)
-        self.assertEqual(self.mtus(), (1460, 8896))
-
     def test_without_a_state_directory_it_holds_for_this_boot(self):
         self.host.check("chown", "root:root", STATE)
         self.order(observe(), "observe")

@@ -23,16 +23,6 @@ static const char json_text[] =
         "\"findings\":[{\"check\":\"nic.mtu\",\"subject\":\"eth0\",\"verdict\":\"FAIL\",\"found\":\"1460\"},"
         "{\"check\":\"x\",\"verdict\":\"OK\"}]}";
 
-static const char stack_text[] = "run train: 1 processes, 2 threads, taken now\n\n"
-                                 "process 4711 python3 train.py (CPython 3.11.2)\n"
-                                 "thread 4711 \"py \"thon\" [gil] waits in pipe_read\n"
-                                 "  File \"/w/data, line 3, in x.py\", line 88, in next_batch\n"
-                                 "  File \"/w/train.py\", line 120, in main\n"
-                                 "thread 4712 \"loader\" [changed while read] running\n"
-                                 "thread ?\n"
-                                 "  (not readable: the frames form a loop)\n"
-                                 "3 other threads of this process run no Python\n";
-
 struct loaded {
         struct host_capture c;
         struct stack_table t;
@@ -126,31 +116,6 @@ static void test_bad_json(void) {
         }
 }
 
-static void test_text(void) {
-        _cleanup_(loaded_clear) struct loaded l = { 0 };
-
-        host_capture_init(&l.c);
-        ASSERT_OK(capture_text_read(stack_text, strlen(stack_text), &l.c, &l.t, l.why));
-        ASSERT_EQ(l.c.n_processes, 1);
-        ASSERT_EQ(l.c.processes[0].pid, 4711);
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.processes[0].command), "python3 train.py");
-        ASSERT_EQ(l.c.n_threads, 3);
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].name), "py \"thon");
-        ASSERT_TRUE(l.c.threads[0].gil);
-        ASSERT_EQ(l.c.threads[0].state, 'S');
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].wait), "pipe_read");
-        ASSERT_EQ(l.t.stacks[l.c.threads[0].stack].n, 2);
-        ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, 0)->function), "main");
-        ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, 1)->file), "/w/data, line 3, in x.py");
-        ASSERT_TRUE(l.c.threads[1].changed);
-        ASSERT_EQ(l.c.threads[1].state, 'R');
-        ASSERT_EQ(l.c.threads[2].stack, STACK_NONE);
-        ASSERT_EQ(capture_text_read("hello\n", 6, &l.c, &l.t, l.why),
-                  0); /* nothing was added, what was there stays */
-        host_capture_clear(&l.c);
-        ASSERT_EQ(capture_text_read("hello\n", 6, &l.c, &l.t, l.why), -EPROTO);
-}
-
 /* As tpu-stack --native --json prints it (docs/stack.md): the stacks as one, without the interpreter's own frames. */
 #define NATIVE(module, function) "{\"kind\":\"native\",\"function\":\"" function "\",\"module\":\"" module "\",\"address\":4096}"
 #define PYTHON(file, function) "{\"file\":\"" file "\",\"line\":88,\"function\":\"" function "\"}"
@@ -185,44 +150,6 @@ static void test_native(void) {
                                   PYTHON("dataset.py", "next_batch") "," PYTHON("train.py", "<module>")),
                      "<module>;next_batch;f;read");
         expect_stack(NATIVE_STACK(NATIVE("libx.so", "spin") "," NATIVE("python3.11", "main")), "main;spin"); /* no Python */
-}
-
-/* Native and kernel frames in text say the same as in JSON. */
-static void test_native_text(void) {
-        static const char text[] = "process 4711 python3 train.py (CPython 3.11.2)\n"
-                                   "thread 4711 \"python3\" waits in read (pipe_read)\n"
-                                   "  [kernel] pipe_read+0x366/0x410\n"
-                                   "  read+0x4c (libc.so.6)\n"
-                                   "  0x7f510000724a (libc.so.6+0x2724a)\n"
-                                   "  0x7f510000724a\n"
-                                   "  File \"/w/dataset.py\", line 88, in next_batch\n"
-                                   "  c10d::Work::operator()+0x190 (libtorch.so)\n"
-                                   "  (more native frames, which cannot be told)\n"
-                                   "process 9 sleep (native stacks only: no CPython interpreter)\n"
-                                   "thread 9 \"sleep\" waits in futex\n"
-                                   "  (\n  +)\n  x)\n  (+)\n";
-        static const struct {
-                enum frame_kind kind;
-                const char *file, *function;
-        } wanted[] = { { FRAME_NATIVE, "libtorch.so", "c10d::Work::operator()" },
-                       { FRAME_PYTHON, "/w/dataset.py", "next_batch" },
-                       { FRAME_NATIVE, "libc.so.6", "0x2724a" },
-                       { FRAME_NATIVE, "libc.so.6", "read" },
-                       { FRAME_KERNEL, "", "pipe_read" } };
-        _cleanup_(loaded_clear) struct loaded l = { 0 };
-
-        host_capture_init(&l.c);
-        ASSERT_OK(capture_text_read(text, strlen(text), &l.c, &l.t, l.why));
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].syscall), "read");
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].wait), "pipe_read");
-        ASSERT_EQ(l.t.stacks[l.c.threads[0].stack].n, ELEMENTSOF(wanted));
-        for (uint32_t i = 0; i < ELEMENTSOF(wanted); i++) {
-                ASSERT_EQ(frame(&l, 0, i)->kind, wanted[i].kind);
-                ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, i)->file), wanted[i].file);
-                ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, i)->function), wanted[i].function);
-        }
-        ASSERT_EQ(l.c.n_processes, 2);
-        ASSERT_STREQ(stack_table_text(&l.t, l.c.processes[1].command), "sleep");
 }
 
 static void test_wire(void) {
@@ -346,5 +273,5 @@ static void test_wire_refused(void) {
         }
 }
 
-TEST_MAIN(test_json, test_bad_json, test_native, test_text, test_native_text, test_wire, test_wire_order,
+TEST_MAIN(test_json, test_bad_json, test_native, test_wire, test_wire_order,
           test_wire_refused)

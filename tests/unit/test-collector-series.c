@@ -183,37 +183,6 @@ static void points_stay_as_they_came(void) {
         s = store_free(s);
 }
 
-/*
- * A version before kept minutes and ten minutes as one, in rows of their own behind all others (level <<
- * 61). They go, a few hundred at a time, and nothing else does, although the limit of bytes is reached until
- * they are gone.
- */
-static void condensed_rows_go(void) {
-        struct store *s = fresh();
-
-        push(s, "h", "m", NOW, 7);
-        s = store_free(s);
-        for (int level = 1; level <= 2; level++) {
-                char sql[300];
-
-                (void) snprintf(
-                        sql, sizeof(sql),
-                        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
-                        "INSERT INTO samples SELECT (%d << 61) | (1 << 41) | (i * 60000), randomblob(1000) "
-                        "FROM n",
-                        level);
-                (void) ask(sql);
-        }
-        s = opened();
-        ASSERT_EQ(past_of(s, "h", "m").points, 1);
-        tend_all(s, 30, 400000, NOW + DAY, 1);
-        ASSERT_TRUE(ask("SELECT count(*) FROM samples") > 2000);
-        tend_all(s, 30, 400000, NOW + DAY, 30);
-        ASSERT_EQ(ask("SELECT count(*) FROM samples"), 1);
-        ASSERT_EQ(past_of(s, "h", "m").points, 1);
-        s = store_free(s);
-}
-
 static void latest_survives_all_of_it(void) {
         char line[200];
         struct store *s = fresh();
@@ -331,7 +300,6 @@ static int on_kept(const char *key, const char *value, void *userdata) {
         return 0;
 }
 
-/* What the registry keeps outlives a program of version 2, which does not look at it. */
 static void registry_goes_on(void) {
         struct store *s = fresh();
         char line[100] = "";
@@ -347,35 +315,23 @@ static void registry_goes_on(void) {
         ASSERT_OK(store_list_registry(s, on_kept, line));
         ASSERT_STREQ(line, "slot/s0/1={\"v\":1}");
         s = store_free(s);
-        (void) ask("DROP TABLE registry");
-        (void) ask("PRAGMA user_version = 2");
-        s = opened();
-        ASSERT_EQ(ask("PRAGMA user_version"), STORE_SCHEMA);
-        ASSERT_EQ(ask("SELECT value FROM meta WHERE key = 'oldest_reader'"), 1);
-        ASSERT_EQ(ask("SELECT count(*) FROM registry"), 0);
-        s = store_free(s);
 }
 
-/* A database of version 1 goes on, and version 1 may have it back. */
-static void version_1_goes_on(void) {
+/* Nobody reads a database of an older schema: it is moved aside. */
+static void an_older_schema_is_put_aside(void) {
         struct store *s = fresh();
-        char line[200];
+        char aside[300], why[256];
 
         push(s, "h", "a", NOW, 1);
         s = store_free(s);
-        (void) ask("DROP TABLE samples");
-        (void) ask("DROP TABLE series");
-        (void) ask("DROP TABLE latest");
-        (void) ask("PRAGMA user_version = 1");
-        (void) ask("INSERT INTO metrics VALUES (1, 'x', '{}', '', 1, '', 5)");
-        s = opened();
+        (void) ask("PRAGMA user_version = 5");
+        ASSERT_OK(store_open(path, &s, aside, why));
+        ASSERT_STREQ(aside + strlen(path), ".damaged");
+        ASSERT_OK(access(aside, F_OK));
         ASSERT_EQ(ask("PRAGMA user_version"), STORE_SCHEMA);
-        ASSERT_EQ(ask("SELECT value FROM meta WHERE key = 'oldest_reader'"), 1);
-        push(s, "h", "b", NOW, 2);
-        ASSERT_STREQ(latest_of(s, "h", line), "b=2@0 ");
-        tend_all(s, 30, UINT64_MAX, NOW, 3);
-        ASSERT_EQ(ask("SELECT count(*) FROM metrics"), 0);
+        ASSERT_EQ(ask("SELECT count(*) FROM hosts"), 0);
         s = store_free(s);
+        ASSERT_OK(unlink(aside));
 }
 
 static void damage_is_put_aside(void) {
@@ -409,6 +365,6 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir));
 }
 
-TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came, condensed_rows_go,
+TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came,
           latest_survives_all_of_it, undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held,
-          version_1_goes_on, registry_goes_on, damage_is_put_aside)
+          an_older_schema_is_put_aside, registry_goes_on, damage_is_put_aside)

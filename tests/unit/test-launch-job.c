@@ -82,23 +82,6 @@ static void expect_spec(const struct run_spec *s) {
         ASSERT_TRUE(!s->preempt_argv[2]);
 }
 
-/* A file that a version before generations wrote: a downgrade, and the way back, keep it. */
-static void test_file_of_the_first_version(void) {
-        _cleanup_scratch_ struct scratch s = scratch_new();
-        _cleanup_close_ int dir = open_dir(&s);
-        struct job *j = NULL;
-
-        scratch_write(&s, "old",
-                      "{\"version\":1,\"name\":\"old\",\"id\":\"" ID "\",\"boot_id\":\"b\",\"framework\":\"plain\","
-                      "\"malloc\":\"glibc\",\"uid\":0,\"user\":\"root\",\"directory\":\"/\",\"argv\":[\"true\"],"
-                      "\"env\":[],\"started_real_usec\":1,\"started_boot_usec\":1}");
-        ASSERT_OK(job_read(dir, "old", &j));
-        ASSERT_EQ(j->spec.generation, 0);
-        ASSERT_EQ(j->spec.grace, SPEC_GRACE_DEFAULT);
-        ASSERT_EQ(j->restarts.done, 0);
-        (void) job_free(j);
-}
-
 static void test_sets_of_numbers(void) {
         static const char *const bad[] = { ",", "1,", "1-", "-1", "a", "3-1", "1 ", "8192", "1--2", "99999999999999999999" };
         struct number_set set;
@@ -156,7 +139,11 @@ static void test_job_round_trip(void) {
 
 static void test_bad_job_files(void) {
         static const char *const bad[] = {
-                "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01"
+                "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01",
+                /* without a specification */
+                "{\"version\":1,\"name\":\"x\",\"id\":\"" ID "\",\"boot_id\":\"b\",\"framework\":\"plain\","
+                "\"malloc\":\"glibc\",\"uid\":0,\"user\":\"root\",\"directory\":\"/\",\"argv\":[\"true\"],"
+                "\"env\":[],\"started_real_usec\":1,\"started_boot_usec\":1}",
         };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
@@ -339,5 +326,5 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_sets_of_numbers, test_job_round_trip, test_file_of_the_first_version, test_bad_job_files, test_exit_record,
+TEST_MAIN(test_names, test_sets_of_numbers, test_job_round_trip, test_bad_job_files, test_exit_record,
           test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

@@ -11,13 +11,13 @@ static void test_good(void) {
         _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
         char why[SYNC_WHY_MAX] = "";
 
-        ASSERT_OK(parse("{\"v\":2,\"lease\":7.5,\"revision\":\"e.9\",\"whole\":true,\"tell\":false,\"conflict\":null,\"new\":[1],"
+        ASSERT_OK(parse("{\"v\":2,\"lease\":7.5,\"term\":0,\"store\":\"\",\"revision\":\"e.9\",\"whole\":true,\"tell\":false,\"conflict\":null,\"new\":[1],"
                         "\"records\":{\"slice/s0\":{\"v\":1},\"run/a\":null,\"later/x\":{},\"slice/\":{}}}",
                         &a, why));
         ASSERT_EQ(a.lease, 7500 * USEC_PER_MSEC);
         ASSERT_STREQ(a.revision, "e.9");
         ASSERT_TRUE(a.whole && !a.tell && !a.conflict);
-        ASSERT_EQ(a.term, 0); /* of a collector that says none */
+        ASSERT_EQ(a.term, 0);
         ASSERT_STREQ(a.store, "");
         ASSERT_EQ(json_object_size(a.records), 2); /* kinds that are not known, and keys without a name: passed over */
         ASSERT_TRUE(json_is_null(json_object_get(a.records, "run/a")));
@@ -36,7 +36,7 @@ static void test_conflict(void) {
         _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
         char why[SYNC_WHY_MAX] = "";
 
-        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"revision\":\"\",\"conflict\":{\"holder\":\"h\\u00021\",\"id\":7,\"since\":-4}}", &a, why));
+        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"\",\"conflict\":{\"holder\":\"h\\u00021\",\"id\":7,\"since\":-4}}", &a, why));
         ASSERT_TRUE(a.conflict && !a.whole);
         ASSERT_STREQ(a.holder, "h?1");
         ASSERT_STREQ(a.holder_id, "");
@@ -56,14 +56,16 @@ static void test_bad(void) {
                 { "{\"v\":1,\"lease\":-1,\"revision\":\"a\"}", "lease is no number" },
                 { "{\"v\":1,\"lease\":15}", "revision is no text" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\\n\"}", "revision is no text" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"records\":[]}", "records is no object" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"records\":{\"run/a\":1}}", "record run/a is no object" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"conflict\":true}", "conflict is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":[]}", "records is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/a\":1}}", "record run/a is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"conflict\":true}", "conflict is no object" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":-1}", "term is no whole number" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":\"\"}", "term is no whole number" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":0}", "store is no text" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":\"7\"}", "term is no whole number" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":7}", "store is no text" },
-                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":\"12345678901234567890123456789012345678901\"}", "store is no text" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"revision\":\"a\",\"store\":7}", "store is no text" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"revision\":\"a\",\"store\":\"12345678901234567890123456789012345678901\"}", "store is no text" },
                 { "{\"v\":1,\"v\":1,\"lease\":15,\"revision\":\"a\"}", "no JSON: duplicate" },
         };
 

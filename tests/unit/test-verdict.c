@@ -43,17 +43,17 @@ static void test_read(void) {
         struct verdict_text v;
         json_t *report = json_pack("{s:s, s:s, s:[{s:s, s:s, s:b, s:b, s:f}]}", "outcome", "named", "summary", "x",
                                    "suspects", "host", "h0", "sentence", "y", "moved", 1, "saves", 1, "score", 0.9),
-               *older = json_pack("{s:s, s:[{s:s}]}", "outcome", "named", "suspects", "host", "h0"),
+               *less = json_pack("{s:s, s:[{s:s}]}", "outcome", "named", "suspects", "host", "h0"),
                *none = json_object();
 
         ASSERT_OK(verdict_read(report, &v));
         ASSERT_TRUE(v.moved && v.saves);
         ASSERT_STREQ(v.host, "h0");
-        ASSERT_OK(verdict_read(older, &v)); /* of a collector before: it says nothing of that */
+        ASSERT_OK(verdict_read(less, &v)); /* it says nothing of that */
         ASSERT_FALSE(v.moved || v.saves);
         ASSERT_EQ(verdict_read(none, &v), -EBADMSG);
         json_decref(report);
-        json_decref(older);
+        json_decref(less);
         json_decref(none);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Saved captures: tpu-stack's output as JSON (docs/stack.md) or as text, alone or with what docs/diagnose.md
- * says of the host around it. They fill c and t, which the caller initialises and clears, also on failure. t
+ * Saved captures: tpu-stack's output as JSON (docs/stack.md), alone or with what docs/diagnose.md
+ * says of the host around it. It fills c and t, which the caller initialises and clears, also on failure. t
  * may hold other captures already. What is not known of the host stays as host_capture_init() left it.
- * -EPROTO with why (which field, or which line), -E2BIG, -ENOMEM. Unknown keys are not looked at.
+ * -EPROTO with why (which field), -E2BIG, -ENOMEM. Unknown keys are not looked at.
  */
 #include <jansson.h>
 
@@ -14,9 +14,4 @@
 
 /* One object. */
 int capture_json_read(const json_t *object, struct host_capture *c, struct stack_table *t,
-                      char why[static CAPTURE_WHY_MAX]);
-
-/* The text of one host: lines as tpu-stack prints them, between lines of anything else (tpuctl stack's own).
- * Text without any process of tpu-stack's is -EPROTO. */
-int capture_text_read(const char *text, size_t len, struct host_capture *c, struct stack_table *t,
                       char why[static CAPTURE_WHY_MAX]);

@@ -43,7 +43,7 @@ static void take_frame(const struct frame *f, struct device_owners *ret) {
         if (reply)
                 take(reply, ret);
         else
-                fail(ret, -EPROTO, "its answer cannot be understood: is it an older version?");
+                fail(ret, -EPROTO, "its answer cannot be understood");
         local__owners_reply__free_unpacked(reply, NULL);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "captures.h"
+#include "json_text.h"
 
 #define EPISODE_MAX 64
 #define BY_MAX      256
@@ -10,12 +11,6 @@ struct target {
         uint64_t generation;
         const json_t *slices; /* as in the run's record */
 };
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
-}
 
 static const json_t *request_of(const struct gang *g, const char *slice) {
         char key[GANG_KEY_MAX];
@@ -35,16 +30,16 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
         *ret_episode = "";
         *ret_again = 0;
         json_array_foreach (t->slices, i, v) {
-                const json_t *q = request_of(g, text_of(v, "slice"));
+                const json_t *q = request_of(g, json_text_of(v, "slice"));
                 usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
 
-                if (!q || !*text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART ||
-                    /* of no clock of ours */ !streq(text_of(q, "run"), t->run) ||
-                    !streq(text_of(q, "serial"), t->serial) ||
+                if (!q || !*json_text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART ||
+                    /* of no clock of ours */ !streq(json_text_of(q, "run"), t->run) ||
+                    !streq(json_text_of(q, "serial"), t->serial) ||
                     (uint64_t) json_integer_value(json_object_get(q, "generation")) != t->generation)
                         continue;
                 last = at;
-                *ret_episode = text_of(q, "episode");
+                *ret_episode = json_text_of(q, "episode");
                 *ret_again = json_integer_value(json_object_get(q, "again")) > 0
                                      ? (unsigned) MIN(json_integer_value(json_object_get(q, "again")),
                                                       (json_int_t) CAPTURES_AGAIN)
@@ -87,7 +82,7 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
                                   "slice_hosts", (json_int_t) json_array_size(json_object_get(v, "hosts")),
                                   "again", (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
 
-                x = worse(x, q ? record_putf(g, q, "capture/%.63s", text_of(v, "slice")) : -ENOMEM);
+                x = worse(x, q ? record_putf(g, q, "capture/%.63s", json_text_of(v, "slice")) : -ENOMEM);
         }
         return x;
 }
@@ -186,8 +181,8 @@ static int order(struct gang *g, const struct target *t, const json_t *value,
 
         if (last == 0 || g->now >= last + CAPTURES_APART)
                 return put_round(g, t,
-                                 &(struct round){ .by = text_of(value, "by"),
-                                                  .why = text_of(value, "why"),
+                                 &(struct round){ .by = json_text_of(value, "by"),
+                                                  .why = json_text_of(value, "why"),
                                                   .ahead = CAPTURES_AHEAD,
                                                   .second = CAPTURES_SECOND });
         why_set(why,
@@ -197,7 +192,7 @@ static int order(struct gang *g, const struct target *t, const json_t *value,
 }
 
 static int complete(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]) {
-        struct target t = { .run = text_of(value, "run"), .serial = "" };
+        struct target t = { .run = json_text_of(value, "run"), .serial = "" };
         const struct run *r = run_on(g, slice, t.run);
         json_t *alone;
         int x;

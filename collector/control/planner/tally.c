@@ -24,10 +24,7 @@ static void count_exit(struct tally *t, const struct seat *s, const struct host_
                 return;
         }
         if (h->state == PART_STOPPED || streq(h->cause, "stopped")) {
-                if (!t->stopped) {
-                        t->stopped = s;
-                        t->stopped_run = h;
-                }
+                t->stopped = t->stopped ? t->stopped : s;
                 return;
         }
         t->failed++;

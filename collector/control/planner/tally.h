@@ -10,7 +10,7 @@ struct tally {
         const struct seat *first_lost, *first_silent, *first_alive, *first_success;
         /* Who is to blame: it ended by itself without success, or says that it was stopped there. */
         const struct seat *bad, *stopped;
-        const struct host_run *bad_run, *stopped_run;
+        const struct host_run *bad_run;
         const struct seat *suspects; /* the first that suspected a stall, and its words */
         const struct host_run *suspicion;
         const char *obstacle; /* of one of its slices */
