@@ -16,11 +16,6 @@ const char *order_kind_name(enum order_kind k) {
         return names[k];
 }
 
-void orders_clear(struct orders *o) {
-        json_decref(o->foreign);
-        *o = (struct orders){ 0 };
-}
-
 /* --- The list ------------------------------------------------------------------------------------------ */
 
 static struct order *lookup(struct orders *o, enum order_kind k, const char *check, const char *subject) {
@@ -121,10 +116,6 @@ json_t *orders_to_json(const struct orders *o) {
                         json_decref(list);
                         return NULL;
                 }
-        if (list && o->foreign && json_array_extend(list, o->foreign) < 0) {
-                json_decref(list);
-                return NULL;
-        }
         return list;
 }
 
@@ -159,12 +150,6 @@ static int from_json(const json_t *v, enum order_kind k, struct order *ret) {
         return 0;
 }
 
-static unsigned keep_foreign(struct orders *o, json_t *v) {
-        if (!o->foreign)
-                o->foreign = json_array();
-        return json_array_size(o->foreign) >= ORDERS_MAX || json_array_append(o->foreign, v) < 0;
-}
-
 unsigned orders_from_json(struct orders *o, const json_t *list) {
         unsigned bad = !json_is_array(list);
         struct order one;
@@ -177,12 +162,7 @@ unsigned orders_from_json(struct orders *o, const json_t *list) {
 
                 while (kind && k < _ORDER_KIND_MAX && !streq(kind, names[k]))
                         k++;
-                if (!kind)
-                        bad++;
-                else if (k == _ORDER_KIND_MAX)
-                        bad += keep_foreign(o, v);
-                else if (from_json(v, k, &one) < 0 || orders_set(o, &one) < 0)
-                        bad++;
+                bad += !kind || k == _ORDER_KIND_MAX || from_json(v, k, &one) < 0 || orders_set(o, &one) < 0;
         }
         return bad;
 }

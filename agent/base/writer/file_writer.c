@@ -3,14 +3,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "durable.h"
 #include "file_writer.h"
 #include "io.h"
 
 struct file_writer {
         sd_event *event;
-        const char *source_name;
-        char *directory, *name;
+        const struct state_format *format;
+        char *path;
         file_written_t done;
         void *userdata;
         pid_t child; /* 0: none at work */
@@ -24,14 +23,9 @@ struct file_writer {
 static int start_child(struct file_writer *w, char *text);
 
 /* Only what a child of a program with threads may do; its end tells the result. */
-__attribute__((noreturn)) static void write_and_exit(const char *directory, const char *name,
-                                                     const char *text) {
-        int fd, r;
-
+__attribute__((noreturn)) static void write_and_exit(const struct file_writer *w, const char *text) {
         io_close_others(-1); /* it may outlive us, and then must not keep our successor from anything */
-        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno : durable_write(fd, name, text, strlen(text), 0600);
-        _exit(-r);
+        _exit(-state_file_write(AT_FDCWD, w->path, w->format, text, strlen(text)));
 }
 
 static void tell(struct file_writer *w, uint64_t number, int result) {
@@ -72,13 +66,13 @@ static int start_child(struct file_writer *w, char *text) {
                 return -errno;
         }
         if (w->child == 0)
-                write_and_exit(w->directory, w->name, own);
+                write_and_exit(w, own);
         w->writing = w->last;
         w->pidfd = (int) syscall(__NR_pidfd_open, w->child, 0);
         r = w->pidfd < 0 ? -errno : sd_event_add_io(w->event, &w->source, w->pidfd, EPOLLIN, on_child, w);
         if (r < 0)
                 return r; /* the child does its work; it stays as a zombie, and no second one is made */
-        (void) sd_event_source_set_description(w->source, w->source_name);
+        (void) sd_event_source_set_description(w->source, w->format->what);
         return 0;
 }
 
@@ -97,23 +91,26 @@ int file_writer_put(struct file_writer *w, char *text, uint64_t *ret_number) {
         return r;
 }
 
-int file_writer_new(sd_event *e, const char *path, const char *name, file_written_t done, void *userdata,
-                    struct file_writer **ret) {
-        _cleanup_(file_writer_freep) struct file_writer *w = calloc(1, sizeof(*w));
-        const char *slash = strrchr(path, '/');
+int file_writer_put_json(struct file_writer *w, json_t *o, uint64_t *ret_number) {
+        char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
-        if (!slash || !slash[1])
-                return -EINVAL;
+        json_decref(o);
+        return text ? file_writer_put(w, text, ret_number) : -ENOMEM;
+}
+
+int file_writer_new(sd_event *e, const char *path, const struct state_format *format, file_written_t done,
+                    void *userdata, struct file_writer **ret) {
+        _cleanup_(file_writer_freep) struct file_writer *w = calloc(1, sizeof(*w));
+
         if (!w)
                 return -ENOMEM;
         *w = (struct file_writer){ .event = sd_event_ref(e),
-                                   .source_name = name,
+                                   .format = format,
+                                   .path = strdup(path),
                                    .done = done,
                                    .userdata = userdata,
                                    .pidfd = -1 };
-        w->directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
-        w->name = strdup(slash + 1);
-        if (!w->directory || !w->name)
+        if (!w->path)
                 return -ENOMEM;
         *ret = TAKE_PTR(w);
         return 0;
@@ -126,8 +123,7 @@ struct file_writer *file_writer_free(struct file_writer *w) {
         w->pidfd = close_fd(w->pidfd);
         w->event = sd_event_unref(w->event);
         free(w->waiting);
-        free(w->directory);
-        free(w->name);
+        free(w->path);
         free(w);
         return NULL;
 }
