@@ -2,8 +2,7 @@
 #pragma once
 /*
  * Where the order to observe (observe.h) is kept: /var/lib/tpu-netcfg/observe, for the next boot, and
- * /run/tpu-netcfg/observe for this one, where the first cannot be written. An older tpu-netcfg knows the
- * second only, and only whether it is there.
+ * /run/tpu-netcfg/observe for this one, where the first cannot be written.
  */
 #include "observe.h"
 
