@@ -19,7 +19,7 @@ struct job_call {
         struct job_call *next, **previous;
         struct api_caller caller;
         char what[80], name[64], serial[20];
-        struct launchd_call *launchd;
+        struct local_call *launchd;
         bool stops;
 };
 
@@ -27,7 +27,7 @@ static void job_call_free(struct job_call *c) {
         *c->previous = c->next;
         if (c->next)
                 c->next->previous = c->previous;
-        c->launchd = launchd_call_free(c->launchd);
+        c->launchd = local_call_free(c->launchd);
         free(c);
 }
 
@@ -128,7 +128,7 @@ static const char *launchd_socket(const struct agent *a) {
                                                NULL;
 }
 
-static json_t *reply_json(const struct launchd_answer *a, const char *serial, bool *ret_already) {
+static json_t *reply_json(const struct local_answer *a, const char *serial, bool *ret_already) {
         Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
         json_t *warnings = json_array(), *v = NULL;
 
@@ -147,7 +147,7 @@ static json_t *reply_json(const struct launchd_answer *a, const char *serial, bo
         return v;
 }
 
-static void on_launchd(const struct launchd_answer *l, void *userdata) {
+static void on_launchd(const struct local_answer *l, void *userdata) {
         struct job_call *c = userdata;
         bool already = false;
         json_t *v;
@@ -174,7 +174,10 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
 static int ask_launchd(struct job_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                        struct api_answer *ret) {
         struct agent *a = c->agent;
-        int r = launchd_call_new(a->event, launchd_socket(a), kind, m, want, timeout, on_launchd, c, &c->launchd);
+        int r = local_call_new(a->event,
+                               &(struct local_question){ "tpu-launchd", launchd_socket(a), kind,
+                                                         want, m, timeout },
+                               on_launchd, c, &c->launchd);
 
         if (r >= 0)
                 return 1;

@@ -8,11 +8,11 @@
 #define STOP_MARGIN (30 * USEC_PER_SEC) /* beyond the grace */
 
 /* What could not be asked is asked again: the same generation is never started twice. */
-static void on_started(const struct launchd_answer *a, void *userdata) {
+static void on_started(const struct local_answer *a, void *userdata) {
         struct run_part *p = userdata;
         char text[sizeof(p->detail)];
 
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         if (a->no_answer) {
                 part_enter(p, p->now.generation, PART_PREPARED, a->text);
                 parts_try_again(p->owner);
@@ -29,16 +29,18 @@ void part_start(struct run_part *p) {
 
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
-        r = launchd_call_new(a->event, part_launchd_socket(a), LOCAL__KIND__KIND_RUN_REQUEST,
-                             &p->request.message.base, LOCAL__KIND__KIND_RUN_REPLY, START_TIME, on_started,
-                             p, &p->call);
+        r = local_call_new(a->event,
+                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_RUN_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base, START_TIME },
+                           on_started, p, &p->call);
         if (r < 0) {
                 part_enter(p, p->now.generation, PART_PREPARED, strerror(-r));
                 parts_try_again(p->owner);
         }
 }
 
-static void on_stopped(const struct launchd_answer *a, void *userdata) {
+static void on_stopped(const struct local_answer *a, void *userdata) {
         struct run_part *p = userdata;
 
         if (a->error < 0) {
@@ -46,7 +48,7 @@ static void on_stopped(const struct launchd_answer *a, void *userdata) {
                             a->text);
                 parts_try_again(p->owner);
         }
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         p->stopping = false;
         jobs_ask(part_agent(p)->jobs);
 }
@@ -59,7 +61,7 @@ void part_stop(struct run_part *p) {
 
         if (p->call && p->stopping)
                 return;
-        p->call = launchd_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
+        p->call = local_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
         m.name = p->name;
         m.grace_usec = grace;
         m.generation = p->now.generation;
@@ -67,8 +69,11 @@ void part_stop(struct run_part *p) {
         p->stopping = true;
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
                  run_text(p->record, "why"));
-        r = launchd_call_new(a->event, part_launchd_socket(a), LOCAL__KIND__KIND_STOP_REQUEST, &m.base,
-                             LOCAL__KIND__KIND_STOP_REPLY, grace + STOP_MARGIN, on_stopped, p, &p->call);
+        r = local_call_new(a->event,
+                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_STOP_REQUEST,
+                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base, grace + STOP_MARGIN },
+                           on_stopped, p, &p->call);
         if (r < 0) {
                 p->stopping = false;
                 parts_try_again(p->owner);

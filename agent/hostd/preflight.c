@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "launchd_call.h"
+#include "local_call.h"
 #include "pathproof.h"
 #include "port_probe.h"
 #include "utf8.h"
@@ -14,7 +14,7 @@ struct preflight {
         char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
         uint16_t port;
         const char *socket;
-        struct launchd_call *call;
+        struct local_call *call;
         struct port_probe *probe;
         struct pathproof *proof;
         sd_event_source *end; /* all is known, or the time is over */
@@ -80,56 +80,14 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- tpu-launchd --------------------------------------------------------------------------------------- */
 
-/* Without a kind of its own for it: at least whose the devices are. */
-static void take_owners(struct preflight *p, const struct launchd_answer *a) {
-        Local__OwnersReply *reply = local__owners_reply__unpack(NULL, a->len, a->data);
-
-        if (!reply) {
-                warn(p, "not known: whether the devices are free (the answer cannot be understood)");
-                return;
-        }
-        if (reply->n_owner > 0)
-                warn(p, "device %.64s is open in process %" PRIu32 " (%.64s)", reply->owner[0]->device,
-                     reply->owner[0]->pid, reply->owner[0]->command);
-        else if (reply->incomplete)
-                warn(p, "not known: whether the devices are free (not every process could be looked at)");
-        local__owners_reply__free_unpacked(reply, NULL);
-}
-
-static void on_owners(const struct launchd_answer *a, void *userdata) {
+static void on_checked(const struct local_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
-        if (a->error < 0)
-                warn(p, "not known: whether the devices are free (%.120s)", a->text);
-        else
-                take_owners(p, a);
-        p->call = launchd_call_free(p->call);
-        answered(p);
-}
-
-static bool ask_owners_only(struct preflight *p) {
-        Local__OwnersRequest m = LOCAL__OWNERS_REQUEST__INIT;
-
-        p->call = launchd_call_free(p->call);
-        return launchd_call_new(p->event, p->socket, LOCAL__KIND__KIND_OWNERS_REQUEST, &m.base,
-                                LOCAL__KIND__KIND_OWNERS_REPLY, PREFLIGHT_TIME, on_owners, p, &p->call) >= 0;
-}
-
-/* As tpu-launchd says it of a kind that it does not know. */
-static bool unknown_kind(const struct launchd_answer *a) {
-        return a->error == -EBADMSG || a->error == -EOPNOTSUPP;
-}
-
-static void on_checked(const struct launchd_answer *a, void *userdata) {
-        struct preflight *p = userdata;
-
-        if (unknown_kind(a) && ask_owners_only(p)) /* an older tpu-launchd */
-                return;
-        if (a->no_answer || unknown_kind(a))
+        if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP) /* the last two: it does not know the kind */
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse(p, a->remedy, "%.280s", a->text);
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         answered(p);
 }
 
@@ -261,8 +219,11 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(p->end, "preflight");
-        r = launchd_call_new(e, p->socket, LOCAL__KIND__KIND_CHECK_REQUEST, &o->request->base,
-                             LOCAL__KIND__KIND_RUN_REPLY, PREFLIGHT_TIME, on_checked, p, &p->call);
+        r = local_call_new(e,
+                           &(struct local_question){ "tpu-launchd", p->socket,
+                                                     LOCAL__KIND__KIND_CHECK_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &o->request->base, PREFLIGHT_TIME },
+                           on_checked, p, &p->call);
         if (r < 0)
                 return r;
         p->open++;
@@ -279,7 +240,7 @@ struct preflight *preflight_free(struct preflight *p) {
         if (!p)
                 return NULL;
         p->end = sd_event_source_disable_unref(p->end);
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         p->probe = port_probe_free(p->probe);
         p->proof = pathproof_free(p->proof);
         free(p);

@@ -3,7 +3,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "backoff.h"
+#include "retry_after.h"
 #include "metadata.h"
 #include "metadata_reply.h"
 #include "metadata_watch.h"
