@@ -119,7 +119,9 @@ static void on_answer(const struct local_answer *a, void *userdata) {
         Local__CaptureReply *m;
 
         if (a->no_answer) {
-                finish(c, a->error == -ETIMEDOUT ? 504 : a->error == -EPROTO ? 502 : 503, a->text, a->remedy);
+                finish(c, a->error == -ETIMEDOUT ? 504 : a->error == -EPROTO ? 502 : 503, a->text,
+                       a->error == -ETIMEDOUT || a->error == -EPROTO ? "journalctl -u tpu-launchd" :
+                                                                       "systemctl status tpu-launchd");
                 return;
         }
         if (a->error < 0) {
