@@ -59,21 +59,23 @@ static int read_answer(struct child *c) {
         size_t max = c->work.max > 0 ? c->work.max : CHILD_ANSWER_MAX;
 
         for (;;) {
+                bool too_much;
                 ssize_t n;
                 int r = grow(&c->answer, &c->size, MIN(c->len + CHILD_ANSWER_MAX, max + 2), 1);
 
                 if (r < 0)
                         return r;
+                c->answer[c->len] = '\0';
                 n = read(c->answer_fd, c->answer + c->len, c->size - 1 - c->len);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
                         return errno == EAGAIN ? 0 : -errno;
-                c->len += (size_t) n;
-                if (c->len > max && c->work.max > 0)
-                        return -E2BIG;
-                c->len = MIN(c->len, max);
+                too_much = c->len + (size_t) n > max && c->work.max > 0;
+                c->len = MIN(c->len + (size_t) n, max);
                 c->answer[c->len] = '\0';
+                if (too_much)
+                        return -E2BIG;
                 if (n == 0 || (c->len == max && c->work.max == 0))
                         return 1;
         }
