@@ -7,6 +7,7 @@
 
 #define BACKOFF_BASE (500 * USEC_PER_MSEC)
 #define BACKOFF_MAX (30 * USEC_PER_SEC)
+#define BACKOFF_PARKED (60 * USEC_PER_SEC) /* DESIGN, Wire: a parked endpoint gets one try a minute */
 
 /*
  * Full jitter: anything from 0 to min(BACKOFF_MAX, BACKOFF_BASE * 2^failures); failures counts from 0.

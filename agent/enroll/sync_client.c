@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <sys/random.h>
 
-#include "retry_after.h"
+#include "backoff.h"
 #include "exchange.h"
 #include "sync_answer.h"
 #include "sync_course.h"

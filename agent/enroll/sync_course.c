@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_course.h"
 
-#include "retry_after.h"
+#include "backoff.h"
 #include "utf8.h"
 
 /* --- Endpoints ----------------------------------------------------------------------------------------- */

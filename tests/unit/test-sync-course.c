@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_course.h"
 
-#include "retry_after.h"
+#include "backoff.h"
 #include "test.h"
 
 #define LEASE (16 * USEC_PER_SEC)

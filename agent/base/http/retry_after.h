@@ -5,7 +5,6 @@
  */
 #include "backoff.h"
 
-#define BACKOFF_PARKED (60 * USEC_PER_SEC)        /* DESIGN, Wire: a parked endpoint gets one try a minute */
 #define BACKOFF_RETRY_AFTER_MAX (3600 * USEC_PER_SEC) /* a server cannot silence a host for longer */
 
 #define BACKOFF_RETRY_AFTER_TEXT 64 /* a date is half of that */

@@ -3,7 +3,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "retry_after.h"
+#include "backoff.h"
 #include "metadata.h"
 #include "metadata_reply.h"
 #include "metadata_watch.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/random.h>
 
-#include "retry_after.h"
+#include "backoff.h"
 #include "metadata_facts.h"
 #include "metadata_reply.h"
 #include "metadata_watch.h"
