@@ -53,7 +53,8 @@ static int permits_sysctl(const struct host *h, const char *name) {
 static int permits(const struct host *h, const struct op *op) {
         if (op->kind == OP_SYSCTL)
                 return permits_sysctl(h, op->subject);
-        return capability_has(CAP_NET_ADMIN) == 0 ? -EPERM : 0; /* where nobody can tell, the write itself will */
+        /* Where nobody can tell, the write itself will. */
+        return capability_has(CAP_NET_ADMIN) == 0 ? -EPERM : 0;
 }
 
 int kernel_permits(const struct host *h, const struct plan *p, const struct op **ret_op) {

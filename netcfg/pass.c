@@ -254,8 +254,8 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
                 return r;
         if (r == -EBADMSG)
                 return log_error_errno(r,
-                                       "%s/originals is damaged: %s; nothing was changed. Remove the file to go "
-                                       "on without --restore",
+                                       "%s/originals is damaged: %s; nothing was changed. Remove the file to "
+                                       "go on without --restore",
                                        n->netns.runtime, why);
         if (r == 0) {
                 originals_follow(&o, links);

@@ -6,7 +6,7 @@
 /* cap: CAP_… of <linux/capability.h>. 1: it is effective; 0: it is not; -errno: the kernel does not say. */
 int capability_has(unsigned cap);
 /*
- * Gives them up, of every set of ours; the bounding set stays: nothing can bring them back with NoNewPrivileges=.
- * -errno: a system call filter forbids it.
+ * Gives them up, of every set of ours; the bounding set stays: nothing can bring them back with
+ * NoNewPrivileges=. -errno: a system call filter forbids it.
  */
 int capabilities_drop(const unsigned caps[], size_t n);

@@ -16,7 +16,8 @@ struct durable_options {
         mode_t mode;
         bool lazy; /* the disk is not waited for: it outlives a kill of the process, not a power cut */
 };
-/* The same of several parts, one behind the other. Allocates nothing: a child of a threaded program may call it. */
+/* The same of several parts, one behind the other. Allocates nothing: a child of a threaded program may
+ * call it. */
 int durable_write_parts(int dir_fd, const char *name, const struct iovec parts[], size_t n_parts,
                         const struct durable_options *o);
 

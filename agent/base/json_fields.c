@@ -8,8 +8,9 @@
 static json_t *pack_number(const struct json_field *f, const void *at) {
         uint64_t v = f->size == sizeof(uint32_t) ? *(const uint32_t *) at : *(const uint64_t *) at;
 
-        return json_integer(f->kind == JSON_FIELD_LIMIT && v == UINT64_MAX ? -1 :
-                                                                            (json_int_t) MIN(v, (uint64_t) INT64_MAX));
+        if (f->kind == JSON_FIELD_LIMIT && v == UINT64_MAX)
+                return json_integer(-1);
+        return json_integer((json_int_t) MIN(v, (uint64_t) INT64_MAX));
 }
 
 static json_t *pack(const struct json_field *f, const char *at) {
@@ -33,11 +34,14 @@ static json_t *pack(const struct json_field *f, const char *at) {
 json_t *json_fields_pack(const struct json_field fields[], size_t n, const void *from) {
         json_t *o = json_object();
 
-        for (size_t i = 0; o && i < n; i++)
-                if (json_object_set_new(o, fields[i].key, pack(&fields[i], (const char *) from + fields[i].offset)) < 0) {
+        for (size_t i = 0; o && i < n; i++) {
+                json_t *v = pack(&fields[i], (const char *) from + fields[i].offset);
+
+                if (json_object_set_new(o, fields[i].key, v) < 0) {
                         json_decref(o);
                         return NULL;
                 }
+        }
         return o;
 }
 
@@ -46,7 +50,8 @@ static int take_text(const struct json_field *f, const json_t *v, char *to) {
         const char *text = json_string_value(v);
         size_t n = json_string_length(v);
 
-        if (!text || n >= f->size || strlen(text) != n || (f->kind == JSON_FIELD_WORD && strspn(text, word) != n))
+        if (!text || n >= f->size || strlen(text) != n ||
+            (f->kind == JSON_FIELD_WORD && strspn(text, word) != n))
                 return -EBADMSG;
         memcpy(to, text, n + 1);
         return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The members of a struct as the keys of a JSON object, in one table for both directions: what a program keeps of a
- * struct in a state file, and takes back.
+ * The members of a struct as the keys of a JSON object, in one table for both directions: what a program
+ * keeps of a struct in a state file, and takes back.
  */
 #include <jansson.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct json_field {
 /* New reference; NULL: out of memory. */
 json_t *json_fields_pack(const struct json_field fields[], size_t n, const void *from);
 /*
- * to: zeroed before. Every key must be there; others are passed over. -EBADMSG, -ENOMEM: to may be half filled, and is
- * cleared by its own destructor.
+ * to: zeroed before. Every key must be there; others are passed over. -EBADMSG, -ENOMEM: to may be half
+ * filled, and is cleared by its own destructor.
  */
 int json_fields_take(const json_t *o, const struct json_field fields[], size_t n, void *to);

@@ -39,12 +39,13 @@ int state_file_parse(const struct state_format *f, const char *bytes, size_t len
         memcpy(head, bytes, n);
         version = version_of(f, head);
         if (version == 0) {
-                (void) snprintf(why, STATE_FILE_WHY_MAX, "its first line is not that of a file of %s", f->what);
+                (void) snprintf(why, STATE_FILE_WHY_MAX, "its first line is not that of a file of %s",
+                                f->what);
                 return -EBADMSG;
         }
         if (version != f->version) {
-                (void) snprintf(why, STATE_FILE_WHY_MAX, "it is of version %u, and this program's is %u", version,
-                                f->version);
+                (void) snprintf(why, STATE_FILE_WHY_MAX, "it is of version %u, and this program's is %u",
+                                version, f->version);
                 return -EPROTONOSUPPORT;
         }
         (void) state_file_head(f, bytes + n, len - n, wanted);
@@ -64,8 +65,8 @@ static int open_directory(int dir_fd, const char *path, const char **ret_name) {
 
         if (strlen(path) >= sizeof(directory))
                 return -ENAMETOOLONG;
-        (void) snprintf(directory, sizeof(directory), "%.*s", slash ? (int) MAX(slash - path, (ptrdiff_t) 1) : 1,
-                        slash ? path : ".");
+        (void) snprintf(directory, sizeof(directory), "%.*s",
+                        slash ? (int) MAX(slash - path, (ptrdiff_t) 1) : 1, slash ? path : ".");
         fd = openat(dir_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         *ret_name = slash ? slash + 1 : path;
         return fd < 0 ? -errno : fd;
@@ -115,7 +116,8 @@ const char *state_file_set_aside(int dir_fd, const char *path, int error,
         if (n < 0 || (size_t) n >= sizeof(aside) || renameat(dir_fd, path, dir_fd, aside) < 0)
                 (void) snprintf(buf, STATE_FILE_ASIDE_MAX, "nothing: %s", strerror(errno));
         else
-                (void) snprintf(buf, STATE_FILE_ASIDE_MAX, "%.300s", slash ? aside + (slash - path) + 1 : aside);
+                (void) snprintf(buf, STATE_FILE_ASIDE_MAX, "%.300s",
+                                slash ? aside + (slash - path) + 1 : aside);
         return buf;
 }
 
@@ -127,7 +129,8 @@ static int refuse(int dir_fd, const char *path, int error, const char *why) {
         return -ENOENT;
 }
 
-int state_file_load(int dir_fd, const char *path, const struct state_format *f, char **ret, size_t *ret_len) {
+int state_file_load(int dir_fd, const char *path, const struct state_format *f, char **ret,
+                    size_t *ret_len) {
         char why[STATE_FILE_WHY_MAX];
         int r = state_file_read(dir_fd, path, f, ret, ret_len, why);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A small file in which a program keeps what it must know after its end. Any crash leaves the previous content or
- * the new one (durable.h); damage is found; another version of the program never guesses at it. One head line,
- * then the content, as it is:
+ * A small file in which a program keeps what it must know after its end. Any crash leaves the previous
+ * content or the new one (durable.h); damage is found; another version of the program never guesses at it.
+ * One head line, then the content, as it is:
  *
  *   tpu-state WHAT VERSION CRC32C
  *
- * WHAT is a word, VERSION a decimal number, CRC32C eight hexadecimal digits, of the content. Whoever changes the
- * meaning of the content raises the version. A file that is damaged or of another version is renamed, said in a
- * warning, and kept for a person: NAME.damaged, NAME.other-version.
+ * WHAT is a word, VERSION a decimal number, CRC32C eight hexadecimal digits, of the content. Whoever changes
+ * the meaning of the content raises the version. A file that is damaged or of another version is renamed,
+ * said in a warning, and kept for a person: NAME.damaged, NAME.other-version.
  *
  * Paths are relative to dir_fd (AT_FDCWD: absolute).
  */
@@ -32,8 +32,8 @@ struct state_format {
 size_t state_file_head(const struct state_format *f, const void *content, size_t len,
                        char buf[static STATE_FILE_HEAD_MAX]);
 /*
- * Pure: where the content of a whole file begins. -EBADMSG: it is damaged, or no state file; -EPROTONOSUPPORT: it
- * is whole, and of another version; both with why.
+ * Pure: where the content of a whole file begins. -EBADMSG: it is damaged, or no state file;
+ * -EPROTONOSUPPORT: it is whole, and of another version; both with why.
  */
 int state_file_parse(const struct state_format *f, const char *bytes, size_t len, size_t *ret_content,
                      char why[static STATE_FILE_WHY_MAX]);
@@ -44,7 +44,8 @@ int state_file_write(int dir_fd, const char *path, const struct state_format *f,
 /* The content, malloc'ed and NUL-terminated. state_file_parse()'s errors with why, -ENOENT, -errno. */
 int state_file_read(int dir_fd, const char *path, const struct state_format *f, char **ret, size_t *ret_len,
                     char why[static STATE_FILE_WHY_MAX]);
-/* Renames what cannot be used; error: why, as state_file_read() said it. Returns the new name, or what kept it. */
+/* Renames what cannot be used; error: why, as state_file_read() said it. Returns the new name, or what kept
+ * it. */
 const char *state_file_set_aside(int dir_fd, const char *path, int error,
                                  char buf[static STATE_FILE_ASIDE_MAX]);
 /* Reads; what cannot be used is set aside and said, and then -ENOENT as where there is none. */

@@ -22,8 +22,8 @@
 /* --- How far it was dealt with ------------------------------------------------------------------------- */
 
 /*
- * "BOOT-ID SEQUENCE". The disk is not waited for: a power cut ends the boot, and with it what the mark is about. It
- * is not there at the first start of a boot: then all that the kernel said since it started counts.
+ * "BOOT-ID SEQUENCE". The disk is not waited for: a power cut ends the boot, and with it what the mark is
+ * about. It is not there at the first start of a boot: then all that the kernel said since it started counts.
  */
 static const struct state_format mark_format = {
         .what = "kernel-log", .version = 1, .max = 128, .options = { .mode = 0600, .lazy = true }

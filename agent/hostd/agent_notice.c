@@ -75,7 +75,8 @@ static void signal_run(struct agent *a, const struct job *j, const char *reason)
                 r = local_call_new(a->event,
                                    &(struct local_question){ "tpu-launchd", socket,
                                                              LOCAL__KIND__KIND_SIGNAL_REQUEST,
-                                                             LOCAL__KIND__KIND_SIGNAL_REPLY, &m.base, SIGNAL_TIME },
+                                                             LOCAL__KIND__KIND_SIGNAL_REPLY, &m.base,
+                                                             SIGNAL_TIME },
                                    on_signalled, s, &s->call);
         }
         if (r < 0 && s) {

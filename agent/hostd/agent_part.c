@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This host's part of one generation of a run: whether it may begin, what tpu-launchd is asked for, and what is kept of it. */
+/* This host's part of one generation of a run: whether it may begin, what tpu-launchd is asked for, and
+ * what is kept of it. */
 #include "agent_part.h"
 
 #include <fcntl.h>
@@ -185,7 +186,8 @@ void part_start(struct run_part *p) {
         r = local_call_new(a->event,
                            &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
                                                      LOCAL__KIND__KIND_RUN_REQUEST,
-                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base, START_TIME },
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base,
+                                                     START_TIME },
                            on_started, p, &p->call);
         if (r < 0) {
                 part_enter(p, p->now.generation, PART_PREPARED, strerror(-r));
@@ -225,7 +227,8 @@ void part_stop(struct run_part *p) {
         r = local_call_new(a->event,
                            &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
-                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base, grace + STOP_MARGIN },
+                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base,
+                                                     grace + STOP_MARGIN },
                            on_stopped, p, &p->call);
         if (r < 0) {
                 p->stopping = false;
@@ -236,8 +239,8 @@ void part_stop(struct run_part *p) {
 /* --- Kept ---------------------------------------------------------------------------------------------- */
 
 /*
- * What is prepared outlives this process, not this boot: the others of a run begin a generation when all have prepared it,
- * and a host that had forgotten so would keep them waiting until the next one. In the state file
+ * What is prepared outlives this process, not this boot: the others of a run begin a generation when all have
+ * prepared it, and a host that had forgotten so would keep them waiting until the next one. In the state file
  * (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
  *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}]}
@@ -263,7 +266,8 @@ static json_t *prepared_to_json(const struct agent_parts *all) {
                         return NULL;
                 }
         }
-        return list ? json_pack("{s:s, s:o}", "boot_id", all->registry->agent->boot_id, "parts", list) : NULL;
+        return list ? json_pack("{s:s, s:o}", "boot_id", all->registry->agent->boot_id, "parts", list) :
+                      NULL;
 }
 
 void parts_keep(struct agent_parts *all) {

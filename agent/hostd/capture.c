@@ -75,7 +75,8 @@ static char *bounded_text(const char *text) {
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
-        finish(userdata, 504, "the stacks were captured, but their record is not durable yet", "tpuctl status");
+        finish(userdata, 504, "the stacks were captured, but their record is not durable yet",
+               "tpuctl status");
         return 0;
 }
 
@@ -125,8 +126,8 @@ static void on_answer(const struct local_answer *a, void *userdata) {
                 return;
         }
         if (a->error < 0) {
-                finish(c, status_of_errno(-a->error), a->text[0] ? a->text : "tpu-launchd refused the capture",
-                       a->remedy);
+                finish(c, status_of_errno(-a->error),
+                       a->text[0] ? a->text : "tpu-launchd refused the capture", a->remedy);
                 return;
         }
         m = local__capture_reply__unpack(NULL, a->len, a->data);
@@ -183,7 +184,8 @@ int captures_start(struct captures *c, const char *job, void *token) {
         (void) snprintf(slot->job, sizeof(slot->job), "%s", job);
         m.name = slot->job;
         r = local_call_new(c->event,
-                           &(struct local_question){ "tpu-launchd", c->socket, LOCAL__KIND__KIND_CAPTURE_REQUEST,
+                           &(struct local_question){ "tpu-launchd", c->socket,
+                                                     LOCAL__KIND__KIND_CAPTURE_REQUEST,
                                                      LOCAL__KIND__KIND_CAPTURE_REPLY, &m.base, c->timeout },
                            on_answer, slot, &slot->call);
         if (r < 0)

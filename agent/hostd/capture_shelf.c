@@ -105,6 +105,7 @@ static bool is_word(const char *s) {
 
 int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
                       const void *data, size_t len, char ret_name[static SHELF_NAME_MAX]) {
+        const struct durable_options lazy = { .mode = 0600, .lazy = true };
         const struct iovec part = { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
         _cleanup_close_ int fd = -1;
         int r;
@@ -117,7 +118,7 @@ int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const
         fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return -errno;
-        r = durable_write_parts(fd, ret_name, &part, 1, &(struct durable_options){ .mode = 0600, .lazy = true });
+        r = durable_write_parts(fd, ret_name, &part, 1, &lazy);
         remove_oldest(directory, fd);
         return r;
 }

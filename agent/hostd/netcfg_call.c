@@ -21,7 +21,8 @@ struct mtu_handover {
 
 static void mtu_answered(struct local_telling *t, const struct local_answer *a) {
         struct mtu_handover *h = (struct mtu_handover *) t;
-        Local__NetworkMtuReply *m = a->error < 0 ? NULL : local__network_mtu_reply__unpack(NULL, a->len, a->data);
+        Local__NetworkMtuReply *m =
+                a->error < 0 ? NULL : local__network_mtu_reply__unpack(NULL, a->len, a->data);
 
         if (!m) {
                 log_warning(PROGRAM " does not take the network's MTU: %.160s",
@@ -29,7 +30,8 @@ static void mtu_answered(struct local_telling *t, const struct local_answer *a) 
                 return;
         }
         for (size_t i = 0; i < m->n_refused && i < MTU_HANDOVER_MAX; i++)
-                log_warning(PROGRAM " refuses an MTU that the metadata server states: %.160s", m->refused[i]);
+                log_warning(PROGRAM " refuses an MTU that the metadata server states: %.160s",
+                            m->refused[i]);
         if (m->taken > 0)
                 h->taken(h->userdata);
         local__network_mtu_reply__free_unpacked(m, NULL);
@@ -50,7 +52,8 @@ static int send_entries(struct local_telling *t) {
         }
         m.n_entry = h->n;
         m.entry = list;
-        return local_telling_ask(t, LOCAL__KIND__KIND_NETWORK_MTU, &m.base, LOCAL__KIND__KIND_NETWORK_MTU_REPLY);
+        return local_telling_ask(t, LOCAL__KIND__KIND_NETWORK_MTU, &m.base,
+                                 LOCAL__KIND__KIND_NETWORK_MTU_REPLY);
 }
 
 void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n,
@@ -124,7 +127,9 @@ int observe_handover_new(sd_event *e, const char *socket, struct observe_handove
 
         if (!h)
                 return -ENOMEM;
-        h->telling = (struct local_telling){ .program = PROGRAM, .ask = send_order, .answered = observe_answered };
+        h->telling = (struct local_telling){
+                .program = PROGRAM, .ask = send_order, .answered = observe_answered
+        };
         r = local_telling_init(e, socket, &h->telling);
         if (r < 0)
                 return r;

@@ -83,7 +83,8 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 static void on_checked(const struct local_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
-        if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP) /* the last two: it does not know the kind */
+        /* EBADMSG, EOPNOTSUPP: it does not know the kind. */
+        if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP)
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse(p, a->remedy, "%.280s", a->text);
@@ -222,7 +223,8 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         r = local_call_new(e,
                            &(struct local_question){ "tpu-launchd", p->socket,
                                                      LOCAL__KIND__KIND_CHECK_REQUEST,
-                                                     LOCAL__KIND__KIND_RUN_REPLY, &o->request->base, PREFLIGHT_TIME },
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &o->request->base,
+                                                     PREFLIGHT_TIME },
                            on_checked, p, &p->call);
         if (r < 0)
                 return r;

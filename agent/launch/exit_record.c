@@ -59,7 +59,8 @@ static const struct state_format format = {
 };
 
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r) {
-        return state_file_write_json(exits_fd, name, &format, json_fields_pack(fields, ELEMENTSOF(fields), r));
+        return state_file_write_json(exits_fd, name, &format,
+                                     json_fields_pack(fields, ELEMENTSOF(fields), r));
 }
 
 int exit_record_read(int exits_fd, const char *name, const char *id, struct exit_record *ret) {

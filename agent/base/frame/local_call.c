@@ -37,7 +37,9 @@ static void no_answer(struct local_call *c, int error) {
 static void refused(struct local_call *c, const struct frame *f) {
         Local__Error *e = local__error__unpack(NULL, f->len, f->data);
         char text[400], remedy[300];
-        const struct local_answer a = { .error = e && e->code > 0 ? -e->code : -EPROTO, .text = text, .remedy = remedy };
+        const struct local_answer a = {
+                .error = e && e->code > 0 ? -e->code : -EPROTO, .text = text, .remedy = remedy
+        };
 
         if (e) {
                 utf8_copy(text, sizeof(text), e->text);
@@ -90,13 +92,15 @@ int local_call_new(sd_event *e, const struct local_question *q,
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct local_call){ .program = q->program, .want = q->want, .done = done, .userdata = userdata };
+        *c = (struct local_call){
+                .program = q->program, .want = q->want, .done = done, .userdata = userdata
+        };
         r = q->socket && q->socket[0] ? frame_peer_connect(e, q->socket, &handlers, c, &c->peer) : -ENOENT;
         if (r >= 0)
                 r = frame_peer_send(c->peer, q->kind, q->message);
         c->failed = MIN(r, 0);
-        r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, r < 0 ? 0 : q->timeout, 100 * USEC_PER_MSEC,
-                                       on_timer, c);
+        r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, r < 0 ? 0 : q->timeout,
+                                       100 * USEC_PER_MSEC, on_timer, c);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->timer, q->program);
@@ -129,8 +133,8 @@ static void try_again(struct local_telling *t, int error) {
         t->call = local_call_free(t->call);
         (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without entropy yet: at once */
         if (t->failures == 0)
-                (void) log_warning_errno(error, "%s (%s) cannot be told %s: %m; it is tried again", t->program,
-                                         t->socket, t->what);
+                (void) log_warning_errno(error, "%s (%s) cannot be told %s: %m; it is tried again",
+                                         t->program, t->socket, t->what);
         (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, random));
         (void) sd_event_source_set_enabled(t->again, SD_EVENT_ONESHOT); /* both fail only without a timer */
         if (t->failures < UINT16_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Writes a state file (state_file.h) without blocking the loop: in a child process, of which there is one at a
- * time; a disk that hangs keeps the child, and later texts wait for it (the newest wins).
+ * Writes a state file (state_file.h) without blocking the loop: in a child process, of which there is one at
+ * a time; a disk that hangs keeps the child, and later texts wait for it (the newest wins).
  */
 #include <systemd/sd-event.h>
 

@@ -50,7 +50,8 @@ static json_t *said_to_json(const struct metadata_facts *f) {
 
 char *metadata_copy_format(const struct metadata_copy *c) {
         json_t *v =
-                json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "boot_id", c->boot_id, "taken_usec", (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
+                json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "boot_id", c->boot_id, "taken_usec",
+                          (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
                           c->facts.name, "nics", nics_to_json(&c->facts), "said", said_to_json(&c->facts));
         char *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
 
