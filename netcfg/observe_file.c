@@ -1,39 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable.h"
 #include "log.h"
 #include "observe_file.h"
 #include "paths.h"
 #include "runtime.h"
+#include "state_file.h"
 
 #define NAME "observe"
+
+static const struct state_format format = {
+        .what = NAME, .version = 1, .max = OBSERVE_TEXT_MAX - 1, .options = { .mode = 0644 }
+};
 
 /*
  * 0: there is none; 1: there is one, or something that is none (as an order without an end); -errno: nobody
  * knows, ret likewise.
  */
 static int load_one(int dir_fd, const char *directory, struct observe *ret) {
+        char why[STATE_FILE_WHY_MAX];
         _cleanup_free_ char *text = NULL;
         size_t len = 0;
-        int unread = durable_read(dir_fd, NAME, OBSERVE_TEXT_MAX - 1, &text, &len), r = unread;
+        int unread = state_file_read(dir_fd, NAME, &format, &text, &len, why), r = unread;
 
         if (r == -ENOENT)
                 return 0;
         *ret = (struct observe) { .ordered = true };
-        if (r == 0)
+        if (r == 0) {
+                (void) snprintf(why, sizeof(why), "it holds what tpu-netcfg does not write");
                 r = observe_parse(text, len, ret);
+        }
         if (r < 0)
                 (void) log_warning_errno(r,
-                                         "%s/" NAME " cannot be read: %m; a person may have ordered to "
+                                         "%s/" NAME " cannot be read: %s; a person may have ordered to "
                                          "observe, so nothing is changed for an hour, or until tpu-hostd "
-                                         "says what stands", directory);
-        return unread < 0 && unread != -E2BIG ? unread : 1;
+                                         "says what stands", directory, why);
+        return unread < 0 && unread != -EBADMSG && unread != -EPROTONOSUPPORT ? unread : 1;
 }
 
 static int save_one(int dir_fd, const struct observe *o) {
         char text[OBSERVE_TEXT_MAX];
 
         if (o->ordered)
-                return durable_write(dir_fd, NAME, text, observe_format(o, text), 0644);
+                return state_file_write(dir_fd, NAME, &format, text, observe_format(o, text));
         return unlinkat(dir_fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 

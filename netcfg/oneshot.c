@@ -212,13 +212,13 @@ static int plan_removal(struct restoring *s) {
 }
 
 static int load_restoring(struct netcfg *n, struct restoring *s) {
-        unsigned line = 0;
+        char why[STATE_FILE_WHY_MAX];
         int r;
 
-        r = runtime_load_originals(n->runtime_fd, n->boot_id, &s->originals, &line);
+        r = runtime_load_originals(n->runtime_fd, n->boot_id, &s->originals, why);
         if (r == -EBADMSG)
-                return log_error_errno(
-                        r, "%s/originals:%u is damaged; nothing was changed", n->netns.runtime, line);
+                return log_error_errno(r, "%s/originals is damaged: %s; nothing was changed",
+                                       n->netns.runtime, why);
         if (r < 0)
                 return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed",
                                        n->netns.runtime);

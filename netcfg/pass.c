@@ -246,17 +246,17 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
 
 static int save_originals(struct netcfg *n, const struct plan *p, const struct link_table *links) {
         _cleanup_originals_ struct originals o = ORIGINALS_NULL;
-        unsigned line = 0;
+        char why[STATE_FILE_WHY_MAX];
         int r;
 
-        r = runtime_load_originals(n->runtime_fd, n->boot_id, &o, &line);
+        r = runtime_load_originals(n->runtime_fd, n->boot_id, &o, why);
         if (r < 0 && was_said(n, &p->ops[0], r))
                 return r;
         if (r == -EBADMSG)
                 return log_error_errno(r,
-                                       "%s/originals:%u is damaged; nothing was changed. Remove the file to go "
-                                       "on without --restore",
-                                       n->netns.runtime, line);
+                                       "%s/originals is damaged: %s; nothing was changed. Remove the file to "
+                                       "go on without --restore",
+                                       n->netns.runtime, why);
         if (r == 0) {
                 originals_follow(&o, links);
                 r = originals_note(&o, p, links);

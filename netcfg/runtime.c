@@ -9,8 +9,10 @@
 #include "runtime.h"
 
 #define ORIGINALS "originals"
-#define ORIGINALS_ASIDE "originals.of-another-version"
-#define ORIGINALS_FILE_MAX (ORIGINALS_MAX * (size_t) 256)
+
+static const struct state_format format = {
+        .what = "originals", .version = 3, .max = ORIGINALS_MAX * (size_t) 256, .options = { .mode = 0644 }
+};
 
 #define LOCK_STEP (5 * USEC_PER_MSEC)
 
@@ -83,20 +85,21 @@ int runtime_set_restored(int dir_fd, bool restored) {
         return restored ? durable_write(dir_fd, "restored", "", 0, 0644) : remove_file(dir_fd, "restored");
 }
 
-int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line) {
+int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret,
+                           char why[static STATE_FILE_WHY_MAX]) {
+        char aside[STATE_FILE_ASIDE_MAX];
         _cleanup_free_ char *text = NULL;
         size_t len;
-        int r = durable_read(dir_fd, ORIGINALS, ORIGINALS_FILE_MAX, &text, &len);
+        int r = state_file_read(dir_fd, ORIGINALS, &format, &text, &len, why);
 
-        if (r == 0)
-                r = originals_parse(text, len, boot_id, ret, ret_line);
-        if (r == -EPROTONOSUPPORT) {
-                if (renameat(dir_fd, ORIGINALS, dir_fd, ORIGINALS_ASIDE) < 0)
-                        return -errno;
-                log_warning("the original values of this boot were kept by another version of tpu-netcfg, "
-                            "and are set aside as " ORIGINALS_ASIDE ", in plain text: --restore does not bring "
-                            "them back");
+        if (r == 0) {
+                (void) snprintf(why, STATE_FILE_WHY_MAX, "it holds what tpu-netcfg does not write");
+                r = originals_parse(text, len, boot_id, ret);
         }
+        if (r == -EPROTONOSUPPORT)
+                log_warning("the original values of this boot were kept by another version of tpu-netcfg, "
+                            "and are set aside as %s, in plain text: --restore does not bring them back",
+                            state_file_set_aside(dir_fd, ORIGINALS, r, aside));
         if (r == -ENOENT || r == -EPROTONOSUPPORT) {
                 *ret = ORIGINALS_NULL;
                 return 0;
@@ -109,7 +112,7 @@ int runtime_save_originals(int dir_fd, const char *boot_id, const struct origina
         size_t len;
         int r = originals_format(o, boot_id, &text, &len);
 
-        return r < 0 ? r : durable_write(dir_fd, ORIGINALS, text, len, 0644);
+        return r < 0 ? r : state_file_write(dir_fd, ORIGINALS, &format, text, len);
 }
 
 int runtime_forget_originals(int dir_fd) {

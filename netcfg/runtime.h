@@ -12,6 +12,7 @@
  */
 #include "host.h"
 #include "originals.h"
+#include "state_file.h"
 
 /* Opens a directory below the root; when it is missing and make, it is made (0755) first. -ENOENT. */
 int runtime_open_directory(const struct host *h, const char *path, bool make);
@@ -26,7 +27,8 @@ bool runtime_is_restored(int dir_fd);
 int runtime_set_restored(int dir_fd, bool restored);
 
 /* No file, or one of another boot, is an empty list; one of another version is set aside with a warning, and
- * an empty list, too. -EBADMSG with the line (from 1) in ret_line: the file is not ours to guess at. */
-int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line);
+ * an empty list, too. -EBADMSG with why: the file is damaged, stays, and is not ours to guess at. */
+int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret,
+                           char why[static STATE_FILE_WHY_MAX]);
 int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o);
 int runtime_forget_originals(int dir_fd);

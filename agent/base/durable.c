@@ -6,21 +6,25 @@
 #include "io.h"
 
 /* Always a file of our own: what lies there may be a fifo, or a second name of another's file. */
-static int write_and_sync(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+static int write_all(int dir_fd, const char *name, const struct iovec parts[], size_t n,
+                     const struct durable_options *o) {
         _cleanup_close_ int fd = -1;
-        int r;
 
         (void) unlinkat(dir_fd, name, 0); /* there may be none; what cannot be removed is said next */
-        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, o->mode);
         if (fd < 0)
                 return -errno;
-        r = io_write_all(fd, data, len);
-        if (r < 0)
-                return r;
-        return fdatasync(fd) < 0 ? -errno : 0;
+        for (size_t i = 0; i < n; i++) {
+                int r = io_write_all(fd, parts[i].iov_base, parts[i].iov_len);
+
+                if (r < 0)
+                        return r;
+        }
+        return !o->lazy && fdatasync(fd) < 0 ? -errno : 0;
 }
 
-int durable_write(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+int durable_write_parts(int dir_fd, const char *name, const struct iovec parts[], size_t n_parts,
+                        const struct durable_options *o) {
         char temporary[300];
         int r, n;
 
@@ -29,14 +33,20 @@ int durable_write(int dir_fd, const char *name, const void *data, size_t len, mo
         n = snprintf(temporary, sizeof(temporary), ".%s.new", name);
         if (n < 0 || (size_t) n >= sizeof(temporary))
                 return -ENAMETOOLONG;
-        r = write_and_sync(dir_fd, temporary, data, len, mode);
+        r = write_all(dir_fd, temporary, parts, n_parts, o);
         if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
                 r = -errno;
         if (r < 0) {
                 (void) unlinkat(dir_fd, temporary, 0); /* a left-over is overwritten by the next write */
                 return r;
         }
-        return fsync(dir_fd) < 0 ? -errno : 0;
+        return !o->lazy && fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+int durable_write(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+        const struct iovec part = { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
+
+        return durable_write_parts(dir_fd, name, &part, 1, &(struct durable_options){ .mode = mode });
 }
 
 int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_len) {

@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "host_stat.h"
 #include "json_text.h"
-#include "launchd_call.h"
+#include "local_call.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
@@ -47,7 +47,7 @@ struct capture_round {
         bool own;
         void *token; /* somebody waits for it; NULL: nobody */
         sd_event_source *timer;
-        struct launchd_call *call;
+        struct local_call *call;
         struct reach *reach; /* asked in the first capture, looked at in the second */
         uint8_t *stacks; /* that wait for the cores */
         size_t stacks_len;
@@ -72,7 +72,7 @@ struct agent_capture {
 
 static void round_clear(struct capture_round *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
-        c->call = launchd_call_free(c->call);
+        c->call = local_call_free(c->call);
         if (c->token)
                 agent_capture_answered(TAKE_PTR(c->token), NULL, "the capture was given up");
         if (c->stacks)
@@ -301,7 +301,7 @@ static bool ask_cores(struct capture_round *c, const Local__CaptureReply *m) {
         return false;
 }
 
-static bool take_reply(struct capture_round *c, const struct launchd_answer *a) {
+static bool take_reply(struct capture_round *c, const struct local_answer *a) {
         Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
         bool waits = false;
 
@@ -318,12 +318,12 @@ static bool take_reply(struct capture_round *c, const struct launchd_answer *a) 
         return waits;
 }
 
-static void on_answer(const struct launchd_answer *a, void *userdata) {
+static void on_answer(const struct local_answer *a, void *userdata) {
         struct capture_round *c = userdata;
         bool waits = false;
 
         if (a->error == -EBUSY && c->tries++ < TRIES_MAX) { /* somebody else's capture is under way */
-                c->call = launchd_call_free(c->call);
+                c->call = local_call_free(c->call);
                 ask_in(c, BUSY_AGAIN);
                 return;
         }
@@ -331,7 +331,7 @@ static void on_answer(const struct launchd_answer *a, void *userdata) {
                 deliver(c, NULL, 0, NULL, a->text, host_now_real(c->owner->agent->host));
         else
                 waits = take_reply(c, a);
-        c->call = launchd_call_free(c->call);
+        c->call = local_call_free(c->call);
         if (!waits)
                 next(c);
 }
@@ -365,8 +365,11 @@ static void ask(struct capture_round *c) {
         }
         m.name = c->run;
         m.frames = true;
-        r = launchd_call_new(a->event, agent_launchd_socket(a), LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base,
-                             LOCAL__KIND__KIND_CAPTURE_REPLY, ANSWER_TIME, on_answer, c, &c->call);
+        r = local_call_new(a->event,
+                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_CAPTURE_REQUEST,
+                                                     LOCAL__KIND__KIND_CAPTURE_REPLY, &m.base, ANSWER_TIME },
+                           on_answer, c, &c->call);
         if (r < 0) {
                 (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
                 round_clear(c);

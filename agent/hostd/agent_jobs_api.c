@@ -16,14 +16,14 @@
 struct job_call {
         struct agent_call call; /* the first member */
         char name[64], serial[20];
-        struct launchd_call *launchd;
+        struct local_call *launchd;
         bool stops;
 };
 
 static void job_call_clear(struct agent_call *call) {
         struct job_call *c = (struct job_call *) call;
 
-        c->launchd = launchd_call_free(c->launchd);
+        c->launchd = local_call_free(c->launchd);
 }
 
 static struct job_call *job_call_new(struct agent *a, const struct http_request *r, const char *what) {
@@ -90,7 +90,7 @@ static const char *launchd_socket(const struct agent *a) {
                                                NULL;
 }
 
-static json_t *reply_json(const struct launchd_answer *a, const char *serial, bool *ret_already) {
+static json_t *reply_json(const struct local_answer *a, const char *serial, bool *ret_already) {
         Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
         json_t *warnings = json_array(), *v = NULL;
 
@@ -110,7 +110,7 @@ static json_t *reply_json(const struct launchd_answer *a, const char *serial, bo
         return v;
 }
 
-static void on_launchd(const struct launchd_answer *l, void *userdata) {
+static void on_launchd(const struct local_answer *l, void *userdata) {
         struct job_call *c = userdata;
         bool already = false;
         json_t *v;
@@ -137,7 +137,9 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
 static int ask_launchd(struct job_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                        struct http_reply *ret) {
         struct agent *a = c->call.agent;
-        int r = launchd_call_new(a->event, launchd_socket(a), kind, m, want, timeout, on_launchd, c, &c->launchd);
+        int r = local_call_new(a->event,
+                               &(struct local_question){ "tpu-launchd", launchd_socket(a), kind, want, m, timeout },
+                               on_launchd, c, &c->launchd);
 
         if (r >= 0)
                 return 1;

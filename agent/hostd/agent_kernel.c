@@ -8,9 +8,9 @@
 #include <sys/sysmacros.h>
 
 #include "agent.h"
-#include "io.h"
 #include "log.h"
 #include "paths.h"
+#include "state_file.h"
 
 /* 32 × KERNEL_LOG_BATCH: more than the largest usual log holds (1 MiB), so that what is lost was
  * overwritten, not left out. */
@@ -22,32 +22,33 @@
 /* --- How far it was dealt with ------------------------------------------------------------------------- */
 
 /*
- * "BOOT-ID SEQUENCE\n". Written without a sync: a power cut ends the boot, and with it what the mark is
- * about. It is not there at the first start of a boot: then all that the kernel said since it started
- * counts.
+ * "BOOT-ID SEQUENCE". The disk is not waited for: a power cut ends the boot, and with it what the mark is
+ * about. It is not there at the first start of a boot: then all that the kernel said since it started counts.
  */
-static uint64_t read_mark(const struct agent *a) {
-        char text[BOOT_ID_MAX + 32], boot_id[BOOT_ID_MAX];
-        uint64_t seq;
+static const struct state_format mark_format = {
+        .what = "kernel-log", .version = 1, .max = 128, .options = { .mode = 0600, .lazy = true }
+};
 
-        if (host_read(a->host, MARK, text, sizeof(text), NULL) < 0 ||
-            sscanf(text, "%39s %" SCNu64, boot_id, &seq) != 2 || !streq(boot_id, a->boot_id))
+static uint64_t read_mark(const struct agent *a) {
+        _cleanup_free_ char *text = NULL;
+        char boot_id[BOOT_ID_MAX];
+        uint64_t seq;
+        size_t len;
+
+        if (state_file_load(AT_FDCWD, MARK, &mark_format, &text, &len) < 0 ||
+            sscanf(text, "%36s %" SCNu64, boot_id, &seq) != 2 || !streq(boot_id, a->boot_id))
                 return UINT64_MAX;
         return seq;
 }
 
 static void write_mark(struct agent *a) {
         char text[BOOT_ID_MAX + 32];
-        _cleanup_close_ int fd = -1;
         int r;
 
         if (kernel_log_seq(a->kernel.log) == UINT64_MAX || a->boot_id[0] == 0)
                 return;
-        (void) snprintf(text, sizeof(text), "%s %" PRIu64 "\n", a->boot_id, kernel_log_seq(a->kernel.log));
-        fd = open(MARK "~", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
-        if (r >= 0 && rename(MARK "~", MARK) < 0)
-                r = -errno;
+        (void) snprintf(text, sizeof(text), "%s %" PRIu64, a->boot_id, kernel_log_seq(a->kernel.log));
+        r = state_file_write(AT_FDCWD, MARK, &mark_format, text, strlen(text));
         if (r < 0 && !a->kernel.mark_failed)
                 (void) log_warning_errno(r, "%s cannot be written, a restart tells kernel faults again: %m",
                                          MARK);

@@ -147,7 +147,7 @@ static int start_copy(struct agent *a) {
 
         if (!copy_path(a))
                 return 0;
-        r = file_writer_new(a->event, copy_path(a), "metadata-copy", on_written, a, &a->metadata_writer);
+        r = file_writer_new(a->event, copy_path(a), &metadata_copy_file, on_written, a, &a->metadata_writer);
         if (r >= 0)
                 r = sd_event_add_time_relative(a->event, &a->metadata_patience, CLOCK_BOOTTIME,
                                                a->settings.metadata_copy_after, 0, on_patience_ended, a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent.h"
-#include "launchd_call.h"
+#include "local_call.h"
 #include "local.pb-c.h"
 #include "paths.h"
 #include "utf8.h"
@@ -12,7 +12,7 @@
 struct run_signal {
         struct run_signal *next;
         struct agent *agent;
-        struct launchd_call *call;
+        struct local_call *call;
         char name[64], reason[32];
         uint64_t generation;
 };
@@ -23,7 +23,7 @@ static void drop(struct run_signal *s) {
                         *at = s->next;
                         break;
                 }
-        s->call = launchd_call_free(s->call);
+        s->call = local_call_free(s->call);
         free(s);
 }
 
@@ -41,7 +41,7 @@ static void tell_result(const struct run_signal *s, bool good, const char *resul
         (void) agent_emit(s->agent, EVENT_RUN_NOTIFIED, good ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
 }
 
-static void on_signalled(const struct launchd_answer *a, void *userdata) {
+static void on_signalled(const struct local_answer *a, void *userdata) {
         struct run_signal *s = userdata;
         Local__SignalReply *reply = a->error < 0 ? NULL : local__signal_reply__unpack(NULL, a->len, a->data);
         char done[200];
@@ -72,8 +72,12 @@ static void signal_run(struct agent *a, const struct job *j, const char *reason)
                 m.name = s->name;
                 m.generation = j->generation;
                 m.reason = s->reason;
-                r = launchd_call_new(a->event, socket, LOCAL__KIND__KIND_SIGNAL_REQUEST, &m.base,
-                                     LOCAL__KIND__KIND_SIGNAL_REPLY, SIGNAL_TIME, on_signalled, s, &s->call);
+                r = local_call_new(a->event,
+                                   &(struct local_question){ "tpu-launchd", socket,
+                                                             LOCAL__KIND__KIND_SIGNAL_REQUEST,
+                                                             LOCAL__KIND__KIND_SIGNAL_REPLY, &m.base,
+                                                             SIGNAL_TIME },
+                                   on_signalled, s, &s->call);
         }
         if (r < 0 && s) {
                 tell_result(s, false, "not told: out of memory");

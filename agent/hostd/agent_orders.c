@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include "agent_orders.h"
-#include "durable.h"
 #include "health_file.h"
 #include "log.h"
 #include "paths.h"
@@ -65,18 +64,14 @@ static void on_written(uint64_t number, int result, void *userdata) {
 }
 
 /* What cannot be used is set aside for a person to look at, and an event says that orders may be lost. */
-static void set_aside(struct agent *a, int dir_fd, const char *name, int error, const char *why) {
-        const char *suffix = error == -EPROTONOSUPPORT ? ".newer" : ".damaged";
-        char aside[320], message[800];
+static void tell_lost(struct agent *a, int error, const char *why) {
+        char aside[STATE_FILE_ASIDE_MAX], message[800];
         const struct otlp_attribute body[] = {
                 { .key = "file", .text = a->orders->path },
                 { .key = "reason", .text = why },
-                { .key = "kept_as", .text = aside },
+                { .key = "kept_as", .text = state_file_set_aside(AT_FDCWD, a->orders->path, error, aside) },
         };
 
-        (void) snprintf(aside, sizeof(aside), "%.255s%s", name, suffix);
-        if (renameat(dir_fd, name, dir_fd, aside) < 0)
-                (void) snprintf(aside, sizeof(aside), "nothing: %s", strerror(errno));
         (void) snprintf(message, sizeof(message),
                         "%s cannot be read (%s): cordon, drain, silences and mode of before are not in "
                         "force; kept as %s",
@@ -88,7 +83,6 @@ static void believe(struct agent *a, struct health_memory *m) {
         /* not the places behind them: nobody has touched those of the agent yet, so that they take no memory */
         memcpy(a->order_list.items, m->orders.items, m->orders.n * sizeof(m->orders.items[0]));
         a->order_list.n = m->orders.n;
-        a->order_list.foreign = TAKE_PTR(m->orders.foreign);
         if (m->bad > 0)
                 log_warning("%s: %u orders cannot be understood and are passed over", a->orders->path,
                             m->bad);
@@ -100,25 +94,17 @@ static void believe(struct agent *a, struct health_memory *m) {
 
 static void load(struct agent *a) {
         _cleanup_free_ struct health_memory *m = calloc(1, sizeof(*m)); /* forty kilobytes: not on the stack */
-        char why[HEALTH_FILE_WHY_MAX] = "", directory[256];
-        const char *name = strrchr(a->orders->path, '/') + 1;
+        char why[STATE_FILE_WHY_MAX] = "out of memory";
         _cleanup_free_ char *text = NULL;
-        _cleanup_close_ int fd = -1;
         size_t len = 0;
-        int r;
+        int r = m ? state_file_read(AT_FDCWD, a->orders->path, &health_file, &text, &len, why) : -ENOMEM;
 
-        (void) snprintf(directory, sizeof(directory), "%.*s", (int) MAX(name - a->orders->path - 1, 1),
-                        a->orders->path);
-        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno : !m ? -ENOMEM : durable_read(fd, name, HEALTH_FILE_MAX, &text, &len);
         if (r == -ENOENT)
                 return;
         if (r == 0)
                 r = health_file_parse(text, len, a->boot_id, m, why);
         if (r < 0) {
-                if (!why[0])
-                        (void) snprintf(why, sizeof(why), "%s", strerror(-r));
-                set_aside(a, fd, name, r, why);
+                tell_lost(a, r, why);
                 return;
         }
         believe(a, m);
@@ -279,16 +265,20 @@ static int start_file(struct agent *a, const char *path) {
         int r;
 
         (void) snprintf(a->orders->path, sizeof(a->orders->path), "%s", path);
-        r = file_writer_new(a->event, path, "health-file", on_written, a->orders, &a->orders->writer);
+        r = file_writer_new(a->event, path, &health_file, on_written, a->orders, &a->orders->writer);
         if (r >= 0)
                 load(a);
         return r;
 }
 
+const char *agent_orders_file(const struct agent *a) {
+        if (a->settings.state_file[0])
+                return a->settings.state_file;
+        return a->host->real_root ? PATH_HEALTH_STATE : NULL;
+}
+
 int agent_orders_start(struct agent *a) {
-        const char *path = a->settings.state_file[0] ? a->settings.state_file
-                           : a->host->real_root      ? PATH_HEALTH_STATE
-                                                     : NULL;
+        const char *path = agent_orders_file(a);
         const char *socket = a->settings.netcfg_socket[0] ? a->settings.netcfg_socket
                              : a->host->real_root         ? PATH_NETCFG_SOCKET
                                                           : NULL;
@@ -321,7 +311,7 @@ void agent_orders_stop(struct agent *a) {
                 json_decref(c->answer);
                 free(c);
         }
-        orders_clear(&a->order_list);
+        a->order_list = (struct orders){ 0 };
         free(a->orders);
         a->orders = NULL;
 }

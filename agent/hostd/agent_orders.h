@@ -26,6 +26,8 @@ struct agent_orders {
         usec_t told_until;    /* … and until when */
 };
 
+/* Where orders and the health of checks are kept; NULL: nothing is. */
+const char *agent_orders_file(const struct agent *a);
 /* Puts all into the file. Only with a writer. */
 int agent_orders_put(struct agent *a, uint64_t *ret_number);
 /* The event that o begins or ends. by: who does it now, or "its end". */

@@ -15,23 +15,17 @@ int64_t part_step(const struct run_part *p);
 /* What could not be asked now is asked again soon. */
 void parts_try_again(struct agent_parts *all);
 
-/* agent_part_prepare.c: the preflight of the record's generation; ends in prepared or refused. */
+/* agent_part.c: the preflight of the record's generation; ends in prepared or refused. */
 void part_prepare(struct run_part *p);
-void part_refuse(struct run_part *p, const char *detail);
-
-/* The agent before this one had prepared the record's generation: what was found then holds. */
-void part_prepared_before(struct run_part *p);
-
-/* agent_part_kept.c */
+void part_start(struct run_part *p);
+void part_stop(struct run_part *p);
 int parts_keep_start(struct agent_parts *all);
 /* All that are prepared now. */
 void parts_keep(struct agent_parts *all);
 /* Whether the generation of its record is one that was prepared before this agent was started. */
 bool part_was_prepared(const struct run_part *p);
-
-/* agent_part_launch.c */
-void part_start(struct run_part *p);
-void part_stop(struct run_part *p);
+/* It was: what was found then holds. */
+void part_prepared_before(struct run_part *p);
 
 /* agent_parts_said.c: the event of a record that is another one now. */
 void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,

@@ -19,7 +19,7 @@ static struct run_part *part_free(struct run_part *p) {
         if (!p)
                 return NULL;
         p->preflight = preflight_free(p->preflight);
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         run_request_clear(&p->request);
         json_decref(p->record);
         free(p);

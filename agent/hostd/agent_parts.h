@@ -7,7 +7,7 @@
  */
 #include "agent_registry.h"
 #include "file_writer.h"
-#include "launchd_call.h"
+#include "local_call.h"
 #include "member_part.h"
 #include "preflight.h"
 #include "run_record.h"
@@ -27,7 +27,7 @@ struct run_part {
         json_t *record; /* NULL: gone, or none was told */
         struct run_request request; /* of the generation that is prepared */
         struct preflight *preflight;
-        struct launchd_call *call; /* a start or a stop at work */
+        struct local_call *call; /* a start or a stop at work */
         bool stopping; /* the call is a stop */
         uint64_t asked; /* the registry's question after the step that was answered last */
         uint64_t stop_asked; /* the generation that was stopped last */

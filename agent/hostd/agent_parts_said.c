@@ -3,14 +3,6 @@
 #include "agent_part.h"
 #include "utf8.h"
 
-/* A collector tells the fleet itself what becomes of a run (tpu.run.state); else one of its hosts does. */
-static bool tells_fleet(const struct agent_registry *g, const json_t *run) {
-        const char *coordinator = run_text(json_object_get(run, "coordinator"), "host");
-
-        return g->kind != REGISTRY_COLLECTOR &&
-               (coordinator[0] ? streq(coordinator, g->host) : g->worker == 0);
-}
-
 void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,
                    const json_t *now) {
         const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
@@ -45,11 +37,8 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
                         run_text(now, "why")[0] ? ": " : "", run_text(now, "why"),
                         waits_for[0] ? "; waits for " : "", waits_for);
         (void) utf8_scrub(message, strlen(message));
-        if (tells_fleet(g, now))
-                (void) agent_emit(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body),
-                                  NULL);
-        else
-                agent_note(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body));
+        /* The fleet is told by the collector itself (tpu.run.state). */
+        agent_note(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body));
 }
 
 json_t *agent_parts_records(const struct agent_parts *all) {

@@ -2,16 +2,15 @@
 #include <time.h>
 
 #include "capture.h"
-#include "frame.h"
 #include "local.pb-c.h"
-#include "log.h"
+#include "local_call.h"
 #include "utf8.h"
 
 struct capture {
         struct captures *owner; /* NULL: the slot is free */
         void *token;            /* NULL: nobody waits */
-        struct frame_peer *peer;
-        sd_event_source *timer;
+        struct local_call *call; /* at work */
+        sd_event_source *timer;  /* the record becomes durable within it */
         char job[64];
         char *text; /* set: the record was submitted and becomes durable */
         struct capture_result result;
@@ -27,7 +26,7 @@ struct captures {
 };
 
 static void clear(struct capture *c) {
-        c->peer = frame_peer_free(c->peer);
+        c->call = local_call_free(c->call);
         c->timer = sd_event_source_disable_unref(c->timer);
         free(c->text);
         *c = (struct capture) { 0 };
@@ -60,20 +59,6 @@ static unsigned status_of_errno(int code) {
         }
 }
 
-static void take_error(struct capture *c, const struct frame *f) {
-        Local__Error *e = local__error__unpack(NULL, f->len, f->data);
-        char text[256], remedy[256];
-
-        if (!e) {
-                finish(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd");
-                return;
-        }
-        utf8_copy(text, sizeof(text), e->text);
-        utf8_copy(remedy, sizeof(remedy), e->remedy);
-        finish(c, status_of_errno(abs(e->code)), text[0] ? text : "tpu-launchd refused the capture", remedy);
-        local__error__free_unpacked(e, NULL);
-}
-
 /* A copy of the stacks that may go on the wire: bounded, UTF-8, and saying so when it was cut. */
 static char *bounded_text(const char *text) {
         static const char mark[] = "\n[cut here: the stacks are longer than one record]\n";
@@ -88,7 +73,26 @@ static char *bounded_text(const char *text) {
         return copy;
 }
 
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source, (void) usec;
+        finish(userdata, 504, "the stacks were captured, but their record is not durable yet",
+               "tpuctl status");
+        return 0;
+}
+
+static int submit(struct capture *c) {
+        struct captures *owner = c->owner;
+        int r = sd_event_add_time_relative(owner->event, &c->timer, CLOCK_BOOTTIME, owner->timeout,
+                                           USEC_PER_SEC / 4, on_timeout, c);
+
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(c->timer, "capture-timeout");
+        return owner->handlers->captured(&c->result, &c->result.seq, owner->userdata);
+}
+
 static void take_reply(struct capture *c, const Local__CaptureReply *m) {
+        char text[128];
         int r;
 
         c->text = bounded_text(m->text);
@@ -103,61 +107,37 @@ static void take_reply(struct capture *c, const Local__CaptureReply *m) {
                 .processes = m->processes,
                 .threads = m->threads,
         };
-        r = c->owner->handlers->captured(&c->result, &c->result.seq, c->owner->userdata);
-        c->peer = frame_peer_free(c->peer);
-        if (r < 0) {
-                char text[128];
-
-                (void) snprintf(text, sizeof(text),
-                                "the stacks were captured, but the spool does not take them: %s",
-                                strerror(-r));
-                finish(c, 503, text, "tpuctl status");
-        }
+        r = submit(c);
+        if (r == 0)
+                return;
+        (void) snprintf(text, sizeof(text), "the stacks were captured, but the spool does not take them: %s",
+                        strerror(-r));
+        finish(c, 503, text, "tpuctl status");
 }
 
-static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+static void on_answer(const struct local_answer *a, void *userdata) {
         struct capture *c = userdata;
         Local__CaptureReply *m;
 
-        (void) p;
-        if (c->text)
-                return; /* it has answered already */
-        if (f->kind == LOCAL__KIND__KIND_ERROR) {
-                take_error(c, f);
+        if (a->no_answer) {
+                finish(c, a->error == -ETIMEDOUT ? 504 : a->error == -EPROTO ? 502 : 503, a->text,
+                       a->error == -ETIMEDOUT || a->error == -EPROTO ? "journalctl -u tpu-launchd" :
+                                                                       "systemctl status tpu-launchd");
                 return;
         }
-        m = f->kind == LOCAL__KIND__KIND_CAPTURE_REPLY ? local__capture_reply__unpack(NULL, f->len, f->data)
-                                                       : NULL;
+        if (a->error < 0) {
+                finish(c, status_of_errno(-a->error),
+                       a->text[0] ? a->text : "tpu-launchd refused the capture", a->remedy);
+                return;
+        }
+        m = local__capture_reply__unpack(NULL, a->len, a->data);
+        c->call = local_call_free(c->call);
         if (!m) {
                 finish(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd");
                 return;
         }
         take_reply(c, m);
         local__capture_reply__free_unpacked(m, NULL);
-}
-
-static void on_closed(struct frame_peer *p, void *userdata) {
-        struct capture *c = userdata;
-
-        (void) p;
-        c->peer = NULL;
-        finish(c, 503, "tpu-launchd ended the connection before it answered",
-               "systemctl status tpu-launchd");
-}
-
-static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
-
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct capture *c = userdata;
-
-        (void) source;
-        (void) usec;
-        if (c->text)
-                finish(c, 504, "the stacks were captured, but their record is not durable yet",
-                       "tpuctl status");
-        else
-                finish(c, 504, "tpu-launchd did not answer in time", "journalctl -u tpu-launchd");
-        return 0;
 }
 
 int captures_new(sd_event *e, const char *socket, usec_t timeout, const struct captures_handlers *h,
@@ -188,25 +168,8 @@ struct captures *captures_free(struct captures *c) {
         return NULL;
 }
 
-static int begin(struct captures *owner, struct capture *c) {
-        Local__CaptureRequest request = LOCAL__CAPTURE_REQUEST__INIT;
-        int r;
-
-        r = frame_peer_connect(owner->event, owner->socket, &peer_handlers, c, &c->peer);
-        if (r < 0)
-                return r;
-        request.name = c->job;
-        r = frame_peer_send(c->peer, LOCAL__KIND__KIND_CAPTURE_REQUEST, &request.base);
-        if (r < 0)
-                return r;
-        r = sd_event_add_time_relative(owner->event, &c->timer, CLOCK_BOOTTIME, owner->timeout,
-                                       USEC_PER_SEC / 4, on_timeout, c);
-        if (r >= 0)
-                (void) sd_event_source_set_description(c->timer, "capture-timeout");
-        return r;
-}
-
 int captures_start(struct captures *c, const char *job, void *token) {
+        Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
         struct capture *slot = NULL;
         int r;
 
@@ -219,7 +182,12 @@ int captures_start(struct captures *c, const char *job, void *token) {
                 return -EBUSY;
         *slot = (struct capture) { .owner = c, .token = token };
         (void) snprintf(slot->job, sizeof(slot->job), "%s", job);
-        r = begin(c, slot);
+        m.name = slot->job;
+        r = local_call_new(c->event,
+                           &(struct local_question){ "tpu-launchd", c->socket,
+                                                     LOCAL__KIND__KIND_CAPTURE_REQUEST,
+                                                     LOCAL__KIND__KIND_CAPTURE_REPLY, &m.base, c->timeout },
+                           on_answer, slot, &slot->call);
         if (r < 0)
                 clear(slot);
         return r;

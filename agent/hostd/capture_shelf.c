@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "capture_shelf.h"
-#include "io.h"
+#include "durable.h"
 
 #define SUFFIX      ".capture"
 #define TIME_DIGITS 20
@@ -77,9 +77,20 @@ bool capture_shelf_has(const char *directory, const char *episode) {
         return !wanted;
 }
 
+/* What a crash left of a write; there is one writer, and none is at work now. */
+static int only_left_over(const struct dirent *d) {
+        return d->d_name[0] == '.' && d->d_name[1] >= '0' && d->d_name[1] <= '9';
+}
+
 static void remove_oldest(const char *directory, int fd) {
         struct dirent **names;
-        int n = scandir(directory, &names, only_ours, alphasort);
+        int n = scandir(directory, &names, only_left_over, alphasort);
+
+        for (int i = 0; i < n; i++)
+                (void) unlinkat(fd, names[i]->d_name, 0); /* tried again with the next one */
+        if (n >= 0)
+                names_free(names, n);
+        n = scandir(directory, &names, only_ours, alphasort);
 
         if (n < 0)
                 return;
@@ -94,25 +105,10 @@ static bool is_word(const char *s) {
                strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(s);
 }
 
-static int write_file(int directory, const char *name, const void *data, size_t len) {
-        _cleanup_close_ int fd =
-                openat(directory, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        size_t done = 0;
-
-        if (fd < 0)
-                return -errno;
-        while (done < len) {
-                ssize_t n = write(fd, (const char *) data + done, len - done);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                done += n > 0 ? (size_t) n : 0;
-        }
-        return renameat(directory, "new", directory, name) < 0 ? -errno : 0;
-}
-
 int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
                       const void *data, size_t len, char ret_name[static SHELF_NAME_MAX]) {
+        const struct durable_options lazy = { .mode = 0600, .lazy = true };
+        const struct iovec part = { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
         _cleanup_close_ int fd = -1;
         int r;
 
@@ -124,35 +120,22 @@ int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const
         fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return -errno;
-        r = write_file(fd, ret_name, data, len);
+        r = durable_write_parts(fd, ret_name, &part, 1, &lazy);
         remove_oldest(directory, fd);
         return r;
 }
 
 int capture_shelf_read(const char *directory, const char *name, size_t max, uint8_t **ret, size_t *ret_len) {
-        _cleanup_free_ char *path = NULL, *data = NULL;
         _cleanup_close_ int fd = -1;
-        struct stat st;
-        ssize_t n;
+        char *data;
+        int r;
 
         if (!is_ours(name) || strchr(name, '/'))
                 return -ENOENT;
-        if (asprintf(&path, "%s/%s", directory, name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return -errno;
-        if ((size_t) st.st_size > max)
-                return -E2BIG;
-        data = malloc((size_t) st.st_size + 1);
-        if (!data)
-                return -ENOMEM;
-        n = io_read_up_to(fd, data, (size_t) st.st_size);
-        if (n < 0)
-                return (int) n;
-        *ret = (uint8_t *) TAKE_PTR(data);
-        *ret_len = (size_t) n;
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : durable_read(fd, name, max, &data, ret_len);
+        if (r < 0)
+                return r;
+        *ret = (uint8_t *) data;
         return 0;
 }

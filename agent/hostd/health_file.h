@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What must outlive the agent, in /var/lib/tpu-hostd/health.json, mode 0600:
+ * What must outlive the agent, in the state file (state_file.h) /var/lib/tpu-hostd/health.json, mode 0600:
  *
- *   {"version": 1, "readable_from": 1, "boot_id": "…", "saved_usec": …, "state": "degraded",
+ *   {"boot_id": "…", "saved_usec": …, "state": "degraded",
  *    "orders": [{"kind": "cordon", "reason": "…", …}],
  *    "checks": [{"check": "nic.mtu", "subject": "eth0", "settled": "FAIL", "since_usec": …, "worsened": 3, …}]}
  *
  * Orders hold over boots. State and checks are of one boot: those of another are dropped, because nothing of them
- * need be so now. A version only adds; it raises readable_from to the first version that understands it when it
- * cannot help it. What this version does not know of a newer one's orders is kept and written back.
+ * need be so now.
  */
 #include "checks.h"
 #include "orders.h"
+#include "state_file.h"
 
-#define HEALTH_FILE_VERSION 1
-#define HEALTH_FILE_MAX (1024 * 1024)
-#define HEALTH_FILE_WHY_MAX 128
+extern const struct state_format health_file;
 
 struct health_memory {
         struct orders orders;
@@ -30,6 +28,6 @@ void health_memory_clear(struct health_memory *m);
 /* malloc'ed; NULL: out of memory. */
 char *health_file_format(const struct orders *o, const struct check_table *t, enum host_state told,
                          const char *boot_id, usec_t now_real);
-/* -EBADMSG: damaged; -EPROTONOSUPPORT: of a version that this one cannot read; both with why. -ENOMEM. */
+/* -EBADMSG with why: not such a text; -ENOMEM. */
 int health_file_parse(const char *text, size_t len, const char *boot_id, struct health_memory *ret,
-                      char why[static HEALTH_FILE_WHY_MAX]);
+                      char why[static STATE_FILE_WHY_MAX]);

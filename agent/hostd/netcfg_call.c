@@ -1,151 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-#include <sys/random.h>
-
-#include "backoff.h"
-#include "local.pb-c.h"
-#include "log.h"
 #include "netcfg_call.h"
 
-struct netcfg_call_options {
-        const char *socket;                                       /* tpu-netcfg's (copied) */
-        int (*send)(struct frame_peer *p, void *userdata);        /* puts it into frames; 0 or -errno */
-        /* Its answer, KIND_ERROR included. -errno: that was none (it is told again). */
-        int (*answered)(const struct frame *f, void *userdata);
-        void *userdata;
-};
-struct netcfg_call;
-static struct netcfg_call *netcfg_call_free(struct netcfg_call *c);
-DEFINE_CLEANUP(struct netcfg_call *, netcfg_call_free)
+#include <assert.h>
 
-#define ANSWER_WITHIN (10 * USEC_PER_SEC)
+#include "local.pb-c.h"
+#include "local_call.h"
+#include "log.h"
 
-struct netcfg_call {
-        sd_event *event;
-        struct netcfg_call_options options;
-        char *socket;
-        const char *what;
-        struct frame_peer *peer; /* NULL: no exchange at work */
-        sd_event_source *timer;  /* the next try, or the end of the answer's time */
-        unsigned failures;
-};
-
-static void wait_for(struct netcfg_call *c, usec_t span) {
-        (void) sd_event_source_set_time_relative(c->timer, span); /* both fail only without a timer */
-        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
-}
-
-static void netcfg_call_stop(struct netcfg_call *c) {
-        c->peer = frame_peer_free(c->peer);
-        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-}
-
-static void try_again(struct netcfg_call *c, int error, const char *step) {
-        uint64_t random = 0;
-
-        (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without entropy yet: at once */
-        if (c->failures == 0)
-                (void) log_warning_errno(error, "tpu-netcfg (%s) cannot be told %s: %s: %m; it is tried again",
-                                         c->socket, c->what, step);
-        wait_for(c, backoff_next(c->failures, random));
-        if (c->failures < UINT16_MAX)
-                c->failures++;
-}
-
-static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
-        struct netcfg_call *c = userdata;
-        int r;
-
-        (void) p;
-        netcfg_call_stop(c); /* f stays valid until we return */
-        r = c->options.answered(f, c->options.userdata);
-        if (r < 0)
-                try_again(c, r, "its answer");
-        else
-                c->failures = 0;
-}
-
-static void on_closed(struct frame_peer *p, void *userdata) {
-        struct netcfg_call *c = userdata;
-        int enabled = SD_EVENT_OFF;
-
-        (void) p;
-        c->peer = NULL;
-        /* The timer still runs: it was waited for an answer. */
-        if (sd_event_source_get_enabled(c->timer, &enabled) > 0)
-                try_again(c, -ECONNRESET, "no answer");
-}
-
-static const struct frame_handlers handlers = { .frame = on_frame, .closed = on_closed };
-
-static void tell(struct netcfg_call *c) {
-        int r;
-
-        netcfg_call_stop(c);
-        r = frame_peer_connect(c->event, c->socket, &handlers, c, &c->peer);
-        if (r >= 0)
-                r = c->options.send(c->peer, c->options.userdata);
-        if (r >= 0) {
-                wait_for(c, ANSWER_WITHIN);
-                return;
-        }
-        c->peer = frame_peer_free(c->peer);
-        try_again(c, r, "sending");
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct netcfg_call *c = userdata;
-
-        (void) s, (void) usec;
-        if (!c->peer) {
-                tell(c);
-                return 0;
-        }
-        c->peer = frame_peer_free(c->peer);
-        try_again(c, -ETIMEDOUT, "no answer");
-        return 0;
-}
-
-/* Tells it now, in place of what is at work. what: for the log, "tpu-netcfg cannot be told WHAT" (static). */
-static void netcfg_call_start(struct netcfg_call *c, const char *what) {
-        c->what = what;
-        c->failures = 0;
-        tell(c);
-}
-
-/* -ENOMEM, or what the loop refuses. Nothing is told yet. */
-static int netcfg_call_new(sd_event *e, const struct netcfg_call_options *o, struct netcfg_call **ret) {
-        _cleanup_(netcfg_call_freep) struct netcfg_call *c = calloc(1, sizeof(*c));
-        int r;
-
-        if (!c)
-                return -ENOMEM;
-        *c = (struct netcfg_call) { .event = sd_event_ref(e), .options = *o, .socket = strdup(o->socket) };
-        if (!c->socket)
-                return -ENOMEM;
-        r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_timer, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(c->timer, "tell tpu-netcfg");
-        *ret = TAKE_PTR(c);
-        return 0;
-}
-
-static struct netcfg_call *netcfg_call_free(struct netcfg_call *c) {
-        if (!c)
-                return NULL;
-        c->peer = frame_peer_free(c->peer);
-        c->timer = sd_event_source_disable_unref(c->timer);
-        c->event = sd_event_unref(c->event);
-        free(c->socket);
-        free(c);
-        return NULL;
-}
+#define PROGRAM "tpu-netcfg"
 
 struct mtu_handover {
-        struct netcfg_call *call;
+        struct local_telling telling; /* first */
         void (*taken)(void *userdata);
         void *userdata;
 
@@ -154,35 +19,26 @@ struct mtu_handover {
         char source[64];
 };
 
-static int take_reply(struct mtu_handover *h, const struct frame *f) {
-        Local__NetworkMtuReply *m = local__network_mtu_reply__unpack(NULL, f->len, f->data);
+static void mtu_answered(struct local_telling *t, const struct local_answer *a) {
+        struct mtu_handover *h = (struct mtu_handover *) t;
+        Local__NetworkMtuReply *m =
+                a->error < 0 ? NULL : local__network_mtu_reply__unpack(NULL, a->len, a->data);
 
-        if (!m)
-                return -EBADMSG;
+        if (!m) {
+                log_warning(PROGRAM " does not take the network's MTU: %.160s",
+                            a->error < 0 ? a->text : "its answer cannot be understood");
+                return;
+        }
         for (size_t i = 0; i < m->n_refused && i < MTU_HANDOVER_MAX; i++)
-                log_warning("tpu-netcfg refuses an MTU that the metadata server states: %.160s",
+                log_warning(PROGRAM " refuses an MTU that the metadata server states: %.160s",
                             m->refused[i]);
         if (m->taken > 0)
                 h->taken(h->userdata);
         local__network_mtu_reply__free_unpacked(m, NULL);
-        return 0;
 }
 
-static int mtu_answered(const struct frame *f, void *userdata) {
-        Local__Error *m;
-
-        if (f->kind == LOCAL__KIND__KIND_NETWORK_MTU_REPLY)
-                return take_reply(userdata, f);
-        m = local__error__unpack(NULL, f->len, f->data);
-        log_warning("tpu-netcfg does not take the network's MTU: %.160s",
-                    m ? m->text : "it does not say why");
-        if (m)
-                local__error__free_unpacked(m, NULL);
-        return 0; /* the same question would get the same answer */
-}
-
-static int send_entries(struct frame_peer *p, void *userdata) {
-        struct mtu_handover *h = userdata;
+static int send_entries(struct local_telling *t) {
+        struct mtu_handover *h = (struct mtu_handover *) t;
         Local__NetworkMtuEntry entries[MTU_HANDOVER_MAX], *list[MTU_HANDOVER_MAX];
         Local__NetworkMtu m = LOCAL__NETWORK_MTU__INIT;
 
@@ -196,7 +52,8 @@ static int send_entries(struct frame_peer *p, void *userdata) {
         }
         m.n_entry = h->n;
         m.entry = list;
-        return frame_peer_send(p, LOCAL__KIND__KIND_NETWORK_MTU, &m.base);
+        return local_telling_ask(t, LOCAL__KIND__KIND_NETWORK_MTU, &m.base,
+                                 LOCAL__KIND__KIND_NETWORK_MTU_REPLY);
 }
 
 void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n,
@@ -206,9 +63,9 @@ void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries,
         h->n = n;
         (void) snprintf(h->source, sizeof(h->source), "%s", source);
         if (n > 0)
-                netcfg_call_start(h->call, "the networks' MTUs");
+                local_telling_start(&h->telling, "the networks' MTUs");
         else
-                netcfg_call_stop(h->call);
+                local_telling_stop(&h->telling);
 }
 
 int mtu_handover_new(sd_event *e, const char *socket, void (*taken)(void *userdata), void *userdata,
@@ -218,9 +75,11 @@ int mtu_handover_new(sd_event *e, const char *socket, void (*taken)(void *userda
 
         if (!h)
                 return -ENOMEM;
-        h->taken = taken;
-        h->userdata = userdata;
-        r = netcfg_call_new(e, &(struct netcfg_call_options) { socket, send_entries, mtu_answered, h }, &h->call);
+        *h = (struct mtu_handover){
+                .telling = { .program = PROGRAM, .ask = send_entries, .answered = mtu_answered },
+                .taken = taken, .userdata = userdata,
+        };
+        r = local_telling_init(e, socket, &h->telling);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(h);
@@ -229,45 +88,37 @@ int mtu_handover_new(sd_event *e, const char *socket, void (*taken)(void *userda
 
 struct mtu_handover *mtu_handover_free(struct mtu_handover *h) {
         if (h)
-                h->call = netcfg_call_free(h->call);
+                local_telling_clear(&h->telling);
         free(h);
         return NULL;
 }
 
 struct observe_handover {
-        struct netcfg_call *call;
+        struct local_telling telling; /* first */
         bool observe;
         usec_t until;
 };
 
-static int observe_answered(const struct frame *f, void *userdata) {
-        const struct observe_handover *h = userdata;
-        Local__Error *m;
+static void observe_answered(struct local_telling *t, const struct local_answer *a) {
+        const struct observe_handover *h = (const struct observe_handover *) t;
 
-        if (f->kind == LOCAL__KIND__KIND_OBSERVE_REPLY)
-                return 0;
-        m = local__error__unpack(NULL, f->len, f->data);
-        if (h->observe)
-                log_warning("tpu-netcfg does not observe, it goes on repairing: %.160s",
-                            m ? m->text : "it does not say why");
-        if (m)
-                local__error__free_unpacked(m, NULL);
-        return 0;
+        if (a->error < 0 && h->observe)
+                log_warning(PROGRAM " does not observe, it goes on repairing: %.160s", a->text);
 }
 
-static int send_order(struct frame_peer *p, void *userdata) {
-        const struct observe_handover *h = userdata;
+static int send_order(struct local_telling *t) {
+        const struct observe_handover *h = (const struct observe_handover *) t;
         Local__Observe m = LOCAL__OBSERVE__INIT;
 
         m.observe = h->observe;
         m.until_real_usec = h->until;
-        return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE, &m.base);
+        return local_telling_ask(t, LOCAL__KIND__KIND_OBSERVE, &m.base, LOCAL__KIND__KIND_OBSERVE_REPLY);
 }
 
 void observe_handover_offer(struct observe_handover *h, bool observe, usec_t until) {
         h->observe = observe;
         h->until = observe ? until : 0;
-        netcfg_call_start(h->call, observe ? "to observe" : "to act as configured");
+        local_telling_start(&h->telling, observe ? "to observe" : "to act as configured");
 }
 
 int observe_handover_new(sd_event *e, const char *socket, struct observe_handover **ret) {
@@ -276,7 +127,10 @@ int observe_handover_new(sd_event *e, const char *socket, struct observe_handove
 
         if (!h)
                 return -ENOMEM;
-        r = netcfg_call_new(e, &(struct netcfg_call_options) { socket, send_order, observe_answered, h }, &h->call);
+        h->telling = (struct local_telling){
+                .program = PROGRAM, .ask = send_order, .answered = observe_answered
+        };
+        r = local_telling_init(e, socket, &h->telling);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(h);
@@ -285,7 +139,7 @@ int observe_handover_new(sd_event *e, const char *socket, struct observe_handove
 
 struct observe_handover *observe_handover_free(struct observe_handover *h) {
         if (h)
-                h->call = netcfg_call_free(h->call);
+                local_telling_clear(&h->telling);
         free(h);
         return NULL;
 }

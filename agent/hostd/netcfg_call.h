@@ -8,7 +8,6 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
-#include "frame.h"
 
 #define MTU_HANDOVER_MAX 32
 

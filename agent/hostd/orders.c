@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
+#include "json_fields.h"
 #include "orders.h"
 #include "utf8.h"
 
@@ -14,11 +15,6 @@ _Static_assert(ELEMENTSOF(names) == _ORDER_KIND_MAX, "each kind has a name");
 
 const char *order_kind_name(enum order_kind k) {
         return names[k];
-}
-
-void orders_clear(struct orders *o) {
-        json_decref(o->foreign);
-        *o = (struct orders){ 0 };
 }
 
 /* --- The list ------------------------------------------------------------------------------------------ */
@@ -105,12 +101,27 @@ int orders_expire(struct orders *o, const struct order_time *now, struct order *
 
 /* --- On disk ------------------------------------------------------------------------------------------- */
 
+#define FIELD(...) JSON_FIELD(struct order, __VA_ARGS__)
+static const struct json_field fields[] = {
+        FIELD(TEXT, "check", check),
+        FIELD(TEXT, "subject", subject),
+        FIELD(TEXT, "reason", reason),
+        FIELD(TEXT, "by", by),
+        FIELD(NUMBER, "since_usec", since),
+        FIELD(NUMBER, "until_usec", until),
+        FIELD(NUMBER, "since_boot_usec", since_boot),
+        FIELD(TEXT, "boot_id", boot_id),
+        FIELD(FLAG, "drained", drained),
+};
+
 static json_t *to_json(const struct order *o) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:b}", "kind", names[o->kind],
-                         "check", o->check, "subject", o->subject, "reason", o->reason, "by", o->by,
-                         "since_usec", (json_int_t) o->since, "until_usec", (json_int_t) o->until,
-                         "since_boot_usec", (json_int_t) o->since_boot, "boot_id", o->boot_id, "drained",
-                         o->drained);
+        json_t *v = json_fields_pack(fields, ELEMENTSOF(fields), o);
+
+        if (v && json_object_set_new(v, "kind", json_string(names[o->kind])) < 0) {
+                json_decref(v);
+                return NULL;
+        }
+        return v;
 }
 
 json_t *orders_to_json(const struct orders *o) {
@@ -121,48 +132,17 @@ json_t *orders_to_json(const struct orders *o) {
                         json_decref(list);
                         return NULL;
                 }
-        if (list && o->foreign && json_array_extend(list, o->foreign) < 0) {
-                json_decref(list);
-                return NULL;
-        }
         return list;
 }
 
-static bool text_at(const json_t *o, const char *key, char *buf, size_t size) {
-        const char *text = json_string_value(json_object_get(o, key));
-
-        return text && (size_t) snprintf(buf, size, "%s", text) < size;
-}
-
-static bool time_at(const json_t *o, const char *key, usec_t *ret) {
-        const json_t *v = json_object_get(o, key);
-
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
-                return false;
-        *ret = (usec_t) json_integer_value(v);
-        return true;
-}
-
 static int from_json(const json_t *v, enum order_kind k, struct order *ret) {
-        struct order o = { .kind = k, .drained = json_is_true(json_object_get(v, "drained")) };
+        struct order o = { .kind = k };
 
-        if (!text_at(v, "check", o.check, sizeof(o.check)) ||
-            !text_at(v, "subject", o.subject, sizeof(o.subject)) ||
-            !text_at(v, "reason", o.reason, sizeof(o.reason)) || !text_at(v, "by", o.by, sizeof(o.by)) ||
-            !text_at(v, "boot_id", o.boot_id, sizeof(o.boot_id)) || !time_at(v, "since_usec", &o.since) ||
-            !time_at(v, "until_usec", &o.until) || !time_at(v, "since_boot_usec", &o.since_boot))
-                return -EBADMSG;
-        if ((o.until > 0 && o.until < o.since) || (k == ORDER_SILENCE) != (o.check[0] != 0) ||
-            (k != ORDER_SILENCE && o.subject[0]))
+        if (json_fields_take(v, fields, ELEMENTSOF(fields), &o) < 0 || (o.until > 0 && o.until < o.since) ||
+            (k == ORDER_SILENCE) != (o.check[0] != 0) || (k != ORDER_SILENCE && o.subject[0]))
                 return -EBADMSG;
         *ret = o;
         return 0;
-}
-
-static unsigned keep_foreign(struct orders *o, json_t *v) {
-        if (!o->foreign)
-                o->foreign = json_array();
-        return json_array_size(o->foreign) >= ORDERS_MAX || json_array_append(o->foreign, v) < 0;
 }
 
 unsigned orders_from_json(struct orders *o, const json_t *list) {
@@ -177,12 +157,7 @@ unsigned orders_from_json(struct orders *o, const json_t *list) {
 
                 while (kind && k < _ORDER_KIND_MAX && !streq(kind, names[k]))
                         k++;
-                if (!kind)
-                        bad++;
-                else if (k == _ORDER_KIND_MAX)
-                        bad += keep_foreign(o, v);
-                else if (from_json(v, k, &one) < 0 || orders_set(o, &one) < 0)
-                        bad++;
+                bad += !kind || k == _ORDER_KIND_MAX || from_json(v, k, &one) < 0 || orders_set(o, &one) < 0;
         }
         return bad;
 }

@@ -41,9 +41,7 @@ struct order {
 struct orders {
         struct order items[ORDERS_MAX];
         size_t n;
-        json_t *foreign; /* orders of a newer version, kept as they are; NULL: none */
 };
-void orders_clear(struct orders *o);
 
 /* Now, on the clocks of an order. */
 struct order_time {
@@ -68,7 +66,7 @@ int orders_expire(struct orders *o, const struct order_time *now, struct order *
 
 /* As it is on disk. NULL: out of memory. */
 json_t *orders_to_json(const struct orders *o);
-/* What cannot be read as an order is counted; what is of a kind unknown here is kept in foreign. */
+/* What cannot be read as an order is counted. */
 unsigned orders_from_json(struct orders *o, const json_t *list);
 
 /* {reason, by, since, until}, for a silence {check, subject} too: docs/api.md. New reference. */

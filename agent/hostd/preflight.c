@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "launchd_call.h"
+#include "local_call.h"
 #include "pathproof.h"
 #include "port_probe.h"
 #include "utf8.h"
@@ -14,7 +14,7 @@ struct preflight {
         char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
         uint16_t port;
         const char *socket;
-        struct launchd_call *call;
+        struct local_call *call;
         struct port_probe *probe;
         struct pathproof *proof;
         sd_event_source *end; /* all is known, or the time is over */
@@ -80,19 +80,15 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- tpu-launchd --------------------------------------------------------------------------------------- */
 
-/* As tpu-launchd says it of what it does not understand: nothing is known then. */
-static bool is_not_understood(const struct launchd_answer *a) {
-        return a->error == -EBADMSG || a->error == -EOPNOTSUPP;
-}
-
-static void on_checked(const struct launchd_answer *a, void *userdata) {
+static void on_checked(const struct local_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
-        if (a->no_answer || is_not_understood(a))
+        /* EBADMSG, EOPNOTSUPP: it does not know the kind. */
+        if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP)
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse(p, a->remedy, "%.280s", a->text);
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         answered(p);
 }
 
@@ -224,8 +220,12 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(p->end, "preflight");
-        r = launchd_call_new(e, p->socket, LOCAL__KIND__KIND_CHECK_REQUEST, &o->request->base,
-                             LOCAL__KIND__KIND_RUN_REPLY, PREFLIGHT_TIME, on_checked, p, &p->call);
+        r = local_call_new(e,
+                           &(struct local_question){ "tpu-launchd", p->socket,
+                                                     LOCAL__KIND__KIND_CHECK_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &o->request->base,
+                                                     PREFLIGHT_TIME },
+                           on_checked, p, &p->call);
         if (r < 0)
                 return r;
         p->open++;
@@ -242,7 +242,7 @@ struct preflight *preflight_free(struct preflight *p) {
         if (!p)
                 return NULL;
         p->end = sd_event_source_disable_unref(p->end);
-        p->call = launchd_call_free(p->call);
+        p->call = local_call_free(p->call);
         p->probe = port_probe_free(p->probe);
         p->proof = pathproof_free(p->proof);
         free(p);

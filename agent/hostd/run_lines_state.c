@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs.h"
 #include "run_lines_state.h"
 
-#define MAGIC "tpu-run-lines 1\n"
-#define LINE_SIZE 320
+#include <fcntl.h>
+
+#include "jobs.h"
+#include "json_fields.h"
+#include "json_text.h"
+#include "state_file.h"
+
+static const struct state_format format = {
+        .what = "run-lines", .version = 1, .max = 64 * 1024, .options = { .mode = 0600, .lazy = true }
+};
 
 struct run_lines_part *run_lines_part(struct run_lines_state *s, const char *run, const char *invocation) {
         struct run_lines_part *p = NULL, *oldest = &s->parts[0];
@@ -24,77 +31,60 @@ struct run_lines_part *run_lines_part(struct run_lines_state *s, const char *run
         return p;
 }
 
-static int take_line(struct run_lines_state *s, char *line) {
-        struct run_lines_part *p;
-        char *run, *invocation, *number, *end, *rest = line;
-        size_t n = strcspn(line, "\n");
+#define FIELD(...) JSON_FIELD(struct run_lines_part, __VA_ARGS__)
+static const struct json_field fields[] = {
+        FIELD(WORD, "run", run),
+        FIELD(WORD, "invocation", invocation),
+        FIELD(NUMBER, "number", number),
+};
 
-        if (line[n] != '\n')
+static int take_parts(const json_t *list, struct run_lines_state *s) {
+        const json_t *v;
+        size_t i;
+
+        if (!json_is_array(list) || json_array_size(list) > RUN_LINES_PARTS_MAX)
                 return -EBADMSG;
-        line[n] = '\0';
-        if (startswith(line, "cursor ")) {
-                if (n - strlen("cursor ") >= sizeof(s->cursor))
+        json_array_foreach (list, i, v) {
+                struct run_lines_part p = { 0 };
+
+                if (json_fields_take(v, fields, ELEMENTSOF(fields), &p) < 0 || !job_name_valid(p.run))
                         return -EBADMSG;
-                memcpy(s->cursor, line + strlen("cursor "), n - strlen("cursor ") + 1);
-                return 0;
+                run_lines_part(s, p.run, p.invocation)->number = p.number;
         }
-        if (!streq(strsep(&rest, " "), "part"))
-                return -EBADMSG;
-        run = strsep(&rest, " ");
-        invocation = rest ? strsep(&rest, " ") : NULL;
-        number = rest;
-        if (!number || !job_name_valid(run) || strlen(invocation) >= sizeof(p->invocation) ||
-            s->n >= RUN_LINES_PARTS_MAX)
-                return -EBADMSG;
-        errno = 0;
-        p = run_lines_part(s, run, invocation);
-        p->number = strtoull(number, &end, 10);
-        return *number < '0' || *number > '9' || *end || errno ? -EBADMSG : 0;
+        return 0;
 }
 
 int run_lines_load(const char *path, struct run_lines_state *s) {
-        FILE *f = fopen(path, "re");
-        char line[LINE_SIZE];
-        int r = 0;
+        json_t *o;
+        int r;
 
         *s = (struct run_lines_state) { 0 };
-        if (!f)
-                return -errno;
-        if (!fgets(line, sizeof(line), f) || !streq(line, MAGIC))
+        r = state_file_load_json(AT_FDCWD, path, &format, &o);
+        if (r < 0)
+                return r;
+        r = take_parts(json_object_get(o, "parts"), s);
+        (void) snprintf(s->cursor, sizeof(s->cursor), "%s", json_text_of(o, "cursor"));
+        json_decref(o);
+        if (r == 0 && !s->cursor[0])
                 r = -EBADMSG;
-        while (r == 0 && fgets(line, sizeof(line), f))
-                r = take_line(s, line);
-        if (r == 0 && (ferror(f) || !s->cursor[0]))
-                r = -EBADMSG;
-        (void) fclose(f);
         if (r < 0)
                 *s = (struct run_lines_state) { 0 };
         return r;
 }
 
 int run_lines_save(const char *path, const struct run_lines_state *s) {
-        _cleanup_free_ char *beside = NULL;
-        FILE *f;
-        int r = 0;
+        json_t *list = json_array();
 
-        if (asprintf(&beside, "%s.new", path) < 0) {
-                beside = NULL;
-                return -ENOMEM;
+        for (size_t i = 0; list && i < s->n; i++) {
+                json_t *v = json_fields_pack(fields, ELEMENTSOF(fields), &s->parts[i]);
+
+                if (json_array_append_new(list, v) < 0) {
+                        json_decref(list);
+                        return -ENOMEM;
+                }
         }
-        f = fopen(beside, "we");
-        if (!f)
-                return -errno;
-        (void) fprintf(f, MAGIC "cursor %s\n", s->cursor);
-        for (size_t i = 0; i < s->n; i++)
-                (void) fprintf(f, "part %s %s %" PRIu64 "\n", s->parts[i].run,
-                               s->parts[i].invocation[0] ? s->parts[i].invocation : "-", s->parts[i].number);
-        if (ferror(f))
-                r = -EIO;
-        if (fclose(f) == EOF && r == 0)
-                r = -errno;
-        if (r == 0 && rename(beside, path) < 0)
-                r = -errno;
-        if (r < 0)
-                (void) unlink(beside);
-        return r;
+        if (!list)
+                return -ENOMEM;
+        return state_file_write_json(AT_FDCWD, path, &format,
+                                     json_pack("{s:s, s:o}", "cursor", s->cursor, "parts", list));
 }

@@ -6,7 +6,7 @@
  * read again. The file outlives a kill of the process, not a power cut: an older one then says the same numbers for
  * the same lines once more.
  *
- * File: "tpu-run-lines 1", "cursor CURSOR", "part RUN INVOCATION NUMBER" …, one a line; written anew and renamed.
+ * A state file (state_file.h): {"cursor": "…", "parts": [{"run": "…", "invocation": "…", "number": 7}, …]}.
  */
 #include "base.h"
 
@@ -30,6 +30,6 @@ struct run_lines_state {
 /* The part, made with number 0 when it is new, in the place of the longest unused one if there is no other. */
 struct run_lines_part *run_lines_part(struct run_lines_state *s, const char *run, const char *invocation);
 
-/* -ENOENT: there is none; -EBADMSG: not one of ours. *s is empty then. */
+/* -ENOENT: there is none, or it was set aside; -EBADMSG: not one of ours. *s is empty then. */
 int run_lines_load(const char *path, struct run_lines_state *s);
 int run_lines_save(const char *path, const struct run_lines_state *s);

@@ -6,7 +6,8 @@
  * ("tpu-launchd --record"), so that no daemon need be alive. systemd itself forgets, and answers "success"
  * for a unit it has forgotten: a run that is gone without a record is of unknown cause, never a success.
  *
- * A record is one JSON object in exits/NAME; it belongs to the run whose id it carries, not to the name.
+ * A record is one JSON object in the state file (state_file.h) exits/NAME; it belongs to the run whose id it
+ * carries, not to the name.
  */
 #include "base.h"
 #include "host.h"
@@ -38,7 +39,8 @@ struct exit_record {
 int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
 
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);
-/* -ENOENT: there is none for the run of this id; -EBADMSG: there is one, but it cannot be understood. */
+/* -ENOENT: there is none for the run of this id, or it could not be used and was set aside; -EBADMSG: it
+ * says what no record says. */
 int exit_record_read(int exits_fd, const char *name, const char *id, struct exit_record *ret);
 
 /* The whole of "tpu-launchd --record NAME --id ID". Returns 0 or -errno, logged. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-#include <jansson.h>
-
-#include "durable.h"
+#include "device_list.h"
+#include "json_fields.h"
 #include "secret.h"
+#include "state_file.h"
 
-#define JOB_VERSION 1
+#define SIGNAL_MAX 64 /* of Linux on x86-64 (signal(7)) */
 
 static const char *const state_names[] = {
         [JOB_STARTING] = "starting",
@@ -81,93 +81,93 @@ struct job *job_free(struct job *j) {
 
 /* --- The file ------------------------------------------------------------------------------------------ */
 
-int job_write(int jobs_fd, const struct job *j) {
-        _cleanup_free_ char *text = NULL;
-        json_t *o;
+#define FIELD(...) JSON_FIELD(struct job, __VA_ARGS__)
+static const struct json_field fields[] = {
+        FIELD(WORD, "name", name),
+        FIELD(WORD, "id", id),
+        FIELD(WORD, "boot_id", boot_id),
+        FIELD(WORD, "framework", framework),
+        FIELD(TEXT, "malloc", malloc),
+        FIELD(NUMBER, "uid", uid, .max = UINT32_MAX - 1),
+        FIELD(STRING, "user", user),
+        FIELD(STRING, "directory", directory),
+        FIELD(LIST, "argv", argv, .max = JOB_ARGV_MAX),
+        FIELD(LIST, "env", env, .max = JOB_ENV_MAX),
+        FIELD(NUMBER, "started_real_usec", started_real),
+        FIELD(NUMBER, "started_boot_usec", started_boot),
+        FIELD(FLAG, "stop_asked", stop_asked),
+        FIELD(NUMBER, "preempted_real_usec", preempted_real),
+        FIELD(NUMBER, "restarts_done", restarts.done),
+        FIELD(NUMBER, "restarts_idle", restarts.idle),
+        FIELD(FLAG, "step_known", restarts.step_known),
+        FIELD(NUMBER, "best_step", restarts.best_step),
+        FIELD(NUMBER, "generation", spec.generation),
+        FIELD(TEXT, "intent", spec.intent),
+        FIELD(TEXT, "slice", spec.slice),
+        FIELD(TEXT, "worker", spec.worker),
+        FIELD(LIMIT, "memlock", spec.memlock),
+        FIELD(LIMIT, "nofile", spec.nofile),
+        FIELD(LIMIT, "memory_max", spec.memory_max),
+        FIELD(LIMIT, "memory_total", spec.memory_total),
+        FIELD(LIMIT, "memory_high", spec.memory_high),
+        FIELD(TEXT, "cpus", spec.cpus),
+        FIELD(TEXT, "numa", spec.numa),
+        FIELD(FLAG, "keep_core", spec.keep_core),
+        FIELD(NUMBER, "grace_usec", spec.grace, .min = 1, .max = SPEC_GRACE_MAX),
+        FIELD(NUMBER, "restarts", spec.restarts, .max = SPEC_RESTARTS_MAX),
+        FIELD(NUMBER, "preempt_signal", spec.preempt_signal, .max = SIGNAL_MAX),
+        FIELD(LIST, "preempt_argv", spec.preempt_argv, .max = SPEC_PREEMPT_ARGV_MAX),
+        FIELD(FLAG, "share_devices", spec.share_devices),
+        FIELD(FLAG, "any_device", spec.any_device),
+        FIELD(LIST, "devices", spec.devices, .max = DEVICE_LIST_MAX),
+        FIELD(FLAG, "remote", spec.remote),
+};
 
-        o = json_pack(
-                "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}",
-                "version", JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
-                j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user, "directory",
-                j->directory, "argv", strings_to_json(j->argv), "env", strings_to_json(j->env),
-                "started_real_usec", (json_int_t) j->started_real, "started_boot_usec",
-                (json_int_t) j->started_boot, "spec", run_spec_to_json(&j->spec), "restarts",
-                restarts_to_json(&j->restarts), "stop_asked", (int) j->stop_asked, "preempted_real_usec",
-                (json_int_t) j->preempted_real);
-        if (!o)
-                return -ENOMEM;
-        text = json_dumps(o, JSON_COMPACT);
-        json_decref(o);
-        if (!text)
-                return -ENOMEM;
-        if (strlen(text) > JOB_FILE_MAX)
-                return -E2BIG;
-        return durable_write(jobs_fd, j->name, text, strlen(text), 0600);
+static const struct state_format format = {
+        .what = "run", .version = 1, .max = JOB_FILE_MAX, .options = { .mode = 0600 }
+};
+
+json_t *job_to_json(const struct job *j) {
+        return json_fields_pack(fields, ELEMENTSOF(fields), j);
 }
 
-static int copy_text(const char *from, char *to, size_t size) {
-        if (strlen(from) >= size)
+int job_from_json(const json_t *o, struct job **ret) {
+        _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+        int r;
+
+        if (!j)
+                return -ENOMEM;
+        r = json_fields_take(o, fields, ELEMENTSOF(fields), j);
+        if (r < 0)
+                return r;
+        if (!j->argv || !job_name_is_valid(j->name))
                 return -EBADMSG;
-        memcpy(to, from, strlen(from) + 1);
+        if (!j->env)
+                j->env = strings_copy(NULL, 0);
+        if (!j->env)
+                return -ENOMEM;
+        *ret = TAKE_PTR(j);
         return 0;
 }
 
-static int parse(json_t *o, const char *name, struct job *j) {
-        const char *own, *id, *boot_id, *framework, *malloc_note, *user, *directory;
-        json_int_t uid, real, boot, preempted;
-        json_t *argv, *env, *spec, *restarts;
-        int version, stop_asked, r;
-
-        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}",
-                        "version", &version, "name", &own, "id", &id, "boot_id", &boot_id, "framework",
-                        &framework, "malloc", &malloc_note, "uid", &uid, "user", &user, "directory", &directory,
-                        "argv", &argv, "env", &env, "started_real_usec", &real, "started_boot_usec", &boot,
-                        "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
-                        "preempted_real_usec", &preempted) < 0)
-                return -EBADMSG;
-        if (version < 1 || !streq(own, name) || uid < 0 || uid >= UINT32_MAX || real < 0 || boot < 0 ||
-            preempted < 0)
-                return -EBADMSG;
-        if (copy_text(name, j->name, sizeof(j->name)) < 0 || copy_text(id, j->id, sizeof(j->id)) < 0 ||
-            copy_text(boot_id, j->boot_id, sizeof(j->boot_id)) < 0 ||
-            copy_text(framework, j->framework, sizeof(j->framework)) < 0 ||
-            copy_text(malloc_note, j->malloc, sizeof(j->malloc)) < 0)
-                return -EBADMSG;
-        j->uid = (uid_t) uid;
-        j->started_real = (usec_t) real;
-        j->started_boot = (usec_t) boot;
-        j->user = strdup(user);
-        j->directory = strdup(directory);
-        j->argv = strings_from_json(argv, JOB_ARGV_MAX);
-        j->env = strings_from_json(env, JOB_ENV_MAX);
-        if (!j->user || !j->directory || !j->argv || !j->env)
-                return -EBADMSG;
-        j->stop_asked = stop_asked;
-        j->preempted_real = (usec_t) preempted;
-        r = run_spec_from_json(spec, &j->spec);
-        return r < 0 ? r : restarts_from_json(restarts, &j->restarts);
+int job_write(int jobs_fd, const struct job *j) {
+        return state_file_write_json(jobs_fd, j->name, &format, job_to_json(j));
 }
 
 int job_read(int jobs_fd, const char *name, struct job **ret) {
         _cleanup_(job_freep) struct job *j = NULL;
-        _cleanup_free_ char *text = NULL;
-        size_t len;
         json_t *o;
         int r;
 
         if (!job_name_is_valid(name))
                 return -EBADMSG;
-        r = durable_read(jobs_fd, name, JOB_FILE_MAX, &text, &len);
+        r = state_file_load_json(jobs_fd, name, &format, &o);
         if (r < 0)
-                return r == -E2BIG ? -EBADMSG : r;
-        j = calloc(1, sizeof(*j));
-        if (!j)
-                return -ENOMEM;
-        o = json_loadb(text, len, 0, NULL);
-        if (!o)
-                return -EBADMSG;
-        r = parse(o, name, j);
+                return r;
+        r = job_from_json(o, &j);
         json_decref(o);
+        if (r == 0 && !streq(j->name, name))
+                r = -EBADMSG;
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(j);

@@ -78,6 +78,11 @@ const char *job_command(const struct job *j, char *buf, size_t size);
 struct job *job_free(struct job *j);
 DEFINE_CLEANUP(struct job *, job_free)
 
+/* What is kept of it. New reference; NULL: out of memory. */
+json_t *job_to_json(const struct job *j);
+/* The state is JOB_STARTING. -EBADMSG, -ENOMEM. */
+int job_from_json(const json_t *o, struct job **ret);
 int job_write(int jobs_fd, const struct job *j);
-/* -ENOENT, or -EBADMSG for a file that cannot be understood. The state is JOB_STARTING. */
+/* -ENOENT: there is none, or it could not be used and was set aside (state_file.h); -EBADMSG: no file of a
+ * run of this name. The state is JOB_STARTING. */
 int job_read(int jobs_fd, const char *name, struct job **ret);

@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "restart.h"
 
-json_t *restarts_to_json(const struct restarts *r) {
-        return json_pack("{s:I, s:I, s:b, s:I}", "done", (json_int_t) r->done, "idle", (json_int_t) r->idle,
-                         "step_known", (int) r->step_known, "best_step", (json_int_t) r->best_step);
-}
-
-int restarts_from_json(const json_t *o, struct restarts *ret) {
-        json_int_t done, idle, best;
-        int known;
-
-        if (json_unpack((json_t *) (uintptr_t) o, "{s:I, s:I, s:b, s:I}", "done", &done, "idle", &idle,
-                        "step_known", &known, "best_step", &best) < 0 ||
-            done < 0 || done > UINT32_MAX || idle < 0 || idle > UINT32_MAX || best < 0)
-                return -EBADMSG;
-        *ret = (struct restarts){ .done = (uint32_t) done, .idle = (uint32_t) idle, .step_known = known,
-                                  .best_step = (uint64_t) best };
-        return 0;
-}
-
 static bool made_progress(const struct restarts *done, const struct exit_record *end, usec_t lived) {
         if (end->step_known && (!done->step_known || end->last_step > done->best_step))
                 return true;

@@ -8,8 +8,6 @@
  * RESTART_LIVED either (for runs whose log reports none). RESTART_NO_PROGRESS of them in a row, and it is
  * not started again, whatever is left of its budget.
  */
-#include <jansson.h>
-
 #include "cause.h"
 
 #define RESTART_NO_PROGRESS 3 /* NVRx: max_no_progress_cycles */
@@ -25,9 +23,6 @@ struct restarts {
         bool step_known;
         uint64_t best_step;
 };
-json_t *restarts_to_json(const struct restarts *r);
-/* -EBADMSG: something is missing, or out of its bounds. */
-int restarts_from_json(const json_t *o, struct restarts *ret);
 
 struct restart_decision {
         bool again;

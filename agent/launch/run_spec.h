@@ -5,8 +5,6 @@
  * how it is ended, started again and told of a preemption. Kept in the run's file; secrets are not
  * (handover.h).
  */
-#include <jansson.h>
-
 #include "base.h"
 #include "local.pb-c.h"
 #include "problem.h"
@@ -48,10 +46,6 @@ struct run_spec {
 void run_spec_init(struct run_spec *s);
 /* Returns 0, or -EINVAL, -ERANGE, -ENOMEM with p filled; s is to be cleared in any case. */
 int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct problem *p);
-/* New reference, or NULL when out of memory. */
-json_t *run_spec_to_json(const struct run_spec *s);
-/* -EBADMSG: something is missing, or out of its bounds; -ENOMEM. */
-int run_spec_from_json(const json_t *o, struct run_spec *s);
 void run_spec_clear(struct run_spec *s);
 /* Whether the run's slice has a limit of its own. */
 bool run_spec_limits_slice(const struct run_spec *s);

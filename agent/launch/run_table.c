@@ -130,13 +130,13 @@ static int load_one(const char *name, void *userdata) {
         struct run *run;
         int k;
 
-        if (name[0] == '.') /* what a crash left of a write */
+        if (strchr(name, '.')) /* what a crash left of a write, or what was set aside */
                 return 0;
         k = job_read(r->jobs_fd, name, &j);
-        if (k < 0) {
+        if (k < 0 && k != -ENOENT) /* that was set aside, and is said */
                 (void) log_warning_errno(k, STATE_JOBS "/%s cannot be read, left out: %m", name);
+        if (k < 0)
                 return 0;
-        }
         run = run_insert(r, j);
         if (!run)
                 return -ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "backoff.h"
+#include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
 #include "sender.h"

@@ -2,7 +2,7 @@
 #include <sys/random.h>
 
 #include "answer.h"
-#include "backoff.h"
+#include "retry_after.h"
 #include "gzip.h"
 #include "otlp_look.h"
 #include "uplink_state.h"

@@ -2,12 +2,12 @@
 #include "episodes.h"
 
 #include "asked.h"
+#include "child.h"
 #include "episode_list.h"
 #include "episode_record.h"
 #include "episode_report.h"
 #include "json_text.h"
 #include "log.h"
-#include "report_child.h"
 #include "episode_story.h"
 
 #define SLICES_MAX    256
@@ -19,7 +19,7 @@ struct episodes {
         struct episodes_options o;
         struct episode *first;   /* the newest */
         struct episode *looking; /* its report is being made */
-        struct report_child *child;
+        struct child *child;
         sd_event_source *timer;
         int64_t last; /* capture that was heard of */
         struct episode_records records;
@@ -334,10 +334,10 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 e->o.events(e->o.userdata);
 }
 
-static void on_report(int result, const char *text, void *userdata) {
+static void on_report(int result, const char *text, size_t len, void *userdata) {
         struct episodes *e = userdata;
         struct episode *x = e->looking;
-        json_t *report = result == 0 ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        json_t *report = result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
         e->looking = NULL;
         if (report)
@@ -346,24 +346,28 @@ static void on_report(int result, const char *text, void *userdata) {
                 log_error("episode %s: it could not be diagnosed: %s", x->id,
                           result < 0 ? strerror(-result) : "no JSON");
         json_decref(report);
-        e->child = report_child_free(e->child);
+        e->child = child_free(e->child);
         consider(e, x);
         arm(e);
 }
 
 static void look(struct episodes *e, struct episode *x) {
-        char program[256], option[] = "--diagnose", database_option[] = "--database", database[256], id[64];
-        char *const argv[] = { program, option, id, database_option, database, NULL };
+        const char *const argv[] = { e->o.program, "--diagnose", x->id, "--database", e->o.database, NULL };
+        const struct spawn_options program = {
+                .path = e->o.program, .argv = argv, .environment = environ, .error = -1
+        };
+        const struct child_work work = { .name = "episode-report",
+                                         .timeout = EPISODES_REPORT_TIME,
+                                         .program = &program,
+                                         .max = 2 * REPORT_MAX,
+                                         .done = on_report,
+                                         .userdata = e };
         int r;
 
-        (void) snprintf(program, sizeof(program), "%s", e->o.program);
-        (void) snprintf(database, sizeof(database), "%s", e->o.database);
-        (void) snprintf(id, sizeof(id), "%s", x->id);
         x->due = USEC_INFINITY;
         x->looks++;
         x->seen = x->got[0] + x->got[1];
-        r = report_child_new(e->o.event, argv, EPISODES_REPORT_TIME, 2 * REPORT_MAX, on_report, e,
-                             &e->child);
+        r = child_start(e->o.event, &work, &e->child);
         if (r < 0)
                 (void) log_error_errno(r, "episode %s: it cannot be diagnosed: %m", x->id);
         else
@@ -494,7 +498,7 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
 struct episodes *episodes_free(struct episodes *e) {
         if (!e)
                 return NULL;
-        e->child = report_child_free(e->child);
+        e->child = child_free(e->child);
         e->timer = sd_event_source_disable_unref(e->timer);
         episode_list_clear(&e->first);
         episode_records_clear(&e->records);

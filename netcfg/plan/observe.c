@@ -3,8 +3,6 @@
 
 #include "observe.h"
 
-#define HEAD "tpu-netcfg-observe 1\n"
-
 bool observe_adopt(struct observe *o, const char *boot_id, usec_t boot, usec_t real) {
         if (!o->ordered || streq(o->boot_id, boot_id))
                 return false;
@@ -22,8 +20,8 @@ bool observe_counts(const struct observe *o, usec_t boot) {
 }
 
 size_t observe_format(const struct observe *o, char buf[static OBSERVE_TEXT_MAX]) {
-        int n = snprintf(buf, OBSERVE_TEXT_MAX, HEAD "boot %s\nheard %" PRIu64 " %" PRIu64 "\nuntil %" PRIu64 "\n",
-                         o->boot_id, o->heard_boot, o->heard_real, o->until);
+        int n = snprintf(buf, OBSERVE_TEXT_MAX,
+                         "boot %s\nheard %" PRIu64 " %" PRIu64 "\nuntil %" PRIu64 "\n", o->boot_id, o->heard_boot, o->heard_real, o->until);
 
         assert(n > 0 && n < OBSERVE_TEXT_MAX); /* every part of it is bounded */
         return (size_t) n;
@@ -38,7 +36,7 @@ int observe_parse(const char *text, size_t len, struct observe *ret) {
                 return -EBADMSG;
         memcpy(copy, text, len);
         copy[len] = '\0';
-        if (sscanf(copy, HEAD "boot %36[0-9a-f-] heard %" SCNu64 " %" SCNu64 " until %" SCNu64, o.boot_id,
+        if (sscanf(copy, "boot %36[0-9a-f-] heard %" SCNu64 " %" SCNu64 " until %" SCNu64, o.boot_id,
                    &o.heard_boot, &o.heard_real, &o.until) != 4)
                 return -EBADMSG;
         (void) observe_format(&o, again);

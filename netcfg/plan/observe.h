@@ -2,9 +2,8 @@
 #pragma once
 /*
  * A person's order to observe (tpuctl mode), as tpu-hostd handed it over: whether it still counts, and the
- * text of the file that keeps it, over boots too:
+ * content of the state file (state_file.h) that keeps it, over boots too:
  *
- *   tpu-netcfg-observe 1
  *   boot BOOT_ID
  *   heard BOOT_CLOCK REAL_CLOCK          microseconds, when tpu-hostd said it last
  *   until REAL_CLOCK                     its end; 0: none

@@ -2,8 +2,7 @@
 #include "originals.h"
 #include "route_text.h"
 
-#define FILE_NAME "tpu-netcfg-originals "
-#define FILE_HEAD FILE_NAME "2"
+#define BOOT "boot "
 #define NO_NIC "-"
 
 void originals_clear(struct originals *o) {
@@ -74,43 +73,27 @@ static int parse_original(char *line, struct originals *o) {
         return is_sound(&item) ? add_original(o, &item) : -EBADMSG;
 }
 
-/* Returns 1 when the text is of another boot. */
-static int parse_line(char *line, unsigned number, const char *boot_id, struct originals *o) {
-        if (number == 1)
-                return streq(line, FILE_HEAD)      ? 0 :
-                       startswith(line, FILE_NAME) ? -EPROTONOSUPPORT :
-                                                     -EBADMSG;
-        if (number > 2)
-                return parse_original(line, o);
-        if (!startswith(line, "boot "))
-                return -EBADMSG;
-        return !streq(line + strlen("boot "), boot_id);
-}
-
-int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret,
-                    unsigned *ret_line) {
+int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret) {
         _cleanup_originals_ struct originals o = ORIGINALS_NULL;
         _cleanup_free_ char *copy = NULL;
         char *at, *line;
         int r = 0;
 
-        *ret_line = 1;
         if (len == 0 || memchr(text, '\0', len) || text[len - 1] != '\n')
                 return -EBADMSG;
         at = copy = strndup(text, len - 1);
         if (!copy)
                 return -ENOMEM;
-        for (unsigned number = 1; r == 0 && (line = strsep(&at, "\n")); number++) {
-                *ret_line = number;
-                r = parse_line(line, number, boot_id, &o);
-        }
-        if (r == 0 && *ret_line < 2)
+        line = strsep(&at, "\n");
+        if (!startswith(line, BOOT))
                 return -EBADMSG;
+        if (streq(line + strlen(BOOT), boot_id))
+                while (r == 0 && (line = strsep(&at, "\n")))
+                        r = parse_original(line, &o);
         if (r < 0)
                 return r;
-        *ret = r > 0 ? ORIGINALS_NULL : o;
-        if (r == 0)
-                o = ORIGINALS_NULL;
+        *ret = o;
+        o = ORIGINALS_NULL;
         return 0;
 }
 
@@ -126,7 +109,7 @@ int originals_format(const struct originals *o, const char *boot_id, char **ret,
 
         if (!f)
                 return -ENOMEM;
-        fprintf(f, FILE_HEAD "\nboot %s\n", boot_id);
+        fprintf(f, BOOT "%s\n", boot_id);
         for (size_t i = 0; i < o->n; i++)
                 print_original(&o->items[i], f);
         if (fclose(f) == 0)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The values that settings had before our first write of this boot, and the text of the file that keeps
- * them:
+ * The values that settings had before our first write of this boot, and the content of the state file
+ * (state_file.h) that keeps them:
  *
- *   tpu-netcfg-originals 2
  *   boot BOOT_ID
  *   CHECK <tab> ADDRESS <tab> SUBJECT <tab> VALUE
  *
@@ -32,10 +31,8 @@ struct originals {
 void originals_clear(struct originals *o);
 #define _cleanup_originals_ _cleanup_(originals_clear)
 
-/* A text of another boot is an empty list. -EBADMSG with the line (from 1) in ret_line; -EPROTONOSUPPORT: it
- * is of another version; -E2BIG, -ENOMEM. */
-int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret,
-                    unsigned *ret_line);
+/* A text of another boot is an empty list. -EBADMSG, -E2BIG, -ENOMEM. */
+int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret);
 /* *ret is malloc'ed. -ENOMEM. */
 int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len);
 

@@ -2,9 +2,9 @@
 #include "task_stacks.h"
 
 #include <linux/capability.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capability.h"
 #include "kernel_stacks.lskel.h"
 
 #define ITERATORS_MAX 64u /* opened beforehand */
@@ -25,24 +25,6 @@ struct task_stacks *task_stacks_close(struct task_stacks *s) {
                 kernel_stacks__destroy(s->program);
         free(s);
         return NULL;
-}
-
-/* They are needed no more, whoever we are. */
-static void drop_capabilities(void) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-        static const unsigned dropped[] = { CAP_BPF, CAP_PERFMON };
-
-        if (syscall(SYS_capget, &header, data) < 0)
-                return;
-        for (size_t i = 0; i < ELEMENTSOF(dropped); i++) {
-                struct __user_cap_data_struct *d = &data[CAP_TO_INDEX(dropped[i])];
-
-                d->effective &= ~CAP_TO_MASK(dropped[i]);
-                d->permitted &= ~CAP_TO_MASK(dropped[i]);
-                d->inheritable &= ~CAP_TO_MASK(dropped[i]);
-        }
-        (void) syscall(SYS_capset, &header, data); /* less is always permitted */
 }
 
 static int new_iterator(const struct task_stacks *s) {
@@ -74,7 +56,8 @@ int task_stacks_open(size_t processes, struct task_stacks **ret, char why[static
         _cleanup_(task_stacks_closep) struct task_stacks *s = calloc(1, sizeof(*s));
         int r = s ? open_all(processes, s) : -ENOMEM;
 
-        drop_capabilities();
+        /* They are needed no more, whoever we are; less is always permitted. */
+        (void) capabilities_drop((const unsigned[]){ CAP_BPF, CAP_PERFMON }, 2);
         if (r == -EPERM || r == -EACCES)
                 (void) snprintf(why, TASK_STACKS_WHY_MAX, "not permitted: it takes CAP_BPF and CAP_PERFMON");
         else if (r < 0)

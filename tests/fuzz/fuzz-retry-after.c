@@ -3,7 +3,7 @@
  */
 #include <assert.h>
 
-#include "backoff.h"
+#include "retry_after.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that outlive tpu-launchd: a run's specification, and how it ended. Damaged, they are refused. */
+/* The files that outlive tpu-launchd, with whatever content: a run's specification, and how it ended. */
 #include <assert.h>
 
 #include "fuzz-root.h"
 #include "job.h"
+#include "state_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void write_whole(int dir, const char *what, const uint8_t *data, size_t size) {
+        const struct state_format f = { .what = what, .version = 1, .max = SIZE_MAX, .options = { .mode = 0600 } };
+
+        assert(state_file_write(dir, "a", &f, data, size) == 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const char *const folders[] = { NULL };
@@ -15,10 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct exit_record r;
 
         fuzz_root_open(folders, &h);
-        fuzz_root_write(&h, "a", data, size);
         dir = openat(h.root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        write_whole(dir, "exit", data, size);
         if (exit_record_read(dir, "a", "0123456789abcdef0123456789abcdef", &r) == 0)
                 assert(r.result[0] && strlen(r.why) < sizeof(r.why));
+        write_whole(dir, "run", data, size);
         if (job_read(dir, "a", &j) == 0) {
                 assert(streq(j->name, "a") && j->argv && j->env && j->spec.grace > 0);
                 assert(job_write(dir, j) == 0);

@@ -5,20 +5,25 @@
  */
 #include <assert.h>
 
-#include "run_spec.h"
+#include "job.h"
 #include "secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_round_trip(const struct run_spec *s) {
-        struct run_spec back;
-        json_t *o = run_spec_to_json(s);
+        const char *const argv[] = { "true" };
+        struct job j = { .name = "a", .id = "0", .user = (char[]){ "u" }, .directory = (char[]){ "/" }, .spec = *s };
+        struct job *back = NULL;
+        json_t *o;
 
-        assert(o && run_spec_from_json(o, &back) == 0);
-        assert(back.generation == s->generation && back.grace == s->grace && back.restarts == s->restarts);
-        assert(streq(back.slice, s->slice) && streq(back.cpus, s->cpus) && back.preempt_signal == s->preempt_signal);
-        assert(!back.preempt_argv == !s->preempt_argv);
-        run_spec_clear(&back);
+        j.argv = strings_copy(argv, ELEMENTSOF(argv));
+        o = job_to_json(&j);
+        assert(o && job_from_json(o, &back) == 0);
+        assert(back->spec.generation == s->generation && back->spec.grace == s->grace && back->spec.restarts == s->restarts);
+        assert(streq(back->spec.slice, s->slice) && streq(back->spec.cpus, s->cpus));
+        assert(back->spec.preempt_signal == s->preempt_signal && !back->spec.preempt_argv == !s->preempt_argv);
+        (void) job_free(back);
+        (void) strings_free(j.argv);
         json_decref(o);
 }
 

@@ -12,10 +12,11 @@ import unittest
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab")]
+sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab"), str(TOP / "tests")]
 from around import BINARY, Hostd, message, wait_until  # noqa: E402
 from metadata import MetadataServer, endpoints, tpu_env  # noqa: E402
 from protobuf import parse  # noqa: E402
+from state_file import content_of, text_of  # noqa: E402
 
 KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 12, 13, 14, 15
 NICS = [{"mac": "42:01:0a:80:00:02", "ip": "10.128.0.2"}, {"mac": "42:01:0a:80:01:02", "ip": "10.128.1.2"}]
@@ -100,8 +101,8 @@ class Good(Case):
         self.assertEqual(self.h.get("/v1/identity")["host-name"], {"value": "t1v-n-test-w-0", "origin": "metadata"})
         self.assertRegex(self.h.get("/v1/identity")["chips"]["origin"], "10-site.conf")
         self.handed(8896)
-        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["name"], 5, "the copy")
-        kept = json.loads(self.copy.read_text())
+        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["name"], 5, "the copy")
+        kept = json.loads(content_of(self.copy))
         self.assertEqual(kept["nics"][1], {**NICS[1], "mtu": 8896})
         self.assertEqual(kept["boot_id"], "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b")
         self.assertLess(abs(kept["taken_usec"] / 1e6 - time.time()), 60)
@@ -133,7 +134,7 @@ class Good(Case):
         self.server.set(mtu=1460)
         self.handed(1460)
         self.assertLess(time.monotonic() - began, 30)  # who does not wait for changes learns it when the wait of 60 s is over
-        wait_until(lambda: json.loads(self.copy.read_text())["nics"][0]["mtu"] == 1460, 5, "the new copy")
+        wait_until(lambda: json.loads(content_of(self.copy))["nics"][0]["mtu"] == 1460, 5, "the new copy")
 
     def test_netcfg_that_comes_late_is_told(self):
         self.netcfg.stop()
@@ -228,7 +229,7 @@ class Slice(Case):
                 self.assertEqual(said["worker-id"]["origin"], "metadata (tpu-env)")
                 self.assertEqual(said["worker-hostnames"]["origin"], "metadata (worker-network-endpoints)")
                 self.assertEqual(said["chips"]["origin"], "from chips-per-host-bounds")
-                kept = wait_until(lambda: (k := json.loads(self.copy.read_text())["said"])["instance/attributes/tpu-env"] and k, 5, "the copy")
+                kept = wait_until(lambda: (k := json.loads(content_of(self.copy))["said"])["instance/attributes/tpu-env"] and k, 5, "the copy")
                 self.assertEqual(kept["instance/zone"], {"zone": "us-east5-b"})
                 self.h.stop()
 
@@ -249,7 +250,7 @@ class Slice(Case):
         self.server.set(attributes={"tpu-env": tpu_env(worker=3), "worker-network-endpoints": endpoints(WORKERS * 2)})
         self.h.start()
         self.knows({"worker-id": "3"})
-        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["said"]["instance/attributes/tpu-env"], 5, "the copy")
+        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["said"]["instance/attributes/tpu-env"], 5, "the copy")
         self.h.stop()
         self.server.stop()
         self.h.start()
@@ -407,12 +408,12 @@ class Away(Case):
     def test_last_good_copy_stands_in(self):
         self.h.start()
         self.handed(8896)
-        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["machine_type"], 5, "the copy")
+        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["machine_type"], 5, "the copy")
         self.h.stop()
         self.server.stop()
         self.netcfg.got.clear()
         self.h.start()
-        taken = json.loads(self.copy.read_text())["taken_usec"]
+        taken = json.loads(content_of(self.copy))["taken_usec"]
         origin = time.strftime("metadata, last good of %Y-%m-%dT%H:%M:%S", time.gmtime(taken // 1_000_000)) + f".{taken // 1000 % 1000:03d}Z"
         self.handed(8896, origin)
         self.assertEqual(self.machine_type(), {"value": "ct6e-standard-4t", "origin": origin})
@@ -420,9 +421,10 @@ class Away(Case):
 
     def test_bad_copies_are_passed_over(self):
         self.server.stop()
-        good = {"version": 1, "boot_id": "b", "taken_usec": 5, "machine_type": "m", "name": "n", "nics": [{**NICS[0], "mtu": 8896}]}
-        for text in ("", "{", "[]", "{}", json.dumps({**good, "taken_usec": -5}), json.dumps({**good, "nics": []}),
-                     json.dumps({**good, "name": "a b"}), json.dumps({**good, "nics": [{"mac": "x", "mtu": 1}]}), "x" * 100_000):
+        good = {"boot_id": "b", "taken_usec": 5, "machine_type": "m", "name": "n", "nics": [{**NICS[0], "mtu": 8896}]}
+        strange = ("", "{", "[]", "{}", json.dumps({**good, "taken_usec": -5}), json.dumps({**good, "nics": []}),
+                   json.dumps({**good, "name": "a b"}), json.dumps({**good, "nics": [{"mac": "x", "mtu": 1}]}))
+        for text in (*(text_of("metadata", t) for t in strange), text_of("metadata", json.dumps(good), 2), json.dumps(good), "x" * 100_000):
             self.copy.write_text(text)
             self.h.output.write_text("")
             self.h.start()

@@ -9,10 +9,11 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "lab")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "lab")]
 from around import free_port, wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs, text  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
+from state_file import content_of, text_of  # noqa: E402
 from test_registry import WithRegistry  # noqa: E402
 
 HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]}, {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
@@ -173,7 +174,7 @@ class Kills(Part):
             kept = Path(folder) / "prepared.json"
             self.put("preparing")
             self.until_says("prepared")
-            wait_until(lambda: kept.exists() and json.loads(kept.read_text())["parts"], 60, "it is kept")
+            wait_until(lambda: kept.exists() and json.loads(content_of(kept))["parts"], 60, "it is kept")
             checks = len(self.launchd.checks)
             h.process.send_signal(signal.SIGKILL)
             h.process.wait(20)
@@ -183,10 +184,10 @@ class Kills(Part):
             self.assertEqual((self.starts(), len(self.launchd.checks)), ([("job1", 1)], checks))
             self.put("preparing", 2)
             self.until_says("prepared", 2)
-            wait_until(lambda: json.loads(kept.read_text())["parts"][0]["generation"] == 2, 60, "the next is kept")
+            wait_until(lambda: json.loads(content_of(kept))["parts"][0]["generation"] == 2, 60, "the next is kept")
             h.process.send_signal(signal.SIGKILL)
             h.process.wait(20)
-            kept.write_text(kept.read_text().replace(json.loads(kept.read_text())["boot_id"], "0" * 32))
+            kept.write_text(text_of("prepared", content_of(kept).replace(json.loads(content_of(kept))["boot_id"], "0" * 32)))
             self.put("running", 2)
             self.r.members.clear()
             h.start()

@@ -84,19 +84,19 @@ class OneShot(Case):
 
     def test_damaged_originals_stop_everything(self):
         self.host.check("mkdir", RUNTIME)
-        self.host.check("sh", "-c", f"printf 'tpu-netcfg-originals 2\\nnonsense\\n' > {RUNTIME}/originals")
+        self.host.check("sh", "-c", f"printf 'tpu-state originals 3 00000000\\nnonsense\\n' > {RUNTIME}/originals")
         done = self.netcfg("--once", code=2)
-        self.assertIn(f"{RUNTIME}/originals:2", done.stderr)
+        self.assertIn(f"{RUNTIME}/originals is damaged", done.stderr)
         self.assertEqual(self.state(), self.before)
-        self.assertIn(f"{RUNTIME}/originals:2", self.netcfg("--restore", code=2).stderr)
+        self.assertIn(f"{RUNTIME}/originals is damaged", self.netcfg("--restore", code=2).stderr)
 
     def test_originals_of_another_version_are_set_aside(self):
         self.netcfg("--once")
-        self.host.check("sed", "-i", "1s/[0-9]*$/1/", f"{RUNTIME}/originals")
+        self.host.check("sed", "-i", "1s/originals [0-9]*/originals 1/", f"{RUNTIME}/originals")
         done = self.netcfg("--restore")
-        self.assertIn("originals.of-another-version", done.stderr)
+        self.assertIn("originals.other-version", done.stderr)
         self.assertIn("Nothing to restore", done.stdout)
-        self.assertIn("1460", self.host.check("cat", f"{RUNTIME}/originals.of-another-version"))
+        self.assertIn("1460", self.host.check("cat", f"{RUNTIME}/originals.other-version"))
         self.host.check("ip", "link", "set", "eth0", "mtu", "5000")
         self.netcfg("--once")
         self.netcfg("--restore")

@@ -12,6 +12,7 @@ from netcfg_case import HOSTD, KIND_ERROR, NETCFG, OTHER, RUNTIME, STATE, ToldCa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from protobuf import field  # noqa: E402  (the path comes first)
+from state_file import content_of, text_of  # noqa: E402
 
 KIND_OBSERVE, KIND_OBSERVE_REPLY = 14, 15
 REPAIR = b""  # Observe {observe = false}; the default is not on the wire
@@ -48,13 +49,11 @@ class Observe(ToldCase):
         self.lower()
         self.start()
 
-    def rewrite(self, change):
-        path = self.host.path(f"{STATE}/observe")
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                text = change(file.read())
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+    def rewrite(self, change, whole=True):
+        """whole: with the checksum of what it says then."""
+        path = Path(self.host.path(f"{STATE}/observe"))
+        if path.exists():
+            path.write_text(text_of("observe", change(content_of(path))) if whole else change(path.read_text()))
 
     def kept(self):
         return [os.path.exists(self.host.path(f"{folder}/observe")) for folder in (STATE, RUNTIME)]
@@ -115,7 +114,7 @@ class Observe(ToldCase):
         self.start_over()
         with open(self.host.path(f"{STATE}/observe"), encoding="utf-8") as file:
             text = file.read()
-        heard, until = int(text.split()[6]), int(text.split()[8])
+        heard, until = int(text.split()[8]), int(text.split()[10])
         self.assertEqual(until - heard, 3600 * 1000000)
         self.rewrite(lambda t: t.replace(f"until {until}", f"until {heard}"))  # the hour is over
         self.start_over(boot=False)
@@ -126,12 +125,17 @@ class Observe(ToldCase):
 
     def test_a_damaged_file_holds_back_and_is_said(self):
         self.order(observe(), "observe")
-        self.rewrite(lambda text: text[:30])
-        self.start_over()
+        self.rewrite(lambda text: text[:30], whole=False)
+        self.start_over(boot=False)
         self.assertEqual(self.mtus(), (1460, 8896))
         self.assertIn(f"{STATE}/observe cannot be read", self.host.stderr())
         self.order(REPAIR, "repair")
         self.assertEqual(self.mtus(), (8896, 8896))
+
+    def test_an_empty_file_holds_back(self):
+        self.host.check("sh", "-c", f"install -o 65534 /dev/null {RUNTIME}/observe")
+        self.start_over(boot=False)
+        self.assertEqual(self.mtus(), (1460, 8896))
 
     def test_without_a_state_directory_it_holds_for_this_boot(self):
         self.host.check("chown", "root:root", STATE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backoff.h"
+#include "retry_after.h"
 #include "test.h"
 
 static void test_full_jitter(void) {

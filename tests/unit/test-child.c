@@ -10,6 +10,7 @@
 struct ended {
         int result, calls;
         char answer[64];
+        size_t len;
         struct child *child;
 };
 
@@ -19,7 +20,8 @@ static void on_done(int result, const char *answer, size_t len, void *userdata) 
         e->calls++;
         e->result = result;
         (void) snprintf(e->answer, sizeof(e->answer), "%s", answer);
-        ASSERT_EQ(strlen(answer), len);
+        ASSERT_EQ(answer[len], 0);
+        e->len = len;
         e->child = child_free(e->child); /* allowed here */
 }
 
@@ -47,25 +49,46 @@ static int probe_fd(int fd, const void *data) {
         return fcntl(*(const int *) data, F_GETFD) < 0 ? 0 : -EEXIST;
 }
 
-static struct ended run(int (*what)(int fd, const void *data), const void *data) {
+static struct ended run_work(struct child_work w) {
         struct ended e = { .result = 1 };
-        const struct child_work w = { .name = "test",
-                                      .timeout = 200 * USEC_PER_MSEC,
-                                      .run = what,
-                                      .data = data,
-                                      .done = on_done,
-                                      .userdata = &e };
         sd_event *loop = NULL;
+
+        w.name = "test";
+        w.done = on_done;
+        w.userdata = &e;
 
         ASSERT_OK(sd_event_new(&loop));
         ASSERT_OK(child_start(loop, &w, &e.child));
-        for (int i = 0; i < 500 && e.calls == 0; i++)
+        for (int i = 0; i < 100000 && e.calls == 0; i++)
                 ASSERT_TRUE(sd_event_run(loop, 10 * USEC_PER_MSEC) >= 0);
         ASSERT_EQ(e.calls, 1);
         ASSERT_FALSE(e.child);
         sd_event_unref(loop);
         ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left over */
         return e;
+}
+
+static struct ended run(int (*what)(int fd, const void *data), const void *data) {
+        return run_work((struct child_work){ .timeout = 200 * USEC_PER_MSEC, .run = what, .data = data });
+}
+
+static struct ended run_program(const char *script, size_t max) {
+        const char *const argv[] = { "sh", "-c", script, NULL };
+        const struct spawn_options program = { .path = "/bin/sh", .argv = argv, .environment = environ, .error = -1 };
+
+        return run_work((struct child_work){ .timeout = 60 * USEC_PER_SEC, .program = &program, .max = max });
+}
+
+static void test_programs(void) {
+        struct ended e = run_program("echo hello", 6);
+
+        ASSERT_EQ(e.result, 0);
+        ASSERT_STREQ(e.answer, "hello\n");
+        ASSERT_EQ(run_program("echo hello", 5).result, -E2BIG);
+        ASSERT_EQ(run_program("head -c 2000000 /dev/zero; sleep 60", 1000000).result, -E2BIG);
+        ASSERT_EQ(run_program("head -c 300000 /dev/zero", 300000).len, 300000);
+        ASSERT_EQ(run_program("echo hello; exit 3", 100).result, -EIO);
+        ASSERT_EQ(run_program("kill -9 $$", 100).result, -EIO);
 }
 
 static void test_answers(void) {
@@ -105,4 +128,4 @@ static void test_free_kills(void) {
         sd_event_unref(loop);
 }
 
-TEST_MAIN(test_answers, test_holds_nothing_of_ours, test_free_kills)
+TEST_MAIN(test_answers, test_programs, test_holds_nothing_of_ours, test_free_kills)

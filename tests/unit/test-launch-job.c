@@ -4,12 +4,12 @@
 
 #include "cgroup.h"
 #include "exit_record.h"
-#include "durable.h"
 #include "handover.h"
 #include "job.h"
 #include "scratch.h"
 #include "run_table.h"
 #include "state.h"
+#include "state_file.h"
 #include "test.h"
 
 #define ID "0123456789abcdef0123456789abcdef"
@@ -137,20 +137,28 @@ static void test_job_round_trip(void) {
         (void) job_free(j);
 }
 
+/* What no checksum finds: whole files whose content is none of ours. */
+static void write_whole(int dir, const char *name, const char *what, const char *text) {
+        const struct state_format f = { .what = what, .version = 1, .max = 4096, .options = { .mode = 0600 } };
+
+        ASSERT_OK(state_file_write(dir, name, &f, text, strlen(text)));
+}
+
 static void test_bad_job_files(void) {
-        static const char *const bad[] = {
-                "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01",
-                /* without a specification */
-                "{\"version\":1,\"name\":\"x\",\"id\":\"" ID "\",\"boot_id\":\"b\",\"framework\":\"plain\","
-                "\"malloc\":\"glibc\",\"uid\":0,\"user\":\"root\",\"directory\":\"/\",\"argv\":[\"true\"],"
-                "\"env\":[],\"started_real_usec\":1,\"started_boot_usec\":1}",
-        };
+        static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
+        static const char *const strange[] = { "[]", "{}", "{\"name\":\"x\"}" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
         struct job *j = NULL;
 
-        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
-                scratch_write(&s, "x", bad[i]);
+        for (size_t i = 0; i < ELEMENTSOF(damaged); i++) {
+                scratch_write(&s, "x", damaged[i]);
+                ASSERT_EQ(job_read(dir, "x", &j), -ENOENT);
+                ASSERT_OK(faccessat(dir, "x.damaged", F_OK, 0));
+                ASSERT_OK(unlinkat(dir, "x.damaged", 0));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(strange); i++) {
+                write_whole(dir, "x", "run", strange[i]);
                 ASSERT_EQ(job_read(dir, "x", &j), -EBADMSG);
         }
         ASSERT_EQ(job_read(dir, "none", &j), -ENOENT);
@@ -194,12 +202,12 @@ static void test_exit_record(void) {
                 whole[cut] = '\0';
                 scratch_write(&s, "torn", whole);
                 whole[cut] = c;
-                ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -EBADMSG);
+                ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -ENOENT);
         }
-        scratch_write(&s, "hostile",
-                      "{\"version\":1,\"id\":\"" ID "\",\"result\":\"a "
-                                                    "b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":"
-                                                    "\"\",\"real_usec\":1,\"boot_usec\":1}");
+        write_whole(dir, "hostile", "exit",
+                    "{\"id\":\"" ID "\",\"result\":\"a b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\","
+                    "\"real_usec\":1,\"boot_usec\":1,\"oom_kills\":0,\"cause\":\"\",\"why\":\"\",\"remedy\":\"\","
+                    "\"step_known\":false,\"last_step\":0}");
         ASSERT_EQ(exit_record_read(dir, "hostile", ID, &back), -EBADMSG);
 }
 

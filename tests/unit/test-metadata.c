@@ -205,7 +205,7 @@ static void test_writer(void) {
 
                 ASSERT_OK(host_open(NULL, &h));
                 (void) snprintf(path, sizeof(path), "%s/%scopy.json", s.path, missing ? "none/" : "");
-                ASSERT_OK(file_writer_new(e, path, "test", on_written, &w, &writer));
+                ASSERT_OK(file_writer_new(e, path, &metadata_copy_file, on_written, &w, &writer));
                 w.n = 0;
                 for (c.taken = 1; c.taken <= 5; c.taken++)
                         ASSERT_OK(metadata_copy_put(writer, &c));

@@ -82,7 +82,7 @@ static void test_refused_numbers(void) {
         char text[OBSERVE_TEXT_MAX];
 
         for (size_t k = 0; k < ELEMENTSOF(bad); k++) {
-                (void) snprintf(text, sizeof(text), "tpu-netcfg-observe 1\nboot " NOW_BOOT "\n%s", bad[k]);
+                (void) snprintf(text, sizeof(text), "boot " NOW_BOOT "\n%s", bad[k]);
                 ASSERT_EQ(observe_parse(text, strlen(text), &o), -EBADMSG);
         }
 }

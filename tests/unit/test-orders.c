@@ -38,7 +38,6 @@ static void one_of_each(void) {
         ASSERT_STREQ(out.subject, "s7");
         ASSERT_EQ(orders_end(&l, ORDER_SILENCE, "nic", "s7", &out), 0);
         ASSERT_EQ(l.n, ORDERS_MAX - 1);
-        orders_clear(&l);
 }
 
 static void which_silence(void) {
@@ -53,7 +52,6 @@ static void which_silence(void) {
         ASSERT_STREQ(orders_silence_of(&l, "nic.mtu", "eth0")->check, "nic");
         ASSERT_FALSE(orders_silence_of(&l, "nics.mtu", "eth0"));
         ASSERT_FALSE(orders_silence_of(&l, "ni", ""));
-        orders_clear(&l);
 }
 
 /* In its own boot the boot clock counts: neither a jump ahead nor one back of the real clock matters. */
@@ -72,7 +70,6 @@ static void ends(void) {
         o.until = 0;
         ASSERT_OK(orders_set(&l, &o));
         ASSERT_EQ(orders_expire(&l, &(struct order_time){ 1000 * HOUR, 2 * T0, "b1" }, &out), 0);
-        orders_clear(&l);
 }
 
 static void texts(void) {

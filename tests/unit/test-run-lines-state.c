@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_lines_state.h"
+#include "state_file.h"
 #include "test.h"
+
+#include <fcntl.h>
 
 static char path[64];
 
@@ -41,40 +44,40 @@ static void the_longest_unused_goes(void) {
 static void what_is_saved_is_loaded(void) {
         struct run_lines_state s = { .cursor = "s=1;i=2" }, t;
 
-        run_lines_part(&s, "train", "0123456789abcdef0123456789abcdef")->number = UINT64_MAX - 1;
+        run_lines_part(&s, "train", "0123456789abcdef0123456789abcdef")->number = (uint64_t) INT64_MAX;
         run_lines_part(&s, "eval", "-")->number = 3;
         ASSERT_OK(run_lines_save(path, &s));
         ASSERT_OK(run_lines_load(path, &t));
         ASSERT_STREQ(t.cursor, s.cursor);
         ASSERT_EQ(t.n, 2);
-        ASSERT_EQ(run_lines_part(&t, "train", "0123456789abcdef0123456789abcdef")->number, UINT64_MAX - 1);
+        ASSERT_EQ(run_lines_part(&t, "train", "0123456789abcdef0123456789abcdef")->number, (uint64_t) INT64_MAX);
         ASSERT_EQ(run_lines_part(&t, "eval", "-")->number, 3);
 }
 
 static void a_damaged_file_is_said_and_empty(void) {
-        static const char *const texts[] = {
-                "",
-                "tpu-run-lines 2\ncursor x\n",
-                "tpu-run-lines 1\n",
-                "tpu-run-lines 1\ncursor x",
-                "tpu-run-lines 1\ncursor x\npart\n",
-                "tpu-run-lines 1\ncursor x\npart train\n",
-                "tpu-run-lines 1\ncursor x\npart train aa\n",
-                "tpu-run-lines 1\ncursor x\npart train aa \n",
-                "tpu-run-lines 1\ncursor x\npart train aa 1x\n",
-                "tpu-run-lines 1\ncursor x\npart train aa -1\n",
-                "tpu-run-lines 1\ncursor x\npart ../etc aa 1\n",
-                "tpu-run-lines 1\ncursor x\npart train aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1\n",
-                "tpu-run-lines 1\ncursor x\nmore 1\n",
+        static const struct state_format format = {
+                .what = "run-lines", .version = 1, .max = 4096, .options = { .mode = 0600 }
+        };
+        static const char *const strange[] = {
+                "[]",
+                "{\"cursor\": \"x\"}",
+                "{\"cursor\": \"\", \"parts\": []}",
+                "{\"cursor\": \"x\", \"parts\": [{}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\"}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\", \"number\": -1}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"../etc\", \"invocation\": \"aa\", \"number\": 1}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"number\": 1, \"invocation\":"
+                " \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]}",
         };
         struct run_lines_state s;
 
-        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
-                write_file(texts[i]);
+        for (size_t i = 0; i < ELEMENTSOF(strange); i++) {
+                ASSERT_OK(state_file_write(AT_FDCWD, path, &format, strange[i], strlen(strange[i])));
                 ASSERT_EQ(run_lines_load(path, &s), -EBADMSG);
                 ASSERT_TRUE(s.n == 0 && s.cursor[0] == '\0');
         }
-        (void) unlink(path);
+        write_file("tpu-run-lines 1\ncursor x\n");
+        ASSERT_EQ(run_lines_load(path, &s), -ENOENT);
         ASSERT_EQ(run_lines_load(path, &s), -ENOENT);
 }
 

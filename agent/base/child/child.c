@@ -7,20 +7,24 @@
 #include <sys/wait.h>
 
 #include "child.h"
+#include "grow.h"
 #include "io.h"
 
 struct child {
         struct child_work work;
         pid_t pid;
         int pidfd, answer_fd;
-        bool timed_out;
-        sd_event_source *end, *limit;
+        int failure;  /* why we killed it; 0: we have not */
+        bool program; /* not forked only */
+        char *answer;
+        size_t len, size;
+        sd_event_source *end, *limit, *more;
 };
 
 __attribute__((noreturn)) static void run_and_exit(const struct child_work *w, pid_t parent, int fd) {
         int r;
 
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        if (!w->outlives && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
                 _exit(ECHILD);
         io_close_others(fd);
         r = w->run(fd, w->data);
@@ -35,37 +39,79 @@ static bool reap(struct child *c, int *ret) {
                 *ret = -errno; /* somebody else took it */
         else if (info.si_pid == 0)
                 return false;
-        else if (c->timed_out)
-                *ret = -ETIMEDOUT;
+        else if (c->failure < 0)
+                *ret = c->failure;
+        else if (info.si_code != CLD_EXITED || (c->program && info.si_status != 0))
+                *ret = -EIO;
         else
-                *ret = info.si_code == CLD_EXITED ? -info.si_status : -EIO;
+                *ret = -info.si_status;
         c->pid = 0;
         return true;
 }
 
-static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+static void give_up(struct child *c, int failure) {
+        c->failure = failure;
+        (void) kill(c->pid, SIGKILL); /* not reaped yet, so the number is still its own */
+}
+
+/* What is there now. 1: that was all, or all that is wanted; 0: more may come; -errno. */
+static int read_answer(struct child *c) {
+        size_t max = c->work.max > 0 ? c->work.max : CHILD_ANSWER_MAX;
+
+        for (;;) {
+                bool too_much;
+                ssize_t n;
+                int r = grow(&c->answer, &c->size, MIN(c->len + CHILD_ANSWER_MAX, max + 2), 1);
+
+                if (r < 0)
+                        return r;
+                c->answer[c->len] = '\0';
+                n = read(c->answer_fd, c->answer + c->len, c->size - 1 - c->len);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                too_much = c->len + (size_t) n > max && c->work.max > 0;
+                c->len = MIN(c->len + (size_t) n, max);
+                c->answer[c->len] = '\0';
+                if (too_much)
+                        return -E2BIG;
+                if (n == 0 || (c->len == max && c->work.max == 0))
+                        return 1;
+        }
+}
+
+static int on_more(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct child *c = userdata;
-        char answer[CHILD_ANSWER_MAX + 1];
-        ssize_t n;
-        int r = 0;
+        int r = read_answer(c);
 
         (void) s, (void) fd, (void) revents;
-        if (!reap(c, &r))
+        if (r != 0)
+                c->more = sd_event_source_disable_unref(c->more);
+        if (r < 0)
+                give_up(c, r);
+        return 0;
+}
+
+static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        struct child *c = userdata;
+        int result = 0, r;
+
+        (void) s, (void) fd, (void) revents;
+        if (!reap(c, &result))
                 return 0;
         (void) sd_event_source_set_enabled(c->end, SD_EVENT_OFF);
-        (void) sd_event_source_set_enabled(c->limit, SD_EVENT_OFF);
-        n = io_read_up_to(c->answer_fd, answer, CHILD_ANSWER_MAX);
-        answer[MAX(n, 0)] = '\0';
-        c->work.done(r, answer, (size_t) MAX(n, 0), c->work.userdata);
+        if (c->limit)
+                (void) sd_event_source_set_enabled(c->limit, SD_EVENT_OFF);
+        c->more = sd_event_source_disable_unref(c->more);
+        r = result == 0 || !c->program ? read_answer(c) : 0;
+        c->work.done(r < 0 ? r : result, c->answer ? c->answer : "", c->len, c->work.userdata);
         return 0;
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct child *c = userdata;
-
         (void) s, (void) usec;
-        c->timed_out = true;
-        (void) kill(c->pid, SIGKILL); /* not reaped yet, so the number is still its own */
+        give_up(userdata, -ETIMEDOUT);
         return 0;
 }
 
@@ -79,6 +125,12 @@ static int watch(struct child *c, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->end, c->work.name);
+        if (c->work.max > 0)
+                r = sd_event_add_io(e, &c->more, c->answer_fd, EPOLLIN, on_more, c);
+        if (r >= 0 && c->more)
+                (void) sd_event_source_set_description(c->more, c->work.name);
+        if (r < 0 || c->work.timeout == 0)
+                return r;
         r = sd_event_add_time_relative(e, &c->limit, CLOCK_MONOTONIC, c->work.timeout, 50 * USEC_PER_MSEC,
                                        on_limit, c);
         if (r >= 0)
@@ -86,27 +138,40 @@ static int watch(struct child *c, sd_event *e) {
         return r;
 }
 
+/* A forked one, or a program. fd: its end of the pipe. */
+static int begin(struct child *c, int fd) {
+        pid_t parent = getpid();
+        struct spawn_options o;
+
+        if (c->work.program) {
+                o = *c->work.program;
+                o.out = fd;
+                return fcntl(fd, F_SETFL, 0) < 0 ? -errno : spawn_program(&o, &c->pid);
+        }
+        c->pid = fork();
+        if (c->pid == 0)
+                run_and_exit(&c->work, parent, fd);
+        return c->pid < 0 ? -errno : 0;
+}
+
 int child_start(sd_event *e, const struct child_work *w, struct child **ret) {
         _cleanup_(child_freep) struct child *c = calloc(1, sizeof(*c));
         int fds[2], r;
-        pid_t parent = getpid();
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct child) { .work = *w, .pidfd = -1, .answer_fd = -1 };
+        *c = (struct child) { .work = *w, .program = w->program, .pidfd = -1, .answer_fd = -1 };
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
-        c->pid = fork();
-        if (c->pid == 0)
-                run_and_exit(w, parent, fds[1]);
-        r = c->pid < 0 ? -errno : 0;
-        (void) close_fd(fds[1]);
         c->answer_fd = fds[0];
+        r = begin(c, fds[1]);
+        (void) close_fd(fds[1]);
         if (r < 0) {
                 c->pid = 0;
                 return r;
         }
         r = watch(c, e);
+        c->work.outlives = w->outlives && r >= 0; /* nobody would hear of one that is not watched */
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -125,10 +190,12 @@ struct child *child_free(struct child *c) {
                 return NULL;
         c->end = sd_event_source_disable_unref(c->end);
         c->limit = sd_event_source_disable_unref(c->limit);
-        if (c->pid > 0)
+        c->more = sd_event_source_disable_unref(c->more);
+        if (c->pid > 0 && !c->work.outlives)
                 end_child(c->pid);
         c->pidfd = close_fd(c->pidfd);
         c->answer_fd = close_fd(c->answer_fd);
+        free(c->answer);
         free(c);
         return NULL;
 }

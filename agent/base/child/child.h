@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One thing that may block (a name to look up, a file to make durable) in a forked process, so that the loop
- * does not wait for it. What it writes into its pipe comes back when it ends; at its time limit it is
- * killed. A child that cannot be killed (state D) is left alone: done is then not called, so that a caller
- * who starts one at a time never has two of them.
+ * One thing that may block (a name to look up, a file to make durable) or takes long, in a process of its
+ * own, so that the loop does not wait for it: a function in a forked process, or another program. What it
+ * writes comes back when it ends; at its time limit, or when it writes too much, it is killed. A child that
+ * cannot be killed (state D) is left alone: done is then not called, so that a caller who starts one at a
+ * time never has two of them.
  *
- * The child shares no descriptor with its parent but the pipe (a lock of ours must not outlive us), and dies
- * with it.
+ * A forked child shares no descriptor with its parent but the pipe (a lock of ours must not outlive us).
  */
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "spawn_program.h"
 
 #define CHILD_ANSWER_MAX 4096 /* fits into a pipe, so that the child never waits for us to read */
 
 struct child_work {
         const char *name; /* of the event source; static */
-        usec_t timeout;
+        usec_t timeout;   /* 0: none */
         /*
-         * In the child: returns 0 or -errno, which done is given. May allocate; leaves by returning.
-         * fd: what is written into it is the answer, cut at CHILD_ANSWER_MAX.
+         * In the child: returns 0 or -errno, which done is given. May allocate, unless the program has
+         * threads; leaves by returning. fd: what is written into it is the answer, cut at CHILD_ANSWER_MAX.
          */
         int (*run)(int fd, const void *data);
         const void *data;
-        /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. */
+        /* Instead of run: the answer is its standard output, and a failure of it is -EIO. */
+        const struct spawn_options *program;
+        size_t max;    /* of a program's answer; more is -E2BIG */
+        bool outlives; /* it ends its work, also when we end or free it; else it dies with us */
+        /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. answer:
+         * NUL-terminated. */
         void (*done)(int result, const char *answer, size_t len, void *userdata);
         void *userdata;
 };
@@ -32,6 +37,6 @@ struct child_work {
 struct child;
 /* *ret is cleared by child_free() only, which done may call. -EAGAIN, -ENOMEM, … when none can be made. */
 int child_start(sd_event *e, const struct child_work *w, struct child **ret);
-/* Kills it if it still runs; done is not called. */
+/* Kills it if it still runs, unless it outlives us; done is not called. */
 struct child *child_free(struct child *c);
 DEFINE_CLEANUP(struct child *, child_free)

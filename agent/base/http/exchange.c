@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 
-#include "backoff.h"
+#include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
 

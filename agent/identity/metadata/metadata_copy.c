@@ -3,6 +3,10 @@
 
 #include "metadata_copy.h"
 
+const struct state_format metadata_copy_file = {
+        .what = "metadata", .version = 1, .max = METADATA_BODY_MAX, .options = { .mode = 0600 }
+};
+
 /* --- The text ----------------------------------------------------------------------------------------- */
 
 static json_t *nics_to_json(const struct metadata_facts *f) {
@@ -46,8 +50,8 @@ static json_t *said_to_json(const struct metadata_facts *f) {
 
 char *metadata_copy_format(const struct metadata_copy *c) {
         json_t *v =
-                json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "version", 1, "boot_id", c->boot_id,
-                          "taken_usec", (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
+                json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "boot_id", c->boot_id, "taken_usec",
+                          (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
                           c->facts.name, "nics", nics_to_json(&c->facts), "said", said_to_json(&c->facts));
         char *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
 
@@ -97,8 +101,8 @@ static int take_copy(const json_t *v, struct metadata_copy *c, char why[static M
         int r;
 
         (void) snprintf(why, METADATA_WHY_MAX, "this is no copy that tpu-hostd wrote");
-        if (json_integer_value(json_object_get(v, "version")) < 1 || !json_is_integer(taken) ||
-            json_integer_value(taken) < 0 || take_string(v, "boot_id", c->boot_id, sizeof(c->boot_id)) < 0 ||
+        if (!json_is_integer(taken) || json_integer_value(taken) < 0 ||
+            take_string(v, "boot_id", c->boot_id, sizeof(c->boot_id)) < 0 ||
             take_string(v, "machine_type", c->facts.machine_type, sizeof(c->facts.machine_type)) < 0 ||
             take_string(v, "name", c->facts.name, sizeof(c->facts.name)) < 0)
                 return -EBADMSG;
@@ -128,20 +132,22 @@ int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
         return r;
 }
 
+_Static_assert(METADATA_WHY_MAX >= STATE_FILE_WHY_MAX, "room for the words of both");
+
 int metadata_copy_read(const struct host *h, const char *path, struct metadata_copy *ret,
                        char why[static METADATA_WHY_MAX]) {
         _cleanup_free_ char *text = malloc(METADATA_BODY_MAX);
-        size_t len;
+        size_t len, at;
         int r;
 
         if (!text)
                 return -ENOMEM;
         r = host_read(h, path, text, METADATA_BODY_MAX, &len);
-        if (r < 0) {
+        if (r < 0)
                 (void) snprintf(why, METADATA_WHY_MAX, "%s", strerror(-r));
-                return r;
-        }
-        return metadata_copy_parse(text, len, ret, why);
+        else
+                r = state_file_parse(&metadata_copy_file, text, len, &at, why);
+        return r < 0 ? r : metadata_copy_parse(text + at, len - at, ret, why);
 }
 
 const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static METADATA_ORIGIN_MAX]) {

@@ -2,17 +2,17 @@
 #pragma once
 /*
  * The last good answers of the metadata server on disk, for a boot at which it is away:
- * /var/lib/tpu-hostd/metadata.json, mode 0600:
+ * the state file (state_file.h) /var/lib/tpu-hostd/metadata.json, mode 0600:
  *
- *   {"version": 1, "boot_id": "…", "taken_usec": 1700000000000000, "machine_type": "…", "name": "…",
+ *   {"boot_id": "…", "taken_usec": 1700000000000000, "machine_type": "…", "name": "…",
  *    "nics": [{"mac": "42:01:0a:80:00:02", "mtu": 8896, "ip": "10.128.0.2"}],
  *    "said": {"instance/attributes/tpu-env": {"worker-id": "0", …}, …}}
- *
- * An unknown key is passed over, so that a newer version's copy survives a downgrade.
  */
 #include "file_writer.h"
 #include "host.h"
 #include "metadata_facts.h"
+
+extern const struct state_format metadata_copy_file; /* for a file_writer */
 
 struct metadata_copy {
         struct metadata_facts facts;
@@ -25,7 +25,8 @@ char *metadata_copy_format(const struct metadata_copy *c);
 /* -EBADMSG with why: not a copy. Its facts are to be cleared. */
 int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
                         char why[static METADATA_WHY_MAX]);
-/* Reads one through the seam. -ENOENT: there is none; -EACCES; -E2BIG; -EBADMSG with why. */
+/* Reads one through the seam. -ENOENT: there is none; -EACCES; -E2BIG; -EBADMSG,
+ * -EPROTONOSUPPORT; with why. Only looks: who reads it may be anybody, and the next copy takes its place. */
 int metadata_copy_read(const struct host *h, const char *path, struct metadata_copy *ret,
                        char why[static METADATA_WHY_MAX]);
 /* "metadata, last good of 2026-11-21T05:00:00.123Z" */

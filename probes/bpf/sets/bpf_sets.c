@@ -4,11 +4,11 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "capability.h"
 #include "spawn_program.h"
 
 #define SETS_MAX 16u
@@ -37,29 +37,6 @@ struct bpf_sets {
         int fd;
 };
 
-/* --- Capabilities -------------------------------------------------------------------------------------- */
-
-/* Of every set of ours. The bounding set stays: nothing can bring them back with NoNewPrivileges=. */
-static int drop_capabilities(void) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-        static const unsigned dropped[] = { CAP_BPF, CAP_PERFMON };
-
-        for (size_t i = 0; i < ELEMENTSOF(dropped); i++)
-                (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, dropped[i], 0, 0); /* EINVAL: before 5.8 */
-        if (syscall(SYS_capget, &header, data) < 0)
-                return -errno;
-        for (size_t i = 0; i < ELEMENTSOF(dropped); i++) {
-                struct __user_cap_data_struct *d = &data[CAP_TO_INDEX(dropped[i])];
-
-                d->effective &= ~CAP_TO_MASK(dropped[i]);
-                d->permitted &= ~CAP_TO_MASK(dropped[i]);
-                d->inheritable &= ~CAP_TO_MASK(dropped[i]);
-        }
-        /* less is always permitted, unless a system call filter forbids to ask */
-        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
-}
-
 /* --- Start and end ------------------------------------------------------------------------------------- */
 
 static int start(const char *program, int fds[static 2], struct bpf_sets *s) {
@@ -86,7 +63,7 @@ int bpf_sets_start(const char *program, struct bpf_sets **ret) {
                 s->fd = fds[0];
                 r = start(program, fds, s);
         }
-        dropped = drop_capabilities();
+        dropped = capabilities_drop((const unsigned[]){ CAP_BPF, CAP_PERFMON }, 2);
         close_fd(fds[1]);
         if (r < 0 || dropped < 0)
                 return dropped < 0 ? -EXDEV : r;

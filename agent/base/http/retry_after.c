@@ -4,15 +4,7 @@
 
 #include <strings.h>
 
-#include "backoff.h"
-
-usec_t backoff_next(unsigned failures, uint64_t random) {
-        usec_t max = BACKOFF_BASE;
-
-        for (; failures > 0 && max < BACKOFF_MAX; failures--)
-                max *= 2;
-        return random % (MIN(max, BACKOFF_MAX) + 1);
-}
+#include "retry_after.h"
 
 void backoff_take_retry_after(const char *line, size_t len, char ret[static BACKOFF_RETRY_AFTER_TEXT]) {
         static const char name[] = "retry-after:";

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local_call.h"
+
+#include <sys/random.h>
+
+#include "backoff.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "utf8.h"
+
+#define TELLING_TIME (10 * USEC_PER_SEC)
+
+struct local_call {
+        struct frame_peer *peer;
+        sd_event_source *timer;
+        const char *program;
+        uint16_t want;
+        int failed; /* -errno of the start, told by the timer */
+        void (*done)(const struct local_answer *a, void *userdata);
+        void *userdata;
+};
+
+static void end(struct local_call *c, const struct local_answer *a) {
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF); /* fails for a source without loop only */
+        c->done(a, c->userdata); /* and c may be gone */
+}
+
+static void no_answer(struct local_call *c, int error) {
+        char text[200], remedy[120];
+        const struct local_answer a = { .error = error, .no_answer = true, .text = text, .remedy = remedy };
+
+        (void) snprintf(text, sizeof(text), "%s does not answer: %s", c->program, strerror(-error));
+        (void) snprintf(remedy, sizeof(remedy), "systemctl status %s.socket %s", c->program, c->program);
+        end(c, &a);
+}
+
+static void refused(struct local_call *c, const struct frame *f) {
+        Local__Error *e = local__error__unpack(NULL, f->len, f->data);
+        char text[400], remedy[300];
+        const struct local_answer a = {
+                .error = e && e->code > 0 ? -e->code : -EPROTO, .text = text, .remedy = remedy
+        };
+
+        if (e) {
+                utf8_copy(text, sizeof(text), e->text);
+                utf8_copy(remedy, sizeof(remedy), e->remedy);
+        } else {
+                (void) snprintf(text, sizeof(text), "%s's answer cannot be understood", c->program);
+                (void) snprintf(remedy, sizeof(remedy), "%s --version", c->program);
+        }
+        if (e)
+                local__error__free_unpacked(e, NULL);
+        end(c, &a);
+}
+
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct local_call *c = userdata;
+        const struct local_answer good = { .kind = f->kind, .data = f->data, .len = f->len };
+
+        (void) p;
+        if (f->kind == LOCAL__KIND__KIND_ERROR)
+                refused(c, f);
+        else if (f->kind != c->want)
+                no_answer(c, -EPROTO);
+        else
+                end(c, &good);
+}
+
+static void on_closed(struct frame_peer *p, void *userdata) {
+        struct local_call *c = userdata;
+
+        (void) p;
+        c->peer = NULL;
+        no_answer(c, -ECONNRESET);
+}
+
+static const struct frame_handlers handlers = { .frame = on_frame, .closed = on_closed };
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct local_call *c = userdata;
+
+        (void) source, (void) usec;
+        no_answer(c, c->failed < 0 ? c->failed : -ETIMEDOUT);
+        return 0;
+}
+
+int local_call_new(sd_event *e, const struct local_question *q,
+                   void (*done)(const struct local_answer *a, void *userdata), void *userdata,
+                   struct local_call **ret) {
+        _cleanup_(local_call_freep) struct local_call *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        *c = (struct local_call){
+                .program = q->program, .want = q->want, .done = done, .userdata = userdata
+        };
+        r = q->socket && q->socket[0] ? frame_peer_connect(e, q->socket, &handlers, c, &c->peer) : -ENOENT;
+        if (r >= 0)
+                r = frame_peer_send(c->peer, q->kind, q->message);
+        c->failed = MIN(r, 0);
+        r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, r < 0 ? 0 : q->timeout,
+                                       100 * USEC_PER_MSEC, on_timer, c);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(c->timer, q->program);
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+struct local_call *local_call_free(struct local_call *c) {
+        if (!c)
+                return NULL;
+        c->timer = sd_event_source_disable_unref(c->timer);
+        c->peer = frame_peer_free(c->peer);
+        free(c);
+        return NULL;
+}
+
+/* --- Told until it is answered ------------------------------------------------------------------------- */
+
+static void try_once(struct local_telling *t);
+
+static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s, (void) usec;
+        try_once(userdata);
+        return 0;
+}
+
+static void try_again(struct local_telling *t, int error) {
+        uint64_t random = 0;
+
+        t->call = local_call_free(t->call);
+        (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without entropy yet: at once */
+        if (t->failures == 0)
+                (void) log_warning_errno(error, "%s (%s) cannot be told %s: %m; it is tried again",
+                                         t->program, t->socket, t->what);
+        (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, random));
+        (void) sd_event_source_set_enabled(t->again, SD_EVENT_ONESHOT); /* both fail only without a timer */
+        if (t->failures < UINT16_MAX)
+                t->failures++;
+}
+
+static void on_told(const struct local_answer *a, void *userdata) {
+        struct local_telling *t = userdata;
+
+        if (a->no_answer) {
+                try_again(t, a->error);
+                return;
+        }
+        t->failures = 0;
+        t->answered(t, a);
+        t->call = local_call_free(t->call);
+}
+
+static void try_once(struct local_telling *t) {
+        int r = t->ask(t);
+
+        if (r < 0)
+                try_again(t, r);
+}
+
+int local_telling_ask(struct local_telling *t, uint16_t kind, const ProtobufCMessage *m, uint16_t want) {
+        return local_call_new(t->event,
+                              &(struct local_question){ t->program, t->socket, kind, want, m, TELLING_TIME },
+                              on_told, t, &t->call);
+}
+
+void local_telling_stop(struct local_telling *t) {
+        t->call = local_call_free(t->call);
+        (void) sd_event_source_set_enabled(t->again, SD_EVENT_OFF);
+}
+
+void local_telling_start(struct local_telling *t, const char *what) {
+        local_telling_stop(t);
+        t->what = what;
+        t->failures = 0;
+        try_once(t);
+}
+
+int local_telling_init(sd_event *e, const char *socket, struct local_telling *t) {
+        int r;
+
+        t->socket = strdup(socket);
+        if (!t->socket)
+                return -ENOMEM;
+        t->event = sd_event_ref(e);
+        r = sd_event_add_time_relative(e, &t->again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_again, t);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(t->again, SD_EVENT_OFF);
+        if (r >= 0)
+                (void) sd_event_source_set_description(t->again, t->program);
+        return r < 0 ? r : 0;
+}
+
+void local_telling_clear(struct local_telling *t) {
+        t->call = local_call_free(t->call);
+        t->again = sd_event_source_disable_unref(t->again);
+        t->event = sd_event_unref(t->event);
+        free(TAKE_PTR(t->socket));
+}

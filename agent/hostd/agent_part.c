@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This host's part of one generation of a run: whether it may begin, what tpu-launchd is asked for, and
+ * what is kept of it. */
+#include "agent_part.h"
+
+#include <fcntl.h>
+
+#include "agent_orders.h"
+#include "log.h"
+#include "utf8.h"
+
+/* --- Prepared ------------------------------------------------------------------------------------------ */
+
+static void tell_refused(struct run_part *p) {
+        size_t line = strcspn(p->detail, "\n");
+        char reason[300], message[500];
+        const struct otlp_attribute body[] = {
+                { .key = "run", .text = p->name },
+                { .key = "generation", .number = (int64_t) p->now.generation },
+                { .key = "reason", .text = reason },
+                { .key = "remedy", .text = p->detail + line + (p->detail[line] == '\n') },
+        };
+
+        (void) snprintf(reason, sizeof(reason), "%.*s", (int) MIN(line, sizeof(reason) - 1), p->detail);
+        (void) snprintf(message, sizeof(message), "%s %s, generation %" PRIu64 ": %s",
+                        event_def(EVENT_RUN_REFUSED)->summary, p->name, p->now.generation, reason);
+        (void) agent_emit(part_agent(p), EVENT_RUN_REFUSED, event_def(EVENT_RUN_REFUSED)->severity, message,
+                          body, ELEMENTSOF(body), NULL);
+}
+
+static void part_refuse(struct run_part *p, const char *detail) {
+        part_enter(p, p->now.generation, PART_REFUSED, detail);
+        tell_refused(p);
+}
+
+static void on_preflight(const struct preflight_result *r, void *userdata) {
+        struct run_part *p = userdata;
+
+        if (r->refused)
+                part_refuse(p, r->text);
+        else
+                part_enter(p, p->now.generation, PART_PREPARED, r->text);
+        if (!r->refused && r->text[0])
+                log_notice("run %s, generation %" PRIu64 ": %s", p->name, p->now.generation, r->text);
+        p->preflight = preflight_free(p->preflight);
+        part_act(p);
+}
+
+/* What this host is like among its slice's: "libtpu 0.0.39, others 0.0.41". False: as the others. */
+static bool is_unlike(const struct agent_registry *g, char *buf, size_t size) {
+        const json_t *list = json_object_get(g->slice_record, "unlike"), *u;
+        size_t i;
+
+        json_array_foreach(list, i, u)
+                if (run_number(u, "worker") == g->worker && json_is_integer(json_object_get(u, "worker"))) {
+                        (void) snprintf(
+                                buf, size,
+                                "%.63s is unlike the other hosts of slice %.63s: %.60s %.60s, others %.60s\n"
+                                "bring it to the version of the others: tpuctl identity --json on both",
+                                g->host, g->slice, run_text(u, "part"), run_text(u, "found"),
+                                run_text(u, "others"));
+                        return true;
+                }
+        return false;
+}
+
+/* What this host itself knows against it; empty: nothing. */
+static void own_objection(const struct agent_registry *g, char *buf, size_t size) {
+        struct agent *a = g->agent;
+        const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
+                           *drain = orders_find(&a->order_list, ORDER_DRAIN);
+        char reasons[200];
+
+        buf[0] = '\0';
+        if (a->state == HOST_UNFIT)
+                (void) snprintf(buf, size, "%s is unfit: %s\ntpuctl check, on %s", g->host,
+                                check_table_reasons(&a->checks, reasons, sizeof(reasons)), g->host);
+        else if (cordon || drain)
+                (void) snprintf(buf, size, "%s is %s: %s\ntpuctl uncordon, on %s", g->host,
+                                drain ? "draining" : "cordoned", drain ? drain->reason : cordon->reason,
+                                g->host);
+        else if (agent_observes(a))
+                (void) snprintf(buf, size, "the agents of %s only observe\ntpuctl mode repair, on %s",
+                                g->host, g->host);
+        else
+                (void) is_unlike(g, buf, size);
+        (void) utf8_scrub(buf, strlen(buf));
+}
+
+static int start_preflight(struct run_part *p) {
+        struct agent_registry *g = p->owner->registry;
+        struct agent *a = g->agent;
+        const struct preflight_options o = { .host = a->host,
+                                             .intent = &a->intent,
+                                             .launchd_socket = part_launchd_socket(a),
+                                             .run = p->record,
+                                             .name = g->host,
+                                             .slice = g->slice,
+                                             .worker = g->worker,
+                                             .request = &p->request.message };
+
+        return preflight_new(a->event, &o, on_preflight, p, &p->preflight);
+}
+
+static void data_nics(const struct agent *a, char nics[static INTENT_NICS_TEXT_MAX]) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+
+        nics[0] = '\0';
+        if (links_read(a->host, &links) >= 0)
+                intent_data_nics(&a->intent, &links, nics);
+}
+
+/* What tpu-launchd will be asked for. why: as run_request_make(). */
+static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
+        const struct agent_registry *g = p->owner->registry;
+        char nics[INTENT_NICS_TEXT_MAX];
+        int r;
+
+        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
+        p->step = -1;
+        data_nics(g->agent, nics);
+        r = run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
+        if (r == 0 && p->request.conflicts[0])
+                log_notice("run %s: %s", p->name, p->request.conflicts);
+        return r;
+}
+
+void part_prepare(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
+        int r;
+
+        p->preflight = preflight_free(p->preflight);
+        part_enter(p, run_number(p->record, "generation"), PART_PREPARING, "");
+        own_objection(p->owner->registry, why, sizeof(why));
+        if (why[0]) {
+                part_refuse(p, why);
+                return;
+        }
+        r = make_request(p, why);
+        if (r == 0) {
+                (void) snprintf(why, sizeof(why), "out of memory");
+                r = start_preflight(p);
+        }
+        if (r < 0)
+                part_refuse(p, why);
+}
+
+void part_prepared_before(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
+
+        if (make_request(p, why) < 0)
+                return; /* it is prepared anew, and refused with that reason */
+        log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was started", p->name,
+                 run_number(p->record, "generation"));
+        part_enter(p, run_number(p->record, "generation"), PART_PREPARED, "");
+}
+
+/* --- Started and stopped ------------------------------------------------------------------------------- */
+
+#define START_TIME                                                                                          \
+        (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
+#define STOP_MARGIN (30 * USEC_PER_SEC) /* beyond the grace */
+
+/* What could not be asked is asked again: the same generation is never started twice. */
+static void on_started(const struct local_answer *a, void *userdata) {
+        struct run_part *p = userdata;
+        char text[sizeof(p->detail)];
+
+        p->call = local_call_free(p->call);
+        if (a->no_answer) {
+                part_enter(p, p->now.generation, PART_PREPARED, a->text);
+                parts_try_again(p->owner);
+        } else if (a->error < 0) {
+                (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
+                part_refuse(p, text);
+        }
+        jobs_ask(part_agent(p)->jobs); /* its list says how far it is */
+}
+
+void part_start(struct run_part *p) {
+        struct agent *a = part_agent(p);
+        int r;
+
+        part_enter(p, p->now.generation, PART_STARTING, p->detail);
+        log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
+        r = local_call_new(a->event,
+                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_RUN_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base,
+                                                     START_TIME },
+                           on_started, p, &p->call);
+        if (r < 0) {
+                part_enter(p, p->now.generation, PART_PREPARED, strerror(-r));
+                parts_try_again(p->owner);
+        }
+}
+
+static void on_stopped(const struct local_answer *a, void *userdata) {
+        struct run_part *p = userdata;
+
+        if (a->error < 0) {
+                log_warning("run %s, generation %" PRIu64 " cannot be stopped: %s", p->name, p->stop_asked,
+                            a->text);
+                parts_try_again(p->owner);
+        }
+        p->call = local_call_free(p->call);
+        p->stopping = false;
+        jobs_ask(part_agent(p)->jobs);
+}
+
+void part_stop(struct run_part *p) {
+        Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
+        struct agent *a = part_agent(p);
+        usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
+        int r;
+
+        if (p->call && p->stopping)
+                return;
+        p->call = local_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
+        m.name = p->name;
+        m.grace_usec = grace;
+        m.generation = p->now.generation;
+        p->stop_asked = p->now.generation;
+        p->stopping = true;
+        log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
+                 run_text(p->record, "why"));
+        r = local_call_new(a->event,
+                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_STOP_REQUEST,
+                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base,
+                                                     grace + STOP_MARGIN },
+                           on_stopped, p, &p->call);
+        if (r < 0) {
+                p->stopping = false;
+                parts_try_again(p->owner);
+        }
+}
+
+/* --- Kept ---------------------------------------------------------------------------------------------- */
+
+/*
+ * What is prepared outlives this process, not this boot: the others of a run begin a generation when all have
+ * prepared it, and a host that had forgotten so would keep them waiting until the next one. In the state file
+ * (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
+ *
+ *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}]}
+ *
+ * Whether it was begun since, tpu-launchd knows; what cannot be read is as if nothing had been prepared.
+ */
+static const struct state_format prepared_file = {
+        .what = "prepared", .version = 1, .max = 64 * 1024, .options = { .mode = 0600 }
+};
+
+static json_t *prepared_to_json(const struct agent_parts *all) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < all->n; i++) {
+                const struct run_part *p = all->parts[i];
+
+                if (p->now.state != PART_PREPARED)
+                        continue;
+                if (json_array_append_new(list,
+                                          json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
+                                                    "generation", (json_int_t) p->now.generation)) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        }
+        return list ? json_pack("{s:s, s:o}", "boot_id", all->registry->agent->boot_id, "parts", list) :
+                      NULL;
+}
+
+void parts_keep(struct agent_parts *all) {
+        int r = all->writer ? file_writer_put_json(all->writer, prepared_to_json(all), NULL) : 0;
+
+        if (r < 0) /* it is prepared again after a restart, or waited for */
+                (void) log_warning_errno(r, "what is prepared is not kept: %m");
+}
+
+bool part_was_prepared(const struct run_part *p) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach(json_object_get(p->owner->kept, "parts"), i, v)
+                if (streq(run_text(v, "name"), p->name) &&
+                    streq(run_text(v, "serial"), run_text(p->record, "serial")) &&
+                    run_number(v, "generation") > 0 &&
+                    run_number(v, "generation") == run_number(p->record, "generation"))
+                        return true;
+        return false;
+}
+
+int parts_keep_start(struct agent_parts *all) {
+        const struct agent *a = all->registry->agent;
+        const char *health = agent_orders_file(a), *slash = health ? strrchr(health, '/') : NULL;
+        _cleanup_free_ char *path = NULL;
+        json_t *o;
+
+        if (!slash)
+                return 0;
+        if (asprintf(&path, "%.*s/prepared.json", (int) (slash - health), health) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
+                /* Of this boot, or nothing: a run's processes end with the boot. */
+                if (a->boot_id[0] && streq(run_text(o, "boot_id"), a->boot_id))
+                        all->kept = json_incref(o);
+                json_decref(o);
+        }
+        return file_writer_new(a->event, path, &prepared_file, NULL, NULL, &all->writer);
+}
