@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <curl/curl.h>
 #include <time.h>
 
@@ -23,18 +24,24 @@ static int ask_json(const struct http_request *q, const char *remedy, json_t **r
 
 /* --- tpuctl.conf --------------------------------------------------------------------------------------- */
 
-static int parse_url(const char *value, void *dest, char why[static 96]) {
-        if (value[0] && !startswith(value, "http://") && !startswith(value, "https://")) {
-                (void) snprintf(why, 96, "not an http:// or https:// URL");
-                return -EINVAL;
-        }
-        return config_parse_string255(value, dest, why);
+static int parse_urls(const char *value, void *dest, char why[static 96]) {
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy;
+        size_t n = 0;
+
+        for (const char *url; copy && (url = strsep(&rest, " ")); n += *url != '\0')
+                if (*url && (n == COLLECTORS_MAX || (!startswith(url, "http://") && !startswith(url, "https://")))) {
+                        (void) snprintf(why, 96, "not one to %d http:// or https:// URLs with blanks between",
+                                        COLLECTORS_MAX);
+                        return -EINVAL;
+                }
+        return copy ? config_parse_string255(value, dest, why) : -ENOMEM;
 }
 
 int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         struct ctl_settings s = { 0 };
         const struct config_item items[] = {
-                { "Ctl", "Collector", parse_url, s.collector_url, "" },
+                { "Ctl", "Collector", parse_urls, s.collector_url, "" },
                 { "Ctl", "CollectorCa", config_parse_string255, s.collector.ca, "" },
                 { "Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate, "" },
                 { "Ctl", "CollectorKey", config_parse_string255, s.collector.key, "" },
@@ -153,28 +160,37 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 int collector_open(const struct options *o, const char *given, struct collector *ret) {
         struct collector c = { 0 };
         struct ctl_settings s;
-        char why[96];
+        char why[96], *rest = s.collector_url;
         int r;
 
         r = ctl_settings_load(o, &s);
         if (r < 0)
                 return r;
-        memcpy(c.url, s.collector_url, sizeof(c.url));
         c.tls = s.collector;
         c.configured = given || s.collector_configured;
-        r = given ? parse_url(*given ? given : "?", c.url, why) : 0;
+        r = given ? parse_urls(*given ? given : "?", s.collector_url, why) : 0;
         if (r < 0) {
                 fprintf(stderr, "%s: --collector '%s': %s\n", o->program, given, why);
                 return r;
         }
-        for (size_t n = strlen(c.url); n > 0 && c.url[n - 1] == '/'; n--)
-                c.url[n - 1] = '\0';
+        for (const char *url; (url = strsep(&rest, " "));) {
+                size_t n = strlen(url);
+
+                while (n > 0 && url[n - 1] == '/')
+                        n--;
+                if (n > 0)
+                        (void) snprintf(c.urls[c.n++], sizeof(c.urls[0]), "%.*s", (int) n, url);
+        }
+        if (c.n == 0) {
+                fprintf(stderr, "%s: --collector, Collector=: there is no URL\n", o->program);
+                return -EINVAL;
+        }
         *ret = c;
         return 0;
 }
 
-int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
-                   usec_t wait, json_t **ret, struct problem *problem) {
+static int call_one(const struct collector *c, const char *url, const char *method, const char *path,
+                    const char *body, usec_t wait, json_t **ret, struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
                                   .method = method,
                                   .body = body,
@@ -182,17 +198,31 @@ int collector_call(const struct collector *c, const char *method, const char *pa
                                   .certificate = c->tls.certificate,
                                   .key = c->tls.key,
                                   .follows = true };
-        _cleanup_free_ char *url = NULL;
+        _cleanup_free_ char *whole = NULL;
 
-        if (asprintf(&url, "%s%s", c->url, path) < 0) {
-                url = NULL;
+        if (asprintf(&whole, "%s%s", url, path) < 0) {
+                whole = NULL;
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         }
-        q.url = url;
+        q.url = whole;
         return ask_json(&q,
                         "name the collector with --collector URL or in " PATH_SITE
                         "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord",
                         ret, problem);
+}
+
+int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
+                   usec_t wait, json_t **ret, struct problem *problem) {
+        bool reads = !method || streq(method, "GET");
+        int r = -ENOTCONN;
+
+        assert(c->n > 0);
+        for (size_t i = 0; i < c->n; i++) {
+                r = call_one(c, c->urls[i], method, path, body, wait, ret, problem);
+                if (r >= 0 || !problem->no_answer || (r == -ETIMEDOUT && !reads))
+                        break;
+        }
+        return r;
 }
 
 int path_parameter(char *path, size_t size, const char *key, const char *value) {

@@ -67,20 +67,23 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 #define COLLECTOR_TIMEOUT    (15 * USEC_PER_SEC)
 
 /* A row of a verb's options. */
-#define COLLECTOR_HELP "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT
+#define COLLECTOR_HELP "where the collector's API is (of several: with blanks between); default: tpuctl.conf, else " COLLECTOR_DEFAULT
 #define OPTION_COLLECTOR(url) { "collector", "URL", COLLECTOR_HELP, url, NULL }
 
+#define COLLECTORS_MAX 4 /* as hosts have */
 struct collector {
-        char url[256]; /* without a slash at its end */
+        char urls[COLLECTORS_MAX][256]; /* without a slash at their ends */
+        size_t n;
         struct ctl_certificates tls;
         bool configured; /* by a person; else it is the default */
 };
 
-/* given: --collector, else Collector= counts. -errno after saying what is wrong. */
+/* given: --collector, else Collector= counts; URLs with blanks between. -errno after saying what is wrong. */
 int collector_open(const struct options *o, const char *given, struct collector *ret);
 
 /* body: JSON or NULL; wait: how long the collector itself may take besides. An answer without text is an
- * empty object. One that does not lead names the one that does, which is then asked. */
+ * empty object. One that does not lead names the one that does, which is then asked. Where one does not answer the next
+ * is asked; what changes something and may have arrived is not said again. */
 int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem);
 

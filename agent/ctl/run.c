@@ -162,7 +162,7 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
         json_decref(intent);
         if (code != 0)
                 return code;
-        printf("%s: handed to %s\n", s->name, c.url);
+        printf("%s: handed to %s\n", s->name, c.urls[0]);
         (void) fflush(stdout); /* the exit code says it */
         if (!detach)
                 code = run_fleet_watch(&c, s->name, serial, stdout);

@@ -114,6 +114,23 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
             follower.answers[("GET", "/api/v1/hosts")] = moved(gone)
             self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", url], 3, stdout="").stderr)
 
+    def test_several_collectors(self):
+        """The next one is asked where one does not answer, or knows of no leader; what changes something is not said twice."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            gone = f"http://127.0.0.1:{s.getsockname()[1]}"
+            there, url = self.collector()
+            waits, without = self.collector()
+            there.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": [dict(name="h0", state="ready")]})
+            there.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
+            waits.answers[("GET", "/api/v1/hosts")] = waits.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (503, {"error": "no collector leads", "remedy": "try again"})
+            for urls in (f"{gone} {url}/", f"{without} {gone} {url}", f"  {url} {gone}"):
+                self.assertIn("h0", self.expect(["fleet", "--collector", urls], 0).stdout)
+                self.expect(["fleet", "cordon", "h0", "disk", "--collector", urls], 0)
+            self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", f"{without} {gone}"], 3, stdout="").stderr)
+        for urls in (" ", f"{url} ftp://x", " ".join([url] * 5)):
+            self.assertIn("--collector", self.expect(["fleet", "--collector", urls], 64, stdout="").stderr)
+
     def test_telemetry_elsewhere(self):
         server, url = self.collector()
         server.answers[("GET", "/api/v1/events")] = (404, {"error": "no telemetry here", "remedy": "ask there", "telemetry": "https://tsdb.example"})

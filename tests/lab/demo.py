@@ -117,8 +117,8 @@ def kill_leader(lab):
     new = control.leader(lab, but=old)
     took = time.monotonic() - began
     s.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 60, "every host is a member at the new leader")
-    old.sh("systemctl start tpu-collectord")
     run = json.loads(s.ctl(lab.hosts[0], "jobs", "--fleet", "--json").out)
+    old.sh("systemctl start tpu-collectord")
     then = s.wait_step(lab.hosts[0], "train", at + 10, 60)
     numbers = [n for n, _ in s.training_steps(lab.hosts[0], "train")]
     if numbers != list(range(len(numbers))):

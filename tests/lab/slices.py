@@ -46,7 +46,8 @@ def configure(host, n_hosts, per_slice, registry, grant):
                f"\n[Network]\nMtu={scenario.WANTED_MTU}\n")
     host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
                f"[Hostd]\nEndpoint=http://{collector}:4318\nMetricsInterval=2s\n\n[Registry]\n{registry}\n")
-    host.write("/etc/tpu-hostd/tpuctl.conf.d/10-site.conf", f"[Ctl]\nCollector=http://{collector}:9471\n")
+    people = " ".join(f"http://{c.address('eth0')}:9471" for c in host.lab.collectors)
+    host.write("/etc/tpu-hostd/tpuctl.conf.d/10-site.conf", f"[Ctl]\nCollector={people}\n")
     if grant:
         host.write(AUTHORITY, GRANT)
     host.write("/srv/train.py", scenario.TRAINING.read_text(), 0o755)
