@@ -66,8 +66,7 @@ static void a_damaged_file_is_said_and_empty(void) {
                 "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\"}]}",
                 "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\", \"number\": -1}]}",
                 "{\"cursor\": \"x\", \"parts\": [{\"run\": \"../etc\", \"invocation\": \"aa\", \"number\": 1}]}",
-                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"number\": 1, \"invocation\":"
-                " \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"t\", \"number\": 1, \"invocation\": \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]}",
         };
         struct run_lines_state s;
 
