@@ -17,12 +17,12 @@ struct ended {
 static void on_done(int result, const char *answer, size_t len, void *userdata) {
         struct ended *e = userdata;
 
+        e->child = child_free(e->child); /* allowed here, and the answer stands until the end */
         e->calls++;
         e->result = result;
         (void) snprintf(e->answer, sizeof(e->answer), "%s", answer);
         ASSERT_EQ(answer[len], 0);
         e->len = len;
-        e->child = child_free(e->child); /* allowed here */
 }
 
 static int say(int fd, const void *data) {

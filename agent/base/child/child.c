@@ -94,6 +94,7 @@ static int on_more(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 }
 
 static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        _cleanup_free_ char *answer = NULL; /* done may free the child and go on with its answer */
         struct child *c = userdata;
         int result = 0, r;
 
@@ -105,7 +106,8 @@ static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
                 (void) sd_event_source_set_enabled(c->limit, SD_EVENT_OFF);
         c->more = sd_event_source_disable_unref(c->more);
         r = result == 0 || !c->program ? read_answer(c) : 0;
-        c->work.done(r < 0 ? r : result, c->answer ? c->answer : "", c->len, c->work.userdata);
+        answer = TAKE_PTR(c->answer);
+        c->work.done(r < 0 ? r : result, answer ? answer : "", c->len, c->work.userdata);
         return 0;
 }
 

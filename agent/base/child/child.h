@@ -29,7 +29,7 @@ struct child_work {
         size_t max;    /* of a program's answer; more is -E2BIG */
         bool outlives; /* it ends its work, also when we end or free it; else it dies with us */
         /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. answer:
-         * NUL-terminated. */
+         * NUL-terminated, and there until done returns, also behind child_free(). */
         void (*done)(int result, const char *answer, size_t len, void *userdata);
         void *userdata;
 };
