@@ -162,6 +162,8 @@ static void on_leads(bool leads, void *userdata) {
 
         if (leads)
                 pace_forget(c->pace);
+        else
+                episodes_lost(c->episodes);
 }
 
 static void on_published(const char *key, const json_t *value, void *userdata) {

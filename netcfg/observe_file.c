@@ -41,7 +41,9 @@ static int save_one(int dir_fd, const struct observe *o) {
 
         if (o->ordered)
                 return state_file_write(dir_fd, NAME, &format, text, observe_format(o, text));
-        return unlinkat(dir_fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+        if (unlinkat(dir_fd, NAME, 0) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return fsync(dir_fd) < 0 ? -errno : 0; /* else the order may be back after a power cut */
 }
 
 int observe_file_save(const struct host *h, int runtime_fd, const struct observe *o) {

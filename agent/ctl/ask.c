@@ -219,7 +219,7 @@ int collector_call(const struct collector *c, const char *method, const char *pa
         assert(c->n > 0);
         for (size_t i = 0; i < c->n; i++) {
                 r = call_one(c, c->urls[i], method, path, body, wait, ret, problem);
-                if (r >= 0 || !problem->no_answer || (r == -ETIMEDOUT && !reads))
+                if (r >= 0 || !problem->no_answer || (problem->sent && !reads))
                         break;
         }
         return r;

@@ -7,7 +7,6 @@
 
 #include "http.h"
 
-#define SENT_ON_MAX 2 /* it may have changed meanwhile */
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
 struct body {
@@ -108,7 +107,7 @@ static const char *where(const struct http_request *q) {
 /* What curl says, in the words of the kernel where it has them. */
 static int transport_failure(CURL *curl, CURLcode code, const struct http_request *q, const struct body *b,
                              struct problem *p) {
-        long os = 0;
+        long os = 0, sent = 0;
 
         if (b->too_large)
                 return problem_set(p, -E2BIG, NULL, "the answer of %s is longer than %d MiB", where(q),
@@ -116,6 +115,8 @@ static int transport_failure(CURL *curl, CURLcode code, const struct http_reques
         if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
                 return problem_set(p, -EINVAL, NULL, "'%s' is no http or https URL", where(q));
         p->no_answer = true;
+        (void) curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
+        p->sent = sent > 0;
         (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os);
         if (code == CURLE_COULDNT_CONNECT && os > 0)
                 return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q),

@@ -8,6 +8,7 @@ struct problem {
         char text[320], remedy[256];
         bool elsewhere; /* telemetry is wanted, and goes to somebody else */
         bool no_answer; /* nobody answered: the program may be down */
+        bool sent;      /* … and the request went out, at least in part: it may have been done */
         usec_t retry_after; /* it may be asked again then: refused for the moment alone; 0: not said */
 };
 

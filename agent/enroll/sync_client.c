@@ -47,6 +47,7 @@ struct sync_client {
         struct {
                 registry_post_done done;
                 void *userdata;
+                uint64_t term; /* in which it was posted */
         } post;
         char revision[64], store[COURSE_STORE_MAX];
 };
@@ -386,9 +387,7 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
 static void on_posted(const struct exchange_answer *a, void *userdata) {
         struct sync_client *c = userdata;
         json_t *o = error_object(a);
-        const json_t *said = json_object_get(o, "term");
-        bool says = json_is_integer(said) && json_integer_value(said) >= 0;
-        uint64_t term = says ? (uint64_t) json_integer_value(said) : sync_client_term(c);
+        uint64_t term = c->post.term;
         registry_post_done done = c->post.done;
         char why[200];
 
@@ -425,6 +424,7 @@ int sync_client_post(struct sync_client *c, const char *path_and_query, const ch
                 return r;
         c->post.done = done;
         c->post.userdata = userdata;
+        c->post.term = sync_client_term(c);
         return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "agent_part.h"
 #include "log.h"
 #include "paths.h"
+#include "utf8.h"
 
 #define AGAIN (1 * USEC_PER_SEC)
 
@@ -70,7 +71,7 @@ struct agent *part_agent(const struct run_part *p) {
 void part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
         char text[sizeof(p->detail)];
 
-        (void) snprintf(text, sizeof(text), "%s", detail);
+        utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
         p->now = (struct part){ .generation = generation, .state = state };
         memcpy(p->detail, text, sizeof(text));
         p->step_said = p->step;

@@ -4,6 +4,7 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
+#include "utf8.h"
 
 /* KILL was sent, by us or by systemd, and something is still there. It will not go by waiting. */
 static void give_up(struct run *run) {
@@ -104,6 +105,8 @@ static int note_stop(struct run *run, struct problem *p) {
                 return 0;
         run->job->stop_asked = true;
         k = run->job->spec.restarts > 0 ? job_write(run->owner->jobs_fd, run->job) : 0;
+        if (k < 0)
+                run->job->stop_asked = false;
         return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
                                    "run %s: that it is stopped cannot be written down: %s", run->job->name,
                                    strerror(-k))
@@ -208,7 +211,7 @@ uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char 
                 if (j->state == JOB_EXITED || (name[0] && !streq(name, j->name)))
                         continue;
                 j->hints |= 1u << hint;
-                (void) snprintf(j->hint_text[hint], sizeof(j->hint_text[hint]), "%.255s", text);
+                utf8_copy(j->hint_text[hint], sizeof(j->hint_text[hint]), text);
                 n++;
         }
         return n;

@@ -111,9 +111,11 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
                 r = view_add(v, records_find(t, key));
         if (r >= 0)
                 r = view_add(v, records_find(t, "site/mode"));
-        for (struct record *x = t->newest; x && r >= 0; x = x->older)
-                if (is_run_of(g, x, v->slice) && v->n < 128)
-                        r = view_add(v, x);
+        /* What is gone may be left out of a whole answer, what is there may not. */
+        for (int gone = 0; gone < 2; gone++)
+                for (struct record *x = t->newest; x && r >= 0; x = x->older)
+                        if ((x->value == NULL) == (gone == 1) && v->n < 128 && is_run_of(g, x, v->slice))
+                                r = view_add(v, x);
         v->revision = r < 0 ? 0 : t->revision;
         return r;
 }

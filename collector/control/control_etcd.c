@@ -58,6 +58,10 @@ static void forget_leader(struct control_etcd *c) {
 static void on_won(uint64_t term, const char *cluster, void *userdata) {
         struct control_etcd *c = userdata;
 
+        if (!*cluster || strspn(cluster, "0123456789") != strlen(cluster) || term > INT64_MAX) {
+                election_depose(&c->election, "etcd's answer cannot be understood");
+                return;
+        }
         forget_leader(c);
         c->base.term = term;
         (void) snprintf(c->base.id, sizeof(c->base.id), "%s", cluster);

@@ -267,7 +267,7 @@ static int decide(struct registry *r) {
         r->cost = registry_boot_now(r) - began;
         r->counters.decisions++;
         r->counters.decided += r->cost;
-        return x;
+        return r->gang ? x : -EAGAIN; /* the lead may have been lost while hosts were answered */
 }
 
 void registry_decide_soon(struct registry *r) {
@@ -357,7 +357,7 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
                 return -EINVAL;
         if (size > REGISTRY_KEPT_MAX)
                 return -E2BIG;
-        if (!registry_leads(r))
+        if (!r->gang || !control_leads(r->control)) /* may be inside of published(): nothing is forgotten here */
                 return -EAGAIN;
         x = add_pending(r, key, value);
         if (x < 0)
@@ -372,8 +372,11 @@ bool registry_is_stored(const struct registry *r) {
 }
 
 int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata) {
-        struct waiter *w = malloc(sizeof(*w));
+        struct waiter *w;
 
+        if (!r->gang)
+                return -EAGAIN;
+        w = malloc(sizeof(*w));
         if (!w)
                 return -ENOMEM;
         *w = (struct waiter){

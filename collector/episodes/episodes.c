@@ -465,6 +465,13 @@ void episodes_kept(struct episodes *e, const char *id, const json_t *record, con
                 (void) log_error_errno(r, "episode %s is not gone on with: %m", id);
 }
 
+void episodes_lost(struct episodes *e) {
+        e->child = child_free(e->child);
+        e->looking = NULL;
+        episode_list_clear(&e->first);
+        arm(e);
+}
+
 int episodes_new(const struct episodes_options *o, struct episodes **ret) {
         const struct store_episode_filter open = { .open = true, .limit = EPISODES_OPEN_MAX / 2 },
                                           last = { .limit = EPISODES_OPEN_MAX / 2, .brief = true };

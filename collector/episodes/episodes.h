@@ -50,5 +50,7 @@ void episodes_kept(struct episodes *e, const char *id, const json_t *record, con
 bool episodes_wants(struct episodes *e, const char *id);
 /* The record run/NAME: whether a stall is over, or the run. */
 void episodes_run(struct episodes *e, const json_t *run);
+/* Another collector leads: it goes on with them, from the records. */
+void episodes_lost(struct episodes *e);
 /* Captures were stored. */
 void episodes_news(struct episodes *e);

@@ -27,6 +27,7 @@ struct runner {
         double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
         struct mark marks[MARKS]; /* oldest first */
         unsigned n;
+        usec_t step_at;
 };
 
 struct job {
@@ -161,8 +162,9 @@ int pace_step(struct pace *p, const struct pace_source *who, const char *job, ui
         struct job *j;
         int e = find(p, who, job, at, &j, &r);
 
-        if (e < 0 || !r)
+        if (e < 0 || !r || at < r->step_at) /* of a connection that was given up: it came late */
                 return e;
+        r->step_at = at;
         if (r->stepped && step < r->step)
                 r->n = 0; /* from a checkpoint on: it has begun anew */
         r->step = step;

@@ -214,6 +214,7 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         size_t address = strlen(x->options.url);
         char *mine;
         usec_t taken;
+        int r;
 
         if (exchange_at_work(x))
                 return -EBUSY;
@@ -238,8 +239,9 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))
                 return send_body(x);
-        x->waits = true;
-        return lookup_ask(x->lookup);
+        r = lookup_ask(x->lookup);
+        x->waits = r >= 0;
+        return r;
 }
 
 bool exchange_at_work(const struct exchange *x) {

@@ -239,15 +239,16 @@ static int client_call(void *link, enum etcd_lane lane, const char *path, json_t
                        void (*done)(const struct gateway_answer *a, void *userdata), void *userdata) {
         struct etcd_client *c = link;
         struct lane *l = &c->lanes[lane];
-        char *text = l->text ? NULL : json_dumps(body, JSON_COMPACT);
+        char *text;
         int r;
 
+        look_at_files(c); /* calls may end, and others begin, inside of it */
+        text = l->text ? NULL : json_dumps(body, JSON_COMPACT);
         json_decref(body);
         if (l->text)
                 return -EBUSY;
         if (!text)
                 return -ENOMEM;
-        look_at_files(c);
         l->path = path;
         l->text = text;
         l->give_up = now_of(c) + patience;

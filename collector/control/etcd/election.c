@@ -131,7 +131,7 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
         bool own = value &&
                    streq(json_text_of(value, "incarnation"), json_text_of(e->o.value, "incarnation"));
 
-        if (own && kv.lease == e->lease && !e->unwanted && boot_now(e) < e->deadline)
+        if (own && kv.lease == e->lease && !e->unwanted && !e->resigning && boot_now(e) < e->deadline)
                 begin_lead(e, (uint64_t) kv.created, a->cluster);
         else if (own) {
                 e->lease = kv.lease;

@@ -49,7 +49,11 @@ static int join_record(struct keep *k, const char *key, const json_t *head) {
         r = json_object_set_new(
                 k->large, key,
                 json_pack("{s:s, s:O}", "number", json_text_of(head, "pieces"), "value", whole));
-        return r < 0 || json_object_set_new(k->records, key, whole) < 0 ? -ENOMEM : 0;
+        if (r < 0) {
+                json_decref(whole);
+                return -ENOMEM;
+        }
+        return json_object_set_new(k->records, key, whole) < 0 ? -ENOMEM : 0;
 }
 
 static void join_all(struct keep *k) {
@@ -91,6 +95,7 @@ static int take_kv(struct keep *k, const struct gateway_kv *kv) {
 static void on_page(const struct gateway_answer *a, void *userdata) {
         struct keep *k = userdata;
         const json_t *kvs = json_object_get(a->body, "kvs");
+        char before[sizeof(k->behind)];
         struct gateway_kv kv;
         int r = a->error;
 
@@ -98,6 +103,7 @@ static void on_page(const struct gateway_answer *a, void *userdata) {
                 loading_ended(k, r, a->why);
                 return;
         }
+        memcpy(before, k->behind, sizeof(before));
         if (k->revision == 0)
                 k->revision = a->revision;
         for (size_t i = 0; r >= 0 && i < json_array_size(kvs); i++) {
@@ -107,6 +113,8 @@ static void on_page(const struct gateway_answer *a, void *userdata) {
                 if (r >= 0)
                         memcpy(k->behind, kv.key, sizeof(k->behind));
         }
+        if (r >= 0 && json_array_size(kvs) > 0 && strcmp(k->behind, before) <= 0)
+                r = -EBADMSG; /* a page that does not go on would be asked for again and again */
         if (r < 0)
                 loading_ended(k, r, r == -EBADMSG ? "etcd's answer cannot be understood" : strerror(-r));
         else if (json_is_true(json_object_get(a->body, "more")) && json_array_size(kvs) > 0)
