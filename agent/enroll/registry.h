@@ -87,8 +87,8 @@ int registry_figures(struct registry *r, const json_t *figures);
  * terms. */
 uint64_t registry_term(const struct registry *r);
 /*
- * error: 0, then status is the answer's; or -errno with why and no status. term: that of the answer where it
- * says one, else registry_term(). Not called when the registry is freed or this host leaves meanwhile.
+ * error: 0, then status is the answer's; or -errno with why and no status. term: the one in which it was
+ * posted. Not called when the registry is freed or this host leaves meanwhile.
  */
 typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, const char *why,
                                    void *userdata);
