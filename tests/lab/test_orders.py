@@ -67,7 +67,7 @@ class Orders(unittest.TestCase):
         def reason():
             hosts = json.loads(scenario.ctl(self.host, "fleet", "--json", check=False).out or "{}").get("hosts", [])
             return hosts and (hosts[0]["reasons"] or "").startswith("cordoned by root until ") and hosts[0]["reasons"]
-        self.assertIn("Z: cable of eth1", self.host.wait_for(reason, 30, "the cordon in the fleet"))
+        self.assertIn("Z: cable of eth1", self.host.wait_for(reason, 90, "the cordon in the fleet"))
         self.assertIn("cable of eth1", scenario.ctl(self.host, "fleet").out)
 
     def test_3_runs_are_refused(self):
