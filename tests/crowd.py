@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import failures
@@ -126,9 +127,10 @@ def of_ctest(preset, arguments, kept):
 
 def of_files(at_once, files, kept):
     def run(file):
+        begin = time.monotonic()
         done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        return done.returncode, done.stdout
+        return done.returncode, done.stdout, time.monotonic() - begin
 
     with locked(fcntl.LOCK_SH), concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = dict(zip(files, pool.map(run, files)))
@@ -137,15 +139,15 @@ def of_files(at_once, files, kept):
     second = {}
 
     def again(name):
-        code, output = run(named[name])
+        code, output, seconds = run(named[name])
         if code == 0:
-            results[named[name]] = 0, output
+            results[named[name]] = 0, output, seconds
         second[name] = output
         return code == 0, ""
 
     passed = verdicts(failed, kept, again)
     for name, file in named.items():
-        print(f"==> {name} <==\n{results[file][1]}", end="")
+        print(f"==> {name}, {results[file][2]:.0f} s <==\n{results[file][1]}", end="")
         if name in second and name not in passed:
             print("".join(f"  | {line}\n" for line in second[name].splitlines()), end="")  # not counted twice
     return closed(failed, passed)
