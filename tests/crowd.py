@@ -59,6 +59,14 @@ def locked(how):
         yield
 
 
+def keep(kept, name, first):
+    """Keeps a first output, which another run is about to replace; returns its file."""
+    kept.mkdir(parents=True, exist_ok=True)
+    file = kept / f"{name}.log"
+    file.write_text(first)
+    return file
+
+
 def verdicts(failed, kept, again):
     """failed: {name: first output}; again(name): (whether it passed, what it printed). Prints; returns the names that have passed now."""
     passed = []
@@ -69,9 +77,7 @@ def verdicts(failed, kept, again):
         if why:
             print(f"not run again: {name}: {why}")
             continue
-        kept.mkdir(parents=True, exist_ok=True)
-        file = kept / f"{name}.log"
-        file.write_text(first)
+        file = keep(kept, name, first)
         with locked(fcntl.LOCK_EX):
             ok, second = again(name)
         if ok and reports():
@@ -126,28 +132,34 @@ def of_ctest(preset, arguments, kept):
 
 
 def of_files(at_once, files, kept):
+    def named_by(file):
+        return f"{file.parent.name}.{file.stem}"
+
     def run(file):
         begin = time.monotonic()
         done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        return done.returncode, done.stdout, time.monotonic() - begin
+        print(f"{named_by(file)}: {time.monotonic() - begin:.0f} s, exit code {done.returncode}")
+        if done.returncode:
+            keep(kept, named_by(file), done.stdout)  # to be read while the others run
+        return done.returncode, done.stdout
 
     with locked(fcntl.LOCK_SH), concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = dict(zip(files, pool.map(run, files)))
-    named = {f"{file.parent.name}.{file.stem}": file for file in files}
+    named = {named_by(file): file for file in files}
     failed = {name: results[file][1] for name, file in named.items() if results[file][0]}
     second = {}
 
     def again(name):
-        code, output, seconds = run(named[name])
+        code, output = run(named[name])
         if code == 0:
-            results[named[name]] = 0, output, seconds
+            results[named[name]] = 0, output
         second[name] = output
         return code == 0, ""
 
     passed = verdicts(failed, kept, again)
     for name, file in named.items():
-        print(f"==> {name}, {results[file][2]:.0f} s <==\n{results[file][1]}", end="")
+        print(f"==> {name} <==\n{results[file][1]}", end="")
         if name in second and name not in passed:
             print("".join(f"  | {line}\n" for line in second[name].splitlines()), end="")  # not counted twice
     return closed(failed, passed)
