@@ -90,7 +90,7 @@ int pace_port_figures(struct pace *p, struct store *s, const struct pace_source 
 
         source.host = number_of(who);
         json_array_foreach (list, i, v) {
-                int k = i < PACE_FIGURES_MAX ? take(p, s, &source, v, now) : 0;
+                int k = take(p, s, &source, v, now);
 
                 if (k < 0)
                         return k;
