@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import failures
@@ -58,6 +59,14 @@ def locked(how):
         yield
 
 
+def keep(kept, name, first):
+    """Keeps a first output, which another run is about to replace; returns its file."""
+    kept.mkdir(parents=True, exist_ok=True)
+    file = kept / f"{name}.log"
+    file.write_text(first)
+    return file
+
+
 def verdicts(failed, kept, again):
     """failed: {name: first output}; again(name): (whether it passed, what it printed). Prints; returns the names that have passed now."""
     passed = []
@@ -68,9 +77,7 @@ def verdicts(failed, kept, again):
         if why:
             print(f"not run again: {name}: {why}")
             continue
-        kept.mkdir(parents=True, exist_ok=True)
-        file = kept / f"{name}.log"
-        file.write_text(first)
+        file = keep(kept, name, first)
         with locked(fcntl.LOCK_EX):
             ok, second = again(name)
         if ok and reports():
@@ -125,14 +132,21 @@ def of_ctest(preset, arguments, kept):
 
 
 def of_files(at_once, files, kept):
+    def named_by(file):
+        return f"{file.parent.name}.{file.stem}"
+
     def run(file):
+        begin = time.monotonic()
         done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        print(f"{named_by(file)}: {time.monotonic() - begin:.0f} s, exit code {done.returncode}")
+        if done.returncode:
+            keep(kept, named_by(file), done.stdout)  # to be read while the others run
         return done.returncode, done.stdout
 
     with locked(fcntl.LOCK_SH), concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = dict(zip(files, pool.map(run, files)))
-    named = {f"{file.parent.name}.{file.stem}": file for file in files}
+    named = {named_by(file): file for file in files}
     failed = {name: results[file][1] for name, file in named.items() if results[file][0]}
     second = {}
 
