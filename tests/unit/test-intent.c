@@ -69,7 +69,7 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_EQ(i.n_sysctls, 7);
                 ASSERT_EQ(i.rto_min, 5000);
                 ASSERT_EQ(i.n_parameters, 1);
-                ASSERT_EQ(i.n_nic_settings, 6);
+                ASSERT_EQ(i.n_nic_settings, 2);
                 ASSERT_TRUE(i.source_routing);
                 ASSERT_TRUE(strstr(i.source_routing_source, "Google Cloud VPC docs") != NULL);
         }
@@ -291,10 +291,7 @@ static void test_refused_values(void) {
                 "[PrivateFlag  gve]\nValue=on\nSource=docs\n",
                 "[PrivateFlag gve x y]\nValue=on\nSource=docs\n",
                 "[PrivateFlag a-driver-of-16-ch x]\nValue=on\nSource=docs\n",
-                "[Link gso_max_segs]\nValue=65535\nSource=docs\n",
-                "[Link gso_max_size]\nValue=524281\nSource=docs\n",
-                "[Link gso_max_size]\nValue=on\nSource=docs\n",
-                "[Link gso_max_size]\nValue=64K\nSource=docs\n",
+                "[Link gso_max_size]\nValue=65536\nSource=docs\n",
                 "[SourceRouting]\nValue=no\nSource=docs\n",
                 "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
@@ -333,21 +330,19 @@ static void test_nic_settings(void) {
         static const char text[] = "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n"
                                    "[Feature rx-gro]\nValue=off\nSource=docs\n"
                                    "[Feature rx-gro]\nValue=on\nSource=docs\n" /* the first stands */
-                                   "[PrivateFlag gve some-flag]\nValue=on\nSource=docs\n"
-                                   "[Link gro_ipv4_max_size]\nValue=65536\nSource=docs\n" RMEM;
+                                   "[PrivateFlag gve some-flag]\nValue=on\nSource=docs\n" RMEM;
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent i;
 
         profile(&s, "generic", text);
         ASSERT_OK(load(&s, NULL, &i));
-        ASSERT_EQ(i.n_nic_settings, 4);
+        ASSERT_EQ(i.n_nic_settings, 3);
         ASSERT_STREQ(i.nic_settings[1].value, "off");
         ASSERT_EQ(i.nic_settings[2].kind, NIC_PRIVATE_FLAG);
         ASSERT_STREQ(i.nic_settings[2].driver, "gve");
         ASSERT_STREQ(i.nic_settings[2].source, "profile generic, line 11: docs");
-        ASSERT_EQ(i.nic_settings[3].kind, (int) NIC_SIZE + (int) LINK_GRO_IPV4_MAX_SIZE);
         scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-site.conf",
-                      "[Netcfg]\nIgnoreSettings=gro_*, some-flag net.ipv4.tcp_rmem\n");
+                      "[Netcfg]\nIgnoreSettings=some-*, net.ipv4.tcp_rmem\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.n_nic_settings, 2);
         ASSERT_EQ(i.n_sysctls, 0);
