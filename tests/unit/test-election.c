@@ -442,6 +442,7 @@ static struct {
         void (*done)(const struct gateway_answer *a, void *userdata);
         void *userdata;
         bool leads;
+        unsigned resigned;
 } hand;
 
 static int hand_call(void *link, enum etcd_lane lane, const char *path, json_t *body, usec_t patience,
@@ -461,6 +462,20 @@ static void hand_answers(const char *path, const char *text) {
         hand.path[0] = '\0';
         gateway_parse(text, strlen(text), 200, &a);
         hand.done(&a, hand.userdata);
+}
+
+static void hand_fails(const char *path) {
+        struct gateway_answer a = GATEWAY_ANSWER_NULL;
+
+        ASSERT_STREQ(hand.path, path);
+        hand.path[0] = '\0';
+        a.error = -EAGAIN;
+        hand.done(&a, hand.userdata);
+}
+
+static void hand_resigned(void *userdata) {
+        (void) userdata;
+        hand.resigned++;
 }
 
 static void hand_won(uint64_t term, const char *cluster, void *userdata) {
@@ -512,4 +527,61 @@ static void test_deadline(void) {
         json_decref(value);
 }
 
-TEST_MAIN(test_deadline, test_schedules, test_would_notice)
+/* Who leaves while it takes the lead never leads, keeps no lease that another would have to wait for, and is heard to have left. */
+static void test_leaving_while_taking(void) {
+        static const char *const range = "/v3/kv/range", *const grant = "/v3/lease/grant", *const txn = "/v3/kv/txn", *const revoke = "/v3/lease/revoke",
+                                *const nobody = "{\"header\":{\"revision\":\"5\"}}", *const lease = "{\"ID\":\"9\",\"TTL\":\"10\"}",
+                                *const own = "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"kvs\":[{\"key\":\"eA==\",\"value\":"
+                                             "\"eyJpbmNhcm5hdGlvbiI6ImEifQ==\",\"create_revision\":\"6\",\"mod_revision\":\"6\",\"lease\":\"9\"}]}";
+        json_t *value = json_pack("{s:s}", "incarnation", "a");
+
+        for (unsigned when = 0; when < 6; when++) {
+                struct clock_fixed t = { .boot = 100 * USEC_PER_SEC };
+                struct clock clock = clock_from(&t);
+                struct election e;
+
+                memset(&hand, 0, sizeof(hand));
+                election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock, .lease = LEASE, .key = KEY, .value = value,
+                                                              .won = hand_won, .lost = hand_lost, .other = on_other, .resigned = hand_resigned });
+                (void) election_step(&e);
+                if (when == 0)
+                        election_resign(&e);
+                hand_answers(range, nobody);
+                if (when == 1)
+                        election_resign(&e);
+                if (when >= 1)
+                        hand_answers(grant, lease);
+                if (when == 2)
+                        election_resign(&e);
+                if (when == 2 || when == 3)
+                        hand_answers(txn, "{\"header\":{\"revision\":\"6\"},\"succeeded\":true}");
+                if (when == 3) { /* the records are being read */
+                        ASSERT_TRUE(hand.leads);
+                        election_resign(&e);
+                }
+                if (when >= 4) { /* it was done, but the answer is lost */
+                        hand_fails(txn);
+                        t.boot += USEC_PER_SEC;
+                }
+                if (when == 4)
+                        election_resign(&e);
+                if (when == 5) {
+                        (void) election_step(&e);
+                        election_resign(&e);
+                        hand_answers(range, own);
+                }
+                ASSERT_FALSE(hand.leads || election_leads(&e));
+                ASSERT_EQ(hand.resigned, 0);
+                (void) election_step(&e);
+                if (when > 0) {
+                        hand_answers(revoke, "{}");
+                        (void) election_step(&e);
+                }
+                ASSERT_FALSE(hand.leads);
+                ASSERT_EQ(hand.resigned, 1);
+                ASSERT_STREQ(hand.path, ""); /* it asks no more */
+        }
+        json_decref(value);
+}
+
+TEST_MAIN(test_deadline, test_leaving_while_taking, test_schedules, test_would_notice)
