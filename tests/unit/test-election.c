@@ -455,6 +455,10 @@ static int hand_call(void *link, enum etcd_lane lane, const char *path, json_t *
         return 0;
 }
 
+static void hand_cancel(void *link, enum etcd_lane lane) {
+        (void) link, (void) lane;
+}
+
 static void hand_answers(const char *path, const char *text) {
         _cleanup_gateway_answer_ struct gateway_answer a = GATEWAY_ANSWER_NULL;
 
@@ -584,4 +588,55 @@ static void test_leaving_while_taking(void) {
         json_decref(value);
 }
 
-TEST_MAIN(test_deadline, test_leaving_while_taking, test_schedules, test_would_notice)
+static struct {
+        unsigned calls;
+        int error;
+        size_t n;
+} loaded;
+
+static void hand_loaded(int error, const json_t *records, const char *why, void *userdata) {
+        (void) why, (void) userdata;
+        loaded.calls++;
+        loaded.error = error;
+        loaded.n = json_object_size(records);
+}
+
+/* etcd, or what stands in its place, gives the same page again and again, or one of before: that ends, and nobody leads by it. */
+static void test_pages_go_on(void) {
+#define PAGE(key, more) "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"more\":" more ",\"kvs\":[{\"key\":\"" key "\",\"value\":\"e30=\",\"mod_revision\":\"3\"}]}"
+#define KEY_A "L3RwdS9kZWZhdWx0L29yZGVyL2E=" /* /tpu/default/order/a */
+#define KEY_B "L3RwdS9kZWZhdWx0L29yZGVyL2I="
+        static const struct {
+                const char *first, *second;
+                int error;
+        } t[] = {
+                { PAGE(KEY_A, "true"), PAGE(KEY_B, "false"), 0 },
+                { PAGE(KEY_A, "true"), PAGE(KEY_A, "true"), -EBADMSG },
+                { PAGE(KEY_B, "true"), PAGE(KEY_A, "true"), -EBADMSG },
+                { PAGE(KEY_B, "true"), PAGE(KEY_A, "false"), -EBADMSG },
+                { PAGE("L290aGVyL2E=", "false"), NULL, -EBADMSG }, /* of another folder */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+                struct election e = { 0 };
+                struct keep k;
+
+                memset(&hand, 0, sizeof(hand));
+                memset(&loaded, 0, sizeof(loaded));
+                keep_init(&k, &(struct keep_options){ .port = { hand_call, hand_cancel, NULL }, .election = &e, .prefix = "/tpu/default/",
+                                                      .patience = USEC_PER_SEC, .loaded = hand_loaded });
+                keep_load(&k, 5);
+                hand_answers("/v3/kv/range", t[i].first);
+                if (t[i].second) {
+                        ASSERT_EQ(loaded.calls, 0);
+                        hand_answers("/v3/kv/range", t[i].second);
+                }
+                ASSERT_EQ(loaded.calls, 1);
+                ASSERT_EQ(loaded.error, t[i].error);
+                ASSERT_TRUE(t[i].error < 0 || loaded.n == 2);
+                ASSERT_STREQ(hand.path, ""); /* it asks no more */
+                keep_clear(&k);
+        }
+}
+
+TEST_MAIN(test_deadline, test_pages_go_on, test_leaving_while_taking, test_schedules, test_would_notice)
