@@ -186,7 +186,8 @@ static void on_granted(const struct gateway_answer *a, void *userdata) {
                 return;
         e->lease = id;
         e->deadline = e->sent + share_of(MIN(e->o.lease, (usec_t) ttl * USEC_PER_SEC));
-        try_it(e);
+        if (!e->resigning)
+                try_it(e);
 }
 
 static void on_looked(const struct gateway_answer *a, void *userdata) {
@@ -213,7 +214,8 @@ usec_t election_step(struct election *e) {
 
         if (e->leads && now >= e->deadline)
                 lose_lead(e, "its lease could not be renewed in time");
-        if (!e->busy && e->unwanted)
+        /* Who leaves keeps no lease: the answer about the key may have been lost, and another would wait for its end. */
+        if (!e->busy && (e->unwanted || (e->resigning && e->lease != 0)))
                 give_back(e);
         else if (!e->busy && e->resigning) {
                 e->resigning = false;
