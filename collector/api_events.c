@@ -8,12 +8,6 @@ struct listing {
         bool newest_first;
 };
 
-static const char *severity_name(unsigned severity) {
-        static const char *const names[] = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL" };
-
-        return severity >= 1 && severity <= 24 ? names[(severity - 1) / 4] : "";
-}
-
 static int on_event(const struct store_event_row *row, void *userdata) {
         struct listing *l = userdata;
         const struct store_event *e = &row->event;

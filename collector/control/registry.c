@@ -57,7 +57,7 @@ int registry_tell_story(void *userdata) {
         r->events = false;
         json_object_foreach (r->sending, key, v)
                 if (x >= 0)
-                        x = story_tell(r->o.store, r->o.host, key, json_object_get(r->kept, key),
+                        x = story_tell(r->o.store, key, json_object_get(r->kept, key),
                                        json_is_null(v) ? NULL : v, now, &r->events);
         return x;
 }

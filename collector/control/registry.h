@@ -44,7 +44,6 @@ struct registry_options {
         const struct clock *clock;
         usec_t lease; /* whole seconds */
         const char *tenant; /* hosts of another are refused */
-        const char *host; /* of the collector itself: events that are no host's stand under its name */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         /* a record is another one now, and stored; NULL: gone. May be NULL */

@@ -291,9 +291,9 @@ static int tell(struct episodes *e, const struct episode *x, enum verdict_says s
                 .id = x->id, .run = x->run, .slice = x->slice, .generation = x->generation, .at = x->at
         };
 
-        if (says == VERDICT_CONFIRMS)
-                return episode_tell_confirmed(&e->o, &about, v);
-        return says == VERDICT_PROGRESSES && !excused ? episode_tell_unconfirmed(&e->o, &about, v) : 0;
+        if (says != VERDICT_CONFIRMS && (says != VERDICT_PROGRESSES || excused))
+                return 0;
+        return episode_tell_verdict(&e->o, &about, v, says == VERDICT_CONFIRMS);
 }
 
 static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {

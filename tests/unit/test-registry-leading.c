@@ -316,7 +316,7 @@ int main(void) {
         ASSERT_TRUE(sd_event_new(&event) >= 0);
         fake.base.ops = &fake_ops;
         ASSERT_OK(registry_new(&(struct registry_options){ .event = event, .store = store, .control = &fake.base, .clock = &clock_system,
-                                                           .lease = 15 * USEC_PER_SEC, .tenant = REGISTRY_TENANT, .host = "c", .answer = on_answer,
+                                                           .lease = 15 * USEC_PER_SEC, .tenant = REGISTRY_TENANT, .answer = on_answer,
                                                            .published = on_published, .events = on_events, .leads = on_leads, .failed = on_failed }, &r));
         test_leading();
         test_lost_while_publishing();
