@@ -3,16 +3,9 @@
 #include "journal.h"
 
 void damage_tell(struct counters *c, const char *aside) {
-        char field[320];
-
         c->started_over++;
-        (void) snprintf(field, sizeof(field), "TPU_DATABASE=%s", aside);
-        (void) journal_event(LOG_CRIT, DAMAGE_MESSAGE_ID,
-                             "the database was damaged: it was moved aside, and a new one is begun; hosts, "
-                             "events and series of "
-                             "before are in the old file only",
-                             (const char *const[]) { field },
-                             1); /* without a journal it is a line on standard error */
+        /* without a journal it is a line on standard error */
+        (void) journal_event(EVENT_OF(DATABASE_DAMAGED, .database = aside));
 }
 
 void damage_look(const struct damage *d, int r) {

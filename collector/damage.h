@@ -9,8 +9,6 @@
 #include "counters.h"
 #include "store.h"
 
-#define DAMAGE_MESSAGE_ID "b1f7d1f4a6c84e0f9f0f6f2b7c6f5d21"
-
 struct damage {
         struct store *store;
         struct counters *counters;

@@ -5,40 +5,20 @@
 
 #include "log.h"
 
-#define SEVERITY_WARN 13 /* OpenTelemetry, logs data model */
-
 static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
-        const struct store_identity identity = { .slice = v->slice[0] ? v->slice : NULL,
-                                                 .worker_id = v->worker };
-        json_t *text = json_string(v->sentence),
-               *about =
-                       json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "run", v->job, "host",
-                                 v->name, "slice", v->slice, "worker", (json_int_t) v->worker, "hosts",
-                                 (json_int_t) v->hosts, "busy", v->busy, "others", v->others, "step_seconds",
-                                 v->step_seconds, "best", v->best, "windows", (json_int_t) v->windows);
-        _cleanup_free_ char *body = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
-                            *attributes = about ? json_dumps(about, JSON_COMPACT) : NULL;
-        const struct store_event e = { .service = STORE_OWN_NAME,
-                                       .name = "tpu.run.straggler",
-                                       .body = body,
-                                       .attributes = attributes,
-                                       .severity = SEVERITY_WARN,
-                                       .time = now,
-                                       .received = now };
-        int64_t host;
-        int r = body && attributes ? store_begin(s) : -ENOMEM;
+        int r = store_begin(s);
 
         log_warning("%s", v->sentence);
         if (r >= 0)
-                r = store_find_host(s, v->name, now, &host);
-        if (r >= 0)
-                r = store_add_event(s, host, &identity, &e);
+                r = store_tell(s,
+                               EVENT_OF(STRAGGLER, .run = v->job, .host = v->name, .slice = v->slice,
+                                        .worker = v->worker, .hosts = (int64_t) v->hosts,
+                                        .sentence = v->sentence, .windows = v->windows),
+                               v->name, v->slice, v->worker, now);
         if (r >= 0)
                 r = store_commit(s);
         if (r < 0)
                 store_rollback(s);
-        json_decref(text);
-        json_decref(about);
         return r < 0 ? r : 1;
 }
 
@@ -90,7 +70,7 @@ int pace_port_figures(struct pace *p, struct store *s, const struct pace_source 
 
         source.host = number_of(who);
         json_array_foreach (list, i, v) {
-                int k = i < PACE_FIGURES_MAX ? take(p, s, &source, v, now) : 0;
+                int k = take(p, s, &source, v, now);
 
                 if (k < 0)
                         return k;

@@ -189,7 +189,7 @@ int collector_open(const struct options *o, const char *given, struct collector 
         return 0;
 }
 
-static int call_one(const struct collector *c, const char *url, const char *method, const char *path,
+static int call_one(struct collector *c, const char *url, const char *method, const char *path,
                     const char *body, usec_t wait, json_t **ret, struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
                                   .method = method,
@@ -211,7 +211,15 @@ static int call_one(const struct collector *c, const char *url, const char *meth
                         ret, problem);
 }
 
-int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
+static void prefer(struct collector *c, size_t i) {
+        char url[sizeof(c->urls[0])];
+
+        memcpy(url, c->urls[i], sizeof(url));
+        memmove(c->urls[1], c->urls[0], i * sizeof(c->urls[0]));
+        memcpy(c->urls[0], url, sizeof(url));
+}
+
+int collector_call(struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem) {
         bool reads = !method || streq(method, "GET");
         int r = -ENOTCONN;
@@ -219,6 +227,8 @@ int collector_call(const struct collector *c, const char *method, const char *pa
         assert(c->n > 0);
         for (size_t i = 0; i < c->n; i++) {
                 r = call_one(c, c->urls[i], method, path, body, wait, ret, problem);
+                if (r >= 0 || !problem->no_answer)
+                        prefer(c, i);
                 if (r >= 0 || !problem->no_answer || (problem->sent && !reads))
                         break;
         }

@@ -54,7 +54,7 @@ static int load_files(const struct wish *wish, const struct words *w, struct sce
 }
 
 static int load_from_collector(struct wish *wish, struct scene *s, struct problem *problem) {
-        const struct collector *c = &wish->asked;
+        struct collector *c = &wish->asked;
         char episode[64] = "";
         int r = 0;
 

@@ -10,6 +10,7 @@
 #include "agent_run_totals.h"
 #include "agent_watch.h"
 #include "frame.h"
+#include "journal.h"
 #include "log.h"
 #include "paths.h"
 
@@ -17,40 +18,38 @@
 
 /* --- Events, checks, samples --------------------------------------------------------------------------- */
 
-void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-                const struct otlp_attribute *body, size_t n) {
+void agent_note(struct agent *a, const struct event *e) {
         int r;
 
-        r = event_to_journal(id, severity, message, body, n);
+        r = journal_event(e);
         if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(id)->name);
-        r = event_ring_add(&a->ring, id, severity, host_now_real(a->host), body, n);
+                (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(e->id)->name);
+        r = event_ring_add(&a->ring, e, host_now_real(a->host));
         if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
+                (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(e->id)->name);
         agent_events_news(a);
 }
 
-int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
+int agent_emit(struct agent *a, const struct event *e, uint64_t *ret_seq) {
+        struct event_value values[EVENT_FIELDS_MAX];
+        struct otlp_attribute body[EVENT_FIELDS_MAX];
+        size_t n = event_values(e, values);
         int r;
 
-        agent_note(a, id, severity, message, body, n);
-        r = telemetry_event(&a->telemetry, id, severity, host_now_real(a->host), body, n, ret_seq);
+        agent_note(a, e);
+        for (size_t i = 0; i < n; i++)
+                body[i] = (struct otlp_attribute){ values[i].key, values[i].text, values[i].number };
+        r = telemetry_event(&a->telemetry, event_def(e->id)->name, e->severity, host_now_real(a->host), body,
+                            n, ret_seq);
         if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
+                (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(e->id)->name);
         return r;
 }
 
 /* Says it when the state of the host is another one now, and what systemctl status shows. */
 void agent_tell_state(struct agent *a) {
         enum host_state before = a->state, now = check_table_state(&a->checks);
-        char reasons[900], ordered[768], message[1000];
-        const struct otlp_attribute body[] = {
-                { .key = "from", .text = host_state_name(before) },
-                { .key = "to", .text = host_state_name(now) },
-                { .key = "reasons", .text = reasons },
-        };
-
+        char reasons[900], ordered[768];
         bool news = a->orders_news;
         size_t n;
 
@@ -72,13 +71,14 @@ void agent_tell_state(struct agent *a) {
                 return;
         if (now != before)
                 agent_orders_save(a);
-        (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now),
-                        host_state_name(before), reasons[0] ? ": " : "", reasons);
-        (void) agent_emit(a, EVENT_HOST_STATE_CHANGED,
-                          now == HOST_READY   ? OTLP_INFO
-                          : now == HOST_UNFIT ? OTLP_ERROR
-                                              : OTLP_WARN,
-                          message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_AS(HOST_STATE_CHANGED,
+                                   now == HOST_READY   ? SEVERITY_INFO
+                                   : now == HOST_UNFIT ? SEVERITY_ERROR
+                                                       : SEVERITY_WARN,
+                                   .from = host_state_name(before), .to = host_state_name(now),
+                                   .reasons = reasons),
+                          NULL);
 }
 
 static const char *settled_name(enum verdict v) {
@@ -89,29 +89,18 @@ static void tell_check(const struct check_change *c, void *userdata) {
         const struct finding *f = &c->finding;
         struct agent *a = userdata;
         const struct order *silence = orders_silence_of(&a->order_list, f->check, f->subject);
-        const struct otlp_attribute body[] = {
-                { .key = "check", .text = f->check },
-                { .key = "subject", .text = f->subject },
-                { .key = "from", .text = settled_name(c->from) },
-                { .key = "to", .text = settled_name(c->to) },
-                { .key = "found", .text = f->found },
-                { .key = "wanted", .text = f->wanted },
-                { .key = "source", .text = f->source },
-                { .key = "reason", .text = f->reason },
-                { .key = "remedy", .text = f->remedy },
-                { .key = "silenced", .text = silence ? silence->reason : "no" },
-        };
-        enum otlp_severity severity = silence                                        ? OTLP_INFO
-                                      : c->to == VERDICT_FAIL                        ? OTLP_ERROR
-                                      : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? OTLP_INFO
-                                                                                     : OTLP_WARN;
-        char message[1024];
+        enum severity severity = silence                                        ? SEVERITY_INFO
+                                 : c->to == VERDICT_FAIL                        ? SEVERITY_ERROR
+                                 : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? SEVERITY_INFO
+                                                                                : SEVERITY_WARN;
 
-        (void) snprintf(message, sizeof(message), "check %s%s%s: %s (was %s)%s%s%s%s%s%s", f->check,
-                        f->subject[0] ? " " : "", f->subject, settled_name(c->to), settled_name(c->from),
-                        f->found[0] ? ", found " : "", f->found, f->wanted[0] ? ", wanted " : "", f->wanted,
-                        f->reason[0] ? ": " : "", f->reason);
-        (void) agent_emit(a, EVENT_CHECK_CHANGED, severity, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_AS(CHECK_CHANGED, severity, .check = f->check, .subject = f->subject,
+                                   .from = settled_name(c->from), .to = settled_name(c->to),
+                                   .found = f->found, .wanted = f->wanted, .source = f->source,
+                                   .reason = f->reason, .remedy = f->remedy,
+                                   .silenced = silence ? silence->reason : "no"),
+                          NULL);
 }
 
 void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f) {
@@ -274,11 +263,6 @@ static int start_api(struct agent *a) {
 }
 
 static int start(struct agent *a) {
-        const struct otlp_attribute body[] = {
-                { .key = "version", .text = TPU_HOSTD_VERSION },
-                { .key = "pid", .number = getpid() },
-                { .key = "boot_id", .text = a->boot_id },
-        };
         int r;
 
         read_host(a);
@@ -297,8 +281,10 @@ static int start(struct agent *a) {
         r = agent_orders_start(a);
         if (r < 0)
                 return log_error_errno(r, "what people ordered cannot be kept: %m");
-        (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body,
-                          ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_OF(AGENT_STARTED, .version = TPU_HOSTD_VERSION, .pid = getpid(),
+                                   .boot_id = a->boot_id),
+                          NULL);
         r = host_metrics_new(a->host, &a->host_metrics);
         if (r < 0)
                 return log_error_errno(r, "the host cannot be measured: %m");

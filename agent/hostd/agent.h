@@ -11,7 +11,7 @@
 #include "base.h"
 #include "capture.h"
 #include "checks.h"
-#include "events.h"
+#include "event_ring.h"
 #include "host.h"
 #include "host_metrics.h"
 #include "http_server.h"
@@ -149,12 +149,10 @@ void agent_reload(struct agent *a);
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
 /* To the journal and the ring alone: what others tell the fleet. */
-void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-                const struct otlp_attribute *body, size_t n);
+void agent_note(struct agent *a, const struct event *e);
 /* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
  * said. */
-int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq);
+int agent_emit(struct agent *a, const struct event *e, uint64_t *ret_seq);
 /* One finding, and what follows from it. */
 void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f);
 /* After the findings of one run: forgets what was not reported, and says it when the host's state changed.

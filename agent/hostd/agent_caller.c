@@ -30,32 +30,18 @@ bool agent_caller_may_order(const struct http_caller *c) {
 
 /* --- The trace ----------------------------------------------------------------------------------------- */
 
-static void emit(struct agent *a, const char *message, const struct otlp_attribute *body, size_t n) {
-        (void) agent_emit(a, EVENT_API_ACTED, OTLP_INFO, message, body, n, NULL);
-}
-
 void agent_audit(struct agent *a, const char *call, const struct http_caller *who, const char *result) {
-        char caller[AGENT_CALLER_MAX], message[AGENT_CALLER_MAX + 384], uid[20];
-        const struct otlp_attribute local[] = {
-                { .key = "call", .text = call },
-                { .key = "caller", .text = uid },
-                { .key = "uid", .number = (int64_t) who->peer.uid },
-                { .key = "pid", .number = who->peer.pid },
-                { .key = "result", .text = result },
-        }, remote[] = {
-                { .key = "call", .text = call },
-                { .key = "caller", .text = who->name[0] ? who->name : "a stranger" },
-                { .key = "address", .text = who->address },
-                { .key = "result", .text = result },
-        };
+        const char *name = who->name[0] ? who->name : "a stranger";
+        char uid[20];
 
         (void) snprintf(uid, sizeof(uid), "uid %u", (unsigned) who->peer.uid);
-        (void) snprintf(message, sizeof(message), "%s called %s: %s", agent_caller_text(who, caller), call,
-                        result);
-        if (who->remote)
-                emit(a, message, remote, ELEMENTSOF(remote));
-        else
-                emit(a, message, local, ELEMENTSOF(local));
+        (void) agent_emit(a,
+                          EVENT_OF(API_ACTED, .call = call, .caller = who->remote ? name : uid,
+                                   .uid = who->remote ? EVENT_ABSENT : (int64_t) who->peer.uid,
+                                   .pid = who->remote ? EVENT_ABSENT : who->peer.pid,
+                                   .address = who->remote ? who->address : NULL, .status = EVENT_ABSENT,
+                                   .result = result),
+                          NULL);
 }
 
 /* Counted apart, so that strangers on the network do not hide what is refused to people of this host. */

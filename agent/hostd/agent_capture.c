@@ -143,30 +143,20 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
 static void tell(const struct capture_round *c, const struct capture_about *about,
                  const struct built_capture *b) {
         struct agent *a = c->owner->agent;
-        char taken[CLOCK_TEXT_MAX], worker[16] = "", message[300];
-        usec_t late = about->taken > about->wanted ? about->taken - about->wanted : 0;
-        const struct otlp_attribute body[] = {
-                { .key = "verb", .text = "stacktraceanalyzer" },
-                { .key = "node", .text = a->name },
-                { .key = "slice", .text = about->slice },
-                { .key = "worker", .text = worker },
-                { .key = "run", .text = c->run },
-                { .key = "generation", .number = (int64_t) c->generation },
-                { .key = "episode", .text = c->episode },
-                { .key = "round", .number = c->round },
-                { .key = "taken", .text = clock_text(about->taken, taken) },
-                { .key = "late", .number = (int64_t) late },
-                { .key = "text", .text = b->text },
-        };
+        char taken[CLOCK_TEXT_MAX], worker[16] = "";
 
         if (about->worker != CAPTURE_WORKER_NONE)
                 (void) snprintf(worker, sizeof(worker), "%" PRIu32, about->worker);
-        (void) snprintf(message, sizeof(message),
-                        "%s %s, episode %s, capture %u: %u processes, %u threads%s%s%s",
-                        event_def(EVENT_RUN_CAPTURED)->summary, c->run, c->episode, c->round + 1,
-                        b->processes, b->threads, b->cut ? ", cut" : "", about->problem ? ": " : "",
-                        about->problem ? about->problem : "");
-        (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_OF(RUN_CAPTURED, .verb = "stacktraceanalyzer", .node = a->name,
+                                   .slice = about->slice, .worker = worker, .run = c->run,
+                                   .generation = (int64_t) c->generation, .episode = c->episode,
+                                   .round = c->round, .taken = clock_text(about->taken, taken),
+                                   .late = (int64_t) (about->taken - MIN(about->taken, about->wanted)),
+                                   .processes = b->processes, .threads = b->threads,
+                                   .problem = about->problem ? about->problem : b->cut ? "cut" : "",
+                                   .text = b->text),
+                          NULL);
 }
 
 static void hand_on(const struct capture_round *c, const struct built_capture *b, usec_t taken,

@@ -72,7 +72,7 @@ int agent_get_captures(struct agent *a, const struct http_request *r, struct htt
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
 int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *run = http_argument(r, "run");
+        const char *run = route_text(r, "run");
         struct agent_call *c;
         int k;
 

@@ -75,27 +75,21 @@ static const char *group_of(const struct death *e, char buf[static DEATH_GROUP_M
 }
 
 static void tell(struct agent *a, const struct death *e, const char *run) {
-        char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], message[DEATH_TEXT_MAX + 256], group[DEATH_GROUP_MAX];
-        const struct otlp_attribute body[] = {
-                { .key = "job", .text = run },
-                { .key = "pid", .number = e->victim },
-                { .key = "comm", .text = e->victim_comm },
-                { .key = "group", .text = group_of(e, group) },
-                { .key = "signal", .text = death_signal(e->signal, signal) },
-                { .key = "killed_by", .text = death_text(e, text) },
-                { .key = "sender", .text = !e->sender_known ? "unknown" : e->by_kernel ? "kernel" : "process" },
-                { .key = "sender_pid", .number = e->sender },
-                { .key = "sender_uid", .number = e->sender_known && !e->by_kernel ? (int64_t) e->sender_uid : -1 },
-                { .key = "sender_comm", .text = e->sender_comm },
-                { .key = "sender_group", .text = e->sender_group },
-                { .key = "out_of_memory", .number = e->out_of_memory },
-        };
+        char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], group[DEATH_GROUP_MAX];
 
         if (is_told(a->deaths, e, run))
                 return;
-        (void) snprintf(message, sizeof(message), "run %s: process %d (%s)%s%s was ended by %s", run, (int) e->victim, e->victim_comm,
-                        group[0] ? " of " : "", group, text);
-        (void) agent_emit(a, EVENT_RUN_KILLED_BY, is_usual(e) ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .job = run,
+                                   .pid = e->victim, .comm = e->victim_comm, .group = group_of(e, group),
+                                   .signal = death_signal(e->signal, signal),
+                                   .killed_by = death_text(e, text),
+                                   .sender = !e->sender_known ? "unknown" : e->by_kernel ? "kernel" : "process",
+                                   .sender_pid = e->sender,
+                                   .sender_uid = e->sender_known && !e->by_kernel ? (int64_t) e->sender_uid : -1,
+                                   .sender_comm = e->sender_comm, .sender_group = e->sender_group,
+                                   .out_of_memory = e->out_of_memory),
+                          NULL);
 }
 
 /* --- The ring ------------------------------------------------------------------------------------------ */

@@ -58,24 +58,16 @@ static void write_mark(struct agent *a) {
 /* --- Faults become events ------------------------------------------------------------------------------ */
 
 static void tell(const struct kernel_fault_report *f, void *userdata) {
-        const struct otlp_attribute body[] = {
-                { .key = "fault", .text = kernel_fault_name(f->fault) },
-                { .key = "meaning", .text = kernel_fault_meaning(f->fault) },
-                { .key = "lines", .number = (int64_t) MIN(f->lines, (uint64_t) INT64_MAX) },
-                { .key = "text", .text = f->text },
-                { .key = "level", .number = f->level },
-                { .key = "from", .text = f->by_kernel ? "kernel" : "process" },
-                { .key = "seq", .number = (int64_t) MIN(f->seq, (uint64_t) INT64_MAX) },
-                { .key = "boot_usec", .number = (int64_t) MIN(f->at, (uint64_t) INT64_MAX) },
-        };
-        char message[KERNEL_FAULT_TEXT_MAX + 160];
-
-        (void) snprintf(message, sizeof(message), "kernel log: %s (%s, %" PRIu64 " line%s): %s",
-                        kernel_fault_meaning(f->fault), kernel_fault_name(f->fault), f->lines,
-                        f->lines == 1 ? "" : "s", f->text);
-        (void) agent_emit(userdata, EVENT_KERNEL_FAULT,
-                          kernel_fault_is_mild(f->fault) ? OTLP_WARN : OTLP_ERROR, message, body,
-                          ELEMENTSOF(body), NULL);
+        (void) agent_emit(userdata,
+                          EVENT_AS(KERNEL_FAULT,
+                                   kernel_fault_is_mild(f->fault) ? SEVERITY_WARN : SEVERITY_ERROR,
+                                   .fault = kernel_fault_name(f->fault),
+                                   .meaning = kernel_fault_meaning(f->fault),
+                                   .lines = (int64_t) MIN(f->lines, (uint64_t) INT64_MAX), .text = f->text,
+                                   .level = f->level, .from = f->by_kernel ? "kernel" : "process",
+                                   .seq = (int64_t) MIN(f->seq, (uint64_t) INT64_MAX),
+                                   .boot_usec = (int64_t) MIN(f->at, (uint64_t) INT64_MAX)),
+                          NULL);
 }
 
 static void tell_faults(struct agent *a, bool all) {

@@ -49,23 +49,18 @@ static void print_attributes(const struct libtpu_point *p, char text[static ERRO
 static void tell_error(struct agent_libtpu *l, unsigned port, int index, const struct libtpu_point *p) {
         static const char *const kinds[] = { "megascale", "slice" };
         char *told = l->errors[port][index].told;
-        const char *kind = kinds[index], *run = agent_only_run(l->agent);
         const char *type = p->values[0][0] ? p->values[0] : "unknown";
-        char text[ERROR_TEXT_MAX], message[ERROR_TEXT_MAX + 120];
-        const struct otlp_attribute body[] = {
-                { .key = "kind", .text = kind }, { .key = "type", .text = type },
-                { .key = "job", .text = run },   { .key = "port", .number = l->ports[port] },
-                { .key = "text", .text = text },
-        };
+        char text[ERROR_TEXT_MAX];
 
         print_attributes(p, text);
         l->errors[port][index].now = true;
         if (streq(text, told))
                 return;
         (void) snprintf(told, ERROR_TEXT_MAX, "%s", text);
-        (void) snprintf(message, sizeof(message), "libtpu on port %u tells a %s error: %.60s (%s)",
-                        l->ports[port], kind, type, text);
-        (void) agent_emit(l->agent, EVENT_RUNTIME_ERROR, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(l->agent,
+                          EVENT_OF(RUNTIME_ERROR, .kind = kinds[index], .type = type,
+                                   .job = agent_only_run(l->agent), .port = l->ports[port], .text = text),
+                          NULL);
 }
 
 static bool is_set(const struct sample *s) {

@@ -18,29 +18,16 @@
 
 static void tell_bad(struct agent_net *n, size_t bad) {
         const struct flow_link *l = flow_next_bad(&n->flows, NULL);
-        char message[FLOW_TEXT_MAX + 64], text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
-        const struct otlp_attribute body[] = {
-                { .key = "job", .text = n->flows.runs[l->run] },
-                { .key = "nic", .text = n->flows.nics[l->nic].name },
-                { .key = "peer", .text = flow_peer_text(l, peer) },
-                { .key = "address", .text = flow_address_text(l->family, l->peer, address) },
-                { .key = "links", .number = (int64_t) bad },
-                { .key = "timeouts", .number = (int64_t) l->now.timeouts },
-                { .key = "retransmits", .number = (int64_t) l->now.retransmits },
-                { .key = "text", .text = text },
-        };
+        char text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
 
         flow_summary(&n->flows, FLOW_NOBODY, text);
-        (void) snprintf(message, sizeof(message), "run %s: %s",
-                        n->flows.runs[l->run][0] ? n->flows.runs[l->run] : "unknown", text);
-        (void) agent_emit(n->agent, EVENT_NET_LINK_BAD, OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
-}
-
-static void tell_good(struct agent_net *n) {
-        const struct otlp_attribute body[] = { { .key = "links", .number = (int64_t) n->bad } };
-
-        (void) agent_emit(n->agent, EVENT_NET_LINKS_GOOD, OTLP_INFO, "no link of a run is bad any more",
-                          body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(n->agent,
+                          EVENT_OF(NET_LINK_BAD, .job = n->flows.runs[l->run],
+                                   .nic = n->flows.nics[l->nic].name, .peer = flow_peer_text(l, peer),
+                                   .address = flow_address_text(l->family, l->peer, address),
+                                   .links = (int64_t) bad, .timeouts = (int64_t) l->now.timeouts,
+                                   .retransmits = (int64_t) l->now.retransmits, .text = text),
+                          NULL);
 }
 
 /* One for all that turn bad in a tick, and one when the last is well. */
@@ -56,28 +43,22 @@ static void tell_changes(struct agent_net *n) {
         if (new > 0)
                 tell_bad(n, bad);
         else if (bad == 0 && n->bad > 0)
-                tell_good(n);
+                (void) agent_emit(n->agent, EVENT_OF(NET_LINKS_GOOD, .links = (int64_t) n->bad), NULL);
         n->bad = bad;
 }
 
 static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d,
                        uint64_t packets, usec_t interval) {
         const struct net_drop_meaning *m = net_drop_meaning(f, d);
-        char place[NET_SYMBOL], message[400];
-        const struct otlp_attribute body[] = {
-                { .key = "reason", .text = m->reason },
-                { .key = "place", .text = place },
-                { .key = "packets", .number = (int64_t) MIN(packets, (uint64_t) INT64_MAX) },
-                { .key = "interval_usec", .number = (int64_t) MIN(interval, (usec_t) INT64_MAX) },
-                { .key = "meaning", .text = m->meaning },
-                { .key = "remedy", .text = m->remedy },
-        };
+        char place[NET_SYMBOL];
 
         net_drop_place(d, place);
-        (void) snprintf(message, sizeof(message),
-                        "%" PRIu64 " packets dropped in %.1f s in %s (%s): %s; look at: %s", packets,
-                        (double) interval / USEC_PER_SEC, place, m->reason, m->meaning, m->remedy);
-        (void) agent_emit(a, EVENT_NET_DROPS, OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_OF(PACKETS_DROPPED, .reason = m->reason, .place = place,
+                                   .packets = (int64_t) MIN(packets, (uint64_t) INT64_MAX),
+                                   .interval_usec = (int64_t) MIN(interval, (usec_t) INT64_MAX),
+                                   .meaning = m->meaning, .remedy = m->remedy),
+                          NULL);
 }
 
 static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec_t now) {

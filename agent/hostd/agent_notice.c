@@ -28,17 +28,11 @@ static void drop(struct run_signal *s) {
 }
 
 static void tell_result(const struct run_signal *s, bool good, const char *result) {
-        const struct otlp_attribute body[] = {
-                { .key = "run", .text = s->name },
-                { .key = "generation", .number = (int64_t) s->generation },
-                { .key = "notice", .text = s->reason },
-                { .key = "result", .text = result },
-        };
-        char message[500];
-
-        (void) snprintf(message, sizeof(message), "run %s is told of the %s: %.300s", s->name, s->reason, result);
-        (void) utf8_scrub(message, strlen(message));
-        (void) agent_emit(s->agent, EVENT_RUN_NOTIFIED, good ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(s->agent,
+                          EVENT_AS(RUN_NOTIFIED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = s->name,
+                                   .generation = (int64_t) s->generation, .notice = s->reason,
+                                   .result = result),
+                          NULL);
 }
 
 static void on_signalled(const struct local_answer *a, void *userdata) {
@@ -116,18 +110,13 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
                 [METADATA_MAINTENANCE] = EVENT_MAINTENANCE_NOTICE,
                 [METADATA_UPCOMING] = EVENT_MAINTENANCE_UPCOMING,
         };
-        const struct otlp_attribute body[] = {
-                { .key = "notice", .text = metadata_notice_name(kind) },
-                { .key = "state", .text = !ahead ? "over" : kind == METADATA_UPCOMING ? "planned" : "ahead" },
-                { .key = "text", .text = text },
-                { .key = "runs", .number = count_runs(a) },
-        };
-        char message[512];
 
         a->notice_ahead[kind] = ahead;
-        (void) snprintf(message, sizeof(message), "%s notice %s: the metadata server says '%.256s'",
-                        metadata_notice_name(kind), ahead ? "for this host" : "taken back", text);
-        (void) agent_emit(a, events[kind], ahead ? OTLP_WARN : OTLP_INFO, message, body, ELEMENTSOF(body),
+        (void) agent_emit(a,
+                          EVENT_LIKE(PREEMPTION_NOTICE, events[kind], ahead ? SEVERITY_WARN : SEVERITY_INFO,
+                                     .notice = metadata_notice_name(kind),
+                                     .state = !ahead ? "over" : kind == METADATA_UPCOMING ? "planned" : "ahead",
+                                     .text = text, .runs = count_runs(a)),
                           NULL);
         agent_registry_news(a);
 }

@@ -65,18 +65,12 @@ static void on_written(uint64_t number, int result, void *userdata) {
 
 /* What cannot be used is set aside for a person to look at, and an event says that orders may be lost. */
 static void tell_lost(struct agent *a, int error, const char *why) {
-        char aside[STATE_FILE_ASIDE_MAX], message[800];
-        const struct otlp_attribute body[] = {
-                { .key = "file", .text = a->orders->path },
-                { .key = "reason", .text = why },
-                { .key = "kept_as", .text = state_file_set_aside(AT_FDCWD, a->orders->path, error, aside) },
-        };
+        char aside[STATE_FILE_ASIDE_MAX];
 
-        (void) snprintf(message, sizeof(message),
-                        "%s cannot be read (%s): cordon, drain, silences and mode of before are not in "
-                        "force; kept as %s",
-                        a->orders->path, why, aside);
-        (void) agent_emit(a, EVENT_HEALTH_LOST, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_OF(HEALTH_LOST, .file = a->orders->path, .reason = why,
+                                   .kept_as = state_file_set_aside(AT_FDCWD, a->orders->path, error, aside)),
+                          NULL);
 }
 
 static void believe(struct agent *a, struct health_memory *m) {
@@ -169,24 +163,15 @@ const char *agent_orders_text(struct agent *a, char *buf, size_t size) {
 /* --- Events -------------------------------------------------------------------------------------------- */
 
 static void tell(struct agent *a, enum event_id id, const struct order *o, const char *by) {
-        char until[CLOCK_TEXT_MAX], about[128] = "", message[1024];
-        const struct otlp_attribute body[] = {
-                { .key = "order", .text = order_kind_name(o->kind) },
-                { .key = "reason", .text = o->reason },
-                { .key = "by", .text = by },
-                { .key = "until", .text = order_until_text(o, until) },
-                { .key = "check", .text = o->check },
-                { .key = "subject", .text = o->subject },
-                { .key = "ordered_by", .text = o->by },
-        };
+        char until[CLOCK_TEXT_MAX];
 
-        if (o->check[0])
-                (void) snprintf(about, sizeof(about), " %s%s%s", o->check, o->subject[0] ? " " : "",
-                                o->subject);
-        (void) snprintf(message, sizeof(message), "%s%s: %s (by %s, until %s)%s%s", event_def(id)->summary,
-                        about, o->reason[0] ? o->reason : "no reason given", by, until,
-                        streq(by, o->by) ? "" : "; it was ordered by ", streq(by, o->by) ? "" : o->by);
-        (void) agent_emit(a, id, event_def(id)->severity, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_LIKE(HOST_CORDONED, id, event_def(id)->severity,
+                                     .order = order_kind_name(o->kind),
+                                     .reason = o->reason[0] ? o->reason : "no reason given", .by = by,
+                                     .until = order_until_text(o, until), .check = o->check,
+                                     .subject = o->subject, .ordered_by = o->by),
+                          NULL);
 }
 
 static enum event_id begin_event(enum order_kind k) {

@@ -13,19 +13,13 @@
 
 static void tell_refused(struct run_part *p) {
         size_t line = strcspn(p->detail, "\n");
-        char reason[300], message[500];
-        const struct otlp_attribute body[] = {
-                { .key = "run", .text = p->name },
-                { .key = "generation", .number = (int64_t) p->now.generation },
-                { .key = "reason", .text = reason },
-                { .key = "remedy", .text = p->detail + line + (p->detail[line] == '\n') },
-        };
+        char reason[300];
 
         (void) snprintf(reason, sizeof(reason), "%.*s", (int) MIN(line, sizeof(reason) - 1), p->detail);
-        (void) snprintf(message, sizeof(message), "%s %s, generation %" PRIu64 ": %s",
-                        event_def(EVENT_RUN_REFUSED)->summary, p->name, p->now.generation, reason);
-        (void) agent_emit(part_agent(p), EVENT_RUN_REFUSED, event_def(EVENT_RUN_REFUSED)->severity, message,
-                          body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(part_agent(p),
+                          EVENT_OF(RUN_REFUSED, .run = p->name, .generation = (int64_t) p->now.generation,
+                                   .reason = reason, .remedy = p->detail + line + (p->detail[line] == '\n')),
+                          NULL);
 }
 
 static void part_refuse(struct run_part *p, const char *detail) {

@@ -10,19 +10,7 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
         uint64_t generation = run_number(now, "generation");
         bool ended = streq(state, "ended"),
              good = !ended || streq(outcome, "success") || streq(outcome, "stopped");
-        enum otlp_severity severity = good ? OTLP_INFO : OTLP_WARN;
-        char message[700], waits_for[200];
-        const struct otlp_attribute body[] = {
-                { .key = "run", .text = name },
-                { .key = "generation", .number = (int64_t) generation },
-                { .key = "state", .text = state },
-                { .key = "outcome", .text = outcome },
-                { .key = "reason", .text = run_text(now, "why") },
-                { .key = "cause", .text = run_text(now, "cause") },
-                { .key = "blame", .text = run_text(now, "blame") },
-                { .key = "waits_for", .text = waits_for },
-                { .key = "slices", .number = (int64_t) json_array_size(json_object_get(now, "slices")) },
-        };
+        char waits_for[200];
 
         if (before && streq(run_text(before, "state"), state) &&
             run_number(before, "generation") == generation)
@@ -32,13 +20,13 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
                                 json_string_value(json_array_get(waits, 0)) :
                                 "");
         (void) utf8_scrub(waits_for, strlen(waits_for));
-        (void) snprintf(message, sizeof(message), "run %s is %s%s%s (generation %" PRIu64 ")%s%.300s%s%s",
-                        name, state, ended ? ": " : "", ended ? outcome : "", generation,
-                        run_text(now, "why")[0] ? ": " : "", run_text(now, "why"),
-                        waits_for[0] ? "; waits for " : "", waits_for);
-        (void) utf8_scrub(message, strlen(message));
-        /* The fleet is told by the collector itself (tpu.run.state). */
-        agent_note(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body));
+        /* The fleet hears it of the collector itself. */
+        agent_note(g->agent,
+                   EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
+                            .generation = (int64_t) generation, .state = state, .outcome = outcome,
+                            .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
+                            .blame = run_text(now, "blame"), .waits_for = waits_for,
+                            .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
 }
 
 json_t *agent_parts_records(const struct agent_parts *all) {

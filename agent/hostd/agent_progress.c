@@ -114,40 +114,30 @@ static int64_t step_number(uint64_t step) {
 static void tell_suspected(struct agent *a, const struct watched *w) {
         const struct suspicion *s = &w->watch.suspicion;
         const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
-        char message[SUSPICION_WHY_MAX + 128];
-        const struct otlp_attribute body[] = {
-                { .key = "run", .text = w->job },
-                { .key = "generation", .number = (int64_t) generation_of(a, w->job) },
-                { .key = "slice", .text = slice ? slice : "" },
-                { .key = "kind", .text = suspicion_kind_name(s->kind) },
-                { .key = "last_step", .number = step_number(s->last_step) },
-                { .key = "step_msec", .number = (int64_t) (s->expected / USEC_PER_MSEC) },
-                { .key = "silent_msec", .number = (int64_t) ((s->at - s->since) / USEC_PER_MSEC) },
-                { .key = "why", .text = s->why },
-        };
 
-        (void) snprintf(message, sizeof(message), "run %s may have stalled on this host: %s", w->job, s->why);
-        (void) agent_emit(a, EVENT_RUN_STALL_SUSPECTED, s->kind == SUSPICION_STALL ? OTLP_WARN : OTLP_INFO, message, body,
-                          ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_AS(RUN_STALL_SUSPECTED,
+                                   s->kind == SUSPICION_STALL ? SEVERITY_WARN : SEVERITY_INFO, .run = w->job,
+                                   .generation = (int64_t) generation_of(a, w->job),
+                                   .slice = slice ? slice : "", .kind = suspicion_kind_name(s->kind),
+                                   .last_step = step_number(s->last_step),
+                                   .step_msec = (int64_t) (s->expected / USEC_PER_MSEC),
+                                   .silent_msec = (int64_t) ((s->at - s->since) / USEC_PER_MSEC),
+                                   .why = s->why),
+                          NULL);
 }
 
 /* how: "step", "activity" (of a run without steps), "restart" or "end". */
 static void tell_recovered(struct agent *a, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
-        char message[256];
-        const struct otlp_attribute body[] = {
-                { .key = "run", .text = w->job },
-                { .key = "generation", .number = (int64_t) generation_of(a, w->job) },
-                { .key = "how", .text = how },
-                { .key = "kind", .text = suspicion_kind_name(s->kind) },
-                { .key = "last_step", .number = step_number(s->last_step) },
-                { .key = "lasted_msec", .number = (int64_t) (lasted / USEC_PER_MSEC) },
-        };
 
-        (void) snprintf(message, sizeof(message), "run %s is suspected no more: %s, %.1f s after its step before", w->job,
-                        streq(how, "step") ? "it made a step" : streq(how, "activity") ? "it does something again" : streq(how, "restart") ? "it started anew" : "it ended",
-                        (double) lasted / USEC_PER_SEC);
-        (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a,
+                          EVENT_OF(RUN_RECOVERED, .run = w->job,
+                                   .generation = (int64_t) generation_of(a, w->job), .how = how,
+                                   .kind = suspicion_kind_name(s->kind),
+                                   .last_step = step_number(s->last_step),
+                                   .lasted_msec = (int64_t) (lasted / USEC_PER_MSEC), .episode = NULL),
+                          NULL);
         agent_registry_suspicion(a);
 }
 

@@ -224,18 +224,10 @@ void agent_registry_news(struct agent *a) {
 /* --- Its state ------------------------------------------------------------------------------------------- */
 
 static void tell_conflict(struct agent_registry *g) {
-        char worker[16], message[400];
-        const struct otlp_attribute body[] = {
-                { .key = "slice", .text = g->slice },
-                { .key = "worker", .text = worker },
-                { .key = "machine", .text = agent_registry_id(g->agent) },
-                { .key = "reason", .text = g->status.why },
-        };
-
-        (void) snprintf(worker, sizeof(worker), "%u", g->worker);
-        (void) snprintf(message, sizeof(message), "%s: %s", event_def(EVENT_SLICE_CONFLICT)->summary,
-                        g->status.why);
-        (void) agent_emit(g->agent, EVENT_SLICE_CONFLICT, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(g->agent,
+                          EVENT_OF(SLICE_CONFLICT, .slice = g->slice, .worker = g->worker,
+                                   .machine = agent_registry_id(g->agent), .reason = g->status.why),
+                          NULL);
 }
 
 static void on_status(const struct registry_status *s, void *userdata) {

@@ -55,27 +55,21 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
 static void tell_slice(struct agent_registry *g, const json_t *before, const json_t *now) {
         const char *state = json_text_of(now, "state");
         bool ready = streq(state, "ready");
-        char missing[700], message[900];
+        char missing[700];
         json_int_t generation = json_integer_value(json_object_get(now, "generation")),
                    hosts = json_integer_value(json_object_get(now, "hosts"));
-        const struct otlp_attribute body[] = {
-                { .key = "slice", .text = g->slice },
-                { .key = "generation", .number = generation },
-                { .key = "state", .text = state },
-                { .key = "hosts", .number = hosts },
-                { .key = "missing", .text = missing },
-        };
 
         missing_text(now, missing, sizeof(missing));
         if (before && streq(json_text_of(before, "state"), state) &&
             json_integer_value(json_object_get(before, "generation")) == generation &&
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
-        (void) snprintf(message, sizeof(message), "slice %s is %s (generation %lld, %zu of %lld hosts)%s%s", g->slice,
-                        state, (long long) generation, json_array_size(json_object_get(now, "roster")),
-                        (long long) hosts, missing[0] ? "; missing: " : "", missing);
-        (void) agent_emit(g->agent, EVENT_SLICE_CHANGED, ready ? OTLP_INFO : OTLP_WARN, message, body,
-                          ELEMENTSOF(body), NULL);
+        (void) agent_emit(g->agent,
+                          EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN, .slice = g->slice,
+                                   .generation = generation, .state = state,
+                                   .present = (int64_t) json_array_size(json_object_get(now, "roster")),
+                                   .hosts = hosts, .missing = missing),
+                          NULL);
 }
 
 static void take_slice(struct agent_registry *g, const json_t *value) {

@@ -11,12 +11,12 @@
 #define BATCH_MAX ((size_t) 192 * 1024) /* below SPOOL_PENDING_MAX: a batch alone never forces a sync in the loop */
 #define STATE_FILE "run-lines"
 
-static enum otlp_severity severity_of(int priority) {
-        return priority <= 2   ? OTLP_FATAL
-               : priority == 3 ? OTLP_ERROR
-               : priority == 4 ? OTLP_WARN
-               : priority <= 6 ? OTLP_INFO
-                               : OTLP_DEBUG;
+static enum severity severity_of(int priority) {
+        return priority <= 2   ? SEVERITY_FATAL
+               : priority == 3 ? SEVERITY_ERROR
+               : priority == 4 ? SEVERITY_WARN
+               : priority <= 6 ? SEVERITY_INFO
+                               : SEVERITY_DEBUG;
 }
 
 static int add(const struct run_line *l, void *userdata) {
@@ -107,35 +107,23 @@ static void on_line(const struct run_log_line *l, void *userdata) {
 }
 
 static void on_started(const struct job *j, void *userdata) {
-        const struct otlp_attribute body[] = {
-                { .key = "job", .text = j->name },   { .key = "unit", .text = j->unit },
-                { .key = "user", .text = j->user },  { .key = "framework", .text = j->framework },
-                { .key = "malloc", .text = j->malloc }, { .key = "main_pid", .number = j->main_pid },
-        };
-        char message[256];
-
         agent_progress_started(userdata, j);
-        (void) snprintf(message, sizeof(message), "run %s of %s started as %s", j->name, j->user, j->unit);
-        (void) agent_emit(userdata, EVENT_JOB_STARTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(userdata,
+                          EVENT_OF(JOB_STARTED, .job = j->name, .unit = j->unit, .user = j->user,
+                                   .framework = j->framework, .malloc = j->malloc, .main_pid = j->main_pid),
+                          NULL);
 }
 
 static void on_exited(const struct job *j, void *userdata) {
         char killed_by[DEATH_TEXT_MAX];
-        const struct otlp_attribute body[] = {
-                { .key = "job", .text = j->name },   { .key = "unit", .text = j->unit },
-                { .key = "cause", .text = j->cause }, { .key = "code", .text = j->code },
-                { .key = "status", .text = j->status },
-                { .key = "killed_by", .text = agent_killed_by(userdata, j, killed_by) },
-        };
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
-        char message[256 + DEATH_TEXT_MAX];
 
         agent_progress_ended(userdata, j->name);
-        (void) snprintf(message, sizeof(message), "run %s ended: %s%s%s%s%s%s%s%s", j->name, j->cause,
-                        j->code[0] ? " (" : "", j->code, j->code[0] ? " " : "", j->code[0] ? j->status : "",
-                        j->code[0] ? ")" : "", killed_by[0] ? ": " : "", killed_by);
-        (void) agent_emit(userdata, EVENT_JOB_EXITED, meant ? OTLP_INFO : OTLP_WARN, message,
-                          body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(userdata,
+                          EVENT_AS(JOB_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .job = j->name,
+                                   .unit = j->unit, .cause = j->cause, .code = j->code, .status = j->status,
+                                   .killed_by = agent_killed_by(userdata, j, killed_by)),
+                          NULL);
 }
 
 static void on_listed(void *userdata) {
@@ -169,22 +157,14 @@ static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *
         struct agent *a = userdata;
         const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME),
                    *worker = identity_get(&a->identity, IDENTITY_WORKER_ID);
-        char taken[CLOCK_TEXT_MAX], message[160];
-        const struct otlp_attribute body[] = {
-                { .key = "verb", .text = "stacktraceanalyzer" },
-                { .key = "node", .text = a->name },
-                { .key = "slice", .text = slice ? slice : "" },
-                { .key = "worker", .text = worker ? worker : "" },
-                { .key = "job", .text = c->job },
-                { .key = "taken", .text = clock_text(c->taken_real, taken) },
-                { .key = "processes", .number = c->processes },
-                { .key = "threads", .number = c->threads },
-                { .key = "text", .text = c->text },
-        };
+        char taken[CLOCK_TEXT_MAX];
 
-        (void) snprintf(message, sizeof(message), "stacks of run %s: %u processes, %u threads", c->job,
-                        c->processes, c->threads);
-        return agent_emit(a, EVENT_STACK_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), ret_seq);
+        return agent_emit(a,
+                          EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = a->name,
+                                   .slice = slice ? slice : "", .worker = worker ? worker : "",
+                                   .job = c->job, .taken = clock_text(c->taken_real, taken),
+                                   .processes = c->processes, .threads = c->threads, .text = c->text),
+                          ret_seq);
 }
 
 static const struct captures_handlers captures_handlers = { .captured = on_captured,

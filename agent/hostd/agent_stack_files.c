@@ -28,17 +28,17 @@ static bool accepts(uid_t owner, uid_t folder_owner, void *userdata) {
         return owner == 0 || owner == folder_owner || folder_owner == 0;
 }
 
-static enum otlp_severity severity_of(enum stack_text_kind k) {
+static enum severity severity_of(enum stack_text_kind k) {
         switch (k) {
         case STACK_TEXT_CRASH:
-                return OTLP_ERROR;
+                return SEVERITY_ERROR;
         case STACK_TEXT_TIMEOUT:
-                return OTLP_WARN;
+                return SEVERITY_WARN;
         case STACK_TEXT_SNAPSHOT:
         case _STACK_TEXT_KIND_MAX:
                 break;
         }
-        return OTLP_INFO;
+        return SEVERITY_INFO;
 }
 
 static const char *or_empty(const char *s) {
@@ -48,29 +48,20 @@ static const char *or_empty(const char *s) {
 static void on_snapshot(const struct stack_text *t, const struct stack_source *s, void *userdata) {
         struct agent_stack_files *l = userdata;
         const struct identity *i = &l->agent->identity;
-        char written[CLOCK_TEXT_MAX], message[400], path[SETTINGS_STACK_PATH_MAX + 160];
-        const struct otlp_attribute body[] = {
-                { .key = "verb", .text = "stacktraceanalyzer" },
-                { .key = "node", .text = l->agent->name },
-                { .key = "slice", .text = or_empty(identity_get(i, IDENTITY_SLICE_NAME)) },
-                { .key = "worker", .text = or_empty(identity_get(i, IDENTITY_WORKER_ID)) },
-                { .key = "zone", .text = or_empty(identity_get(i, IDENTITY_ZONE)) },
-                { .key = "job", .text = agent_only_run(l->agent) },
-                { .key = "file", .text = path },
-                { .key = "uid", .number = s->owner },
-                { .key = "kind", .text = stack_text_kind_name(t->kind) },
-                { .key = "reason", .text = t->reason },
-                { .key = "threads", .number = t->threads },
-                { .key = "written", .text = clock_text(s->written_real, written) },
-                { .key = "text", .text = t->text },
-        };
+        char written[CLOCK_TEXT_MAX], path[SETTINGS_STACK_PATH_MAX + 160];
 
         (void) snprintf(path, sizeof(path), "%s", s->path);
         (void) utf8_scrub(path, strlen(path));
-        (void) snprintf(message, sizeof(message), "%s of a Python program in %.200s%s%s (%u threads)",
-                        stack_text_kind_name(t->kind), path, t->reason[0] ? ": " : "", t->reason,
-                        t->threads);
-        (void) agent_emit(l->agent, EVENT_STACK_FILE, severity_of(t->kind), message, body, ELEMENTSOF(body),
+        (void) agent_emit(l->agent,
+                          EVENT_AS(STACK_FILE, severity_of(t->kind), .verb = "stacktraceanalyzer",
+                                   .node = l->agent->name,
+                                   .slice = or_empty(identity_get(i, IDENTITY_SLICE_NAME)),
+                                   .worker = or_empty(identity_get(i, IDENTITY_WORKER_ID)),
+                                   .zone = or_empty(identity_get(i, IDENTITY_ZONE)),
+                                   .job = agent_only_run(l->agent), .file = path, .uid = s->owner,
+                                   .kind = stack_text_kind_name(t->kind), .reason = t->reason,
+                                   .threads = t->threads, .written = clock_text(s->written_real, written),
+                                   .text = t->text),
                           NULL);
         l->dirty = true;
 }

@@ -204,9 +204,7 @@ static int start(struct agent_stopping *s) {
 }
 
 void agent_stop_tell(struct agent *a) {
-        const struct otlp_attribute body[] = { { .key = "version", .text = TPU_HOSTD_VERSION } };
-
-        (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
 }
 
 void agent_stop(struct agent *a) {

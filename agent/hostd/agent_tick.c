@@ -129,20 +129,14 @@ static void sample_run_groups(struct agent *a, struct agent_sink *s) {
 static void tell_damage(struct agent *a, const struct uplink_stats *u) {
         for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 uint64_t damaged = u->classes[c].spool.damaged;
-                const struct otlp_attribute body[] = {
-                        { .key = "class", .text = uplink_class_name(c) },
-                        { .key = "damaged", .number = (int64_t) damaged },
-                };
-                char message[160];
 
                 if (damaged == a->damaged[c])
                         continue;
-                (void) snprintf(message, sizeof(message),
-                                "%" PRIu64
-                                " unreadable places in the spool of %s since start: what they held is lost",
-                                damaged, uplink_class_name(c));
                 a->damaged[c] = damaged;
-                (void) agent_emit(a, EVENT_SPOOL_DAMAGED, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+                (void) agent_emit(
+                        a, EVENT_OF(SPOOL_DAMAGED, .class = uplink_class_name(c),
+                                    .damaged = (int64_t) damaged),
+                        NULL);
         }
 }
 

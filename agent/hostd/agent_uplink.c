@@ -33,32 +33,25 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
                 run_lines_durable(a->run_lines, seq);
 }
 
-static enum otlp_severity gap_severity(enum spool_loss why) {
-        return why == SPOOL_THINNED ? OTLP_INFO : why == SPOOL_DAMAGED ? OTLP_ERROR : OTLP_WARN;
+static enum severity gap_severity(enum spool_loss why) {
+        return why == SPOOL_THINNED ? SEVERITY_INFO : why == SPOOL_DAMAGED ? SEVERITY_ERROR : SEVERITY_WARN;
 }
 
 static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, enum spool_loss why,
                   uint64_t *ret_seq, void *userdata) {
-        char message[160], spool[17];
-        const struct otlp_attribute body[] = {
-                { .key = "spool_id", .text = spool },
-                { .key = "class", .text = uplink_class_name(c) },
-                { .key = "gap", .number = (int64_t) g->number },
-                { .key = "reason", .text = uplink_loss_name(why) },
-                { .key = "from_seq", .number = (int64_t) g->from_seq },
-                { .key = "to_seq", .number = (int64_t) g->to_seq },
-                { .key = "records", .number = (int64_t) g->records },
-                { .key = c == UPLINK_LOGS ? "lines" : "points", .number = (int64_t) g->items },
-        };
-        bool points = c != UPLINK_EVENTS && why != SPOOL_DAMAGED; /* else there are none, or nobody knows */
+        /* Else there are none, or nobody knows. */
+        bool items = c != UPLINK_EVENTS && why != SPOOL_DAMAGED;
+        char spool[17];
 
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
-        (void) snprintf(message, sizeof(message),
-                        "%" PRIu64 " records of %s between numbers %" PRIu64 " and %" PRIu64
-                        " did not reach the collector: %s",
-                        g->records, uplink_class_name(c), g->from_seq, g->to_seq, uplink_loss_name(why));
-        return agent_emit(userdata, EVENT_SPOOL_GAP, gap_severity(why), message, body,
-                          ELEMENTSOF(body) - !points, ret_seq);
+        return agent_emit(userdata,
+                          EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
+                                   .class = uplink_class_name(c), .gap = (int64_t) g->number,
+                                   .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
+                                   .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
+                                   .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
+                                   .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
+                          ret_seq);
 }
 
 int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {

@@ -108,13 +108,13 @@ int telemetry_push(struct telemetry *t, struct sample_store *s) {
         return first < 0 ? first : r;
 }
 
-int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity severity, usec_t time_real,
+int telemetry_event(struct telemetry *t, const char *name, enum severity severity, usec_t time_real,
                     const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
         struct otlp_attribute identity[] = { { .key = "tpu.spool.id" },
                                              { .key = "tpu.spool.class" },
                                              { .key = "tpu.spool.seq" } };
         struct otlp_event e = {
-                .name = event_def(id)->name,
+                .name = name,
                 .severity = severity,
                 .time_real = time_real,
                 .body = body,

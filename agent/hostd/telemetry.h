@@ -4,7 +4,7 @@
  * From samples and events to OTLP records in the uplink's spool, under one resource: who this host is.
  */
 #include "base.h"
-#include "events.h"
+#include "otlp.h"
 #include "identity.h"
 #include "samples.h"
 #include "uplink.h"
@@ -25,5 +25,5 @@ void telemetry_clear(struct telemetry *t);
  * what failed is counted. */
 int telemetry_push(struct telemetry *t, struct sample_store *s);
 /* Submits one event; ret_seq (may be NULL) is its record's. */
-int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity severity, usec_t time_real,
+int telemetry_event(struct telemetry *t, const char *name, enum severity severity, usec_t time_real,
                     const struct otlp_attribute *body, size_t n, uint64_t *ret_seq);

@@ -297,28 +297,12 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
         return 0;
 }
 
-static const char *severity_text(enum otlp_severity s) {
-        switch (s) {
-        case OTLP_DEBUG:
-                return "DEBUG";
-        case OTLP_INFO:
-                return "INFO";
-        case OTLP_WARN:
-                return "WARN";
-        case OTLP_ERROR:
-                return "ERROR";
-        case OTLP_FATAL:
-                return "FATAL";
-        }
-        return "";
-}
-
 static int fill_record(struct otlp *o, const struct otlp_event *e, Otlp__LogRecord *ret) {
         struct arena *a = &o->scratch_arena;
 
         ret->time_unix_nano = ret->observed_time_unix_nano = e->time_real * NSEC_PER_USEC;
         ret->severity_number = (uint32_t) e->severity;
-        ret->severity_text = arena_text(a, severity_text(e->severity));
+        ret->severity_text = arena_text(a, severity_name(e->severity));
         ret->event_name = arena_text(a, e->name);
         ret->n_attributes = e->n_attributes;
         if (!ret->severity_text || !ret->event_name)
@@ -399,7 +383,7 @@ static struct line *new_line(struct otlp *o, const struct otlp_line *l) {
         otlp__any_value__init(&t->body);
         t->m.time_unix_nano = t->m.observed_time_unix_nano = l->time_real * NSEC_PER_USEC;
         t->m.severity_number = (uint32_t) l->severity;
-        t->m.severity_text = arena_text(a, severity_text(l->severity));
+        t->m.severity_text = arena_text(a, severity_name(l->severity));
         t->m.event_name = arena_text(a, l->name);
         t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
         t->body.string_value = arena_text(a, l->text);

@@ -6,6 +6,7 @@
  * that are no UTF-8 become '?', because a strict receiver would refuse the whole request for one of them.
  */
 #include "base.h"
+#include "events.h"
 
 #define OTLP_REQUEST_MAX (1024 * 1024)
 #define OTLP_ATTRIBUTES_MAX 12
@@ -40,12 +41,9 @@ struct otlp_point {
         size_t n_attributes;
 };
 
-/* Severity numbers of the standard. */
-enum otlp_severity { OTLP_DEBUG = 5, OTLP_INFO = 9, OTLP_WARN = 13, OTLP_ERROR = 17, OTLP_FATAL = 21 };
-
 struct otlp_event {
         const char *name; /* "tpu.nic.mtu_drift" */
-        enum otlp_severity severity;
+        enum severity severity;
         usec_t time_real;
         const struct otlp_attribute *body; /* the body: a key-value list */
         size_t n_body;
@@ -56,7 +54,7 @@ struct otlp_event {
 /* A line of text that something else than this program wrote: a log record with a text as its body. */
 struct otlp_line {
         const char *name; /* event name: says what kind of line it is */
-        enum otlp_severity severity;
+        enum severity severity;
         usec_t time_real;
         const char *text;
         const struct otlp_attribute *attributes;

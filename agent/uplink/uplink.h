@@ -45,7 +45,6 @@ const char *uplink_loss_name(enum spool_loss why);
 #define UPLINK_THIN_EACH (60 * USEC_PER_SEC)
 
 /* The event that tells a gap: one that is refused is not told by another one. */
-#define UPLINK_GAP_EVENT "tpu.spool.gap"
 #define UPLINK_GAP_PAUSE (60 * USEC_PER_SEC)
 
 #define UPLINK_RECORD_HEADER "TPU-Spool-Record"

@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "retry_after.h"
 #include "gzip.h"
+#include "events.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -220,7 +221,8 @@ static uint64_t items(const struct channel *ch) {
 
 /* The record as a whole is lost when nothing of it was taken, and for the first of the reasons. */
 static void account(struct channel *ch) {
-        if (ch->class == UPLINK_EVENTS && otlp_first_event_is(ch->record, ch->len, UPLINK_GAP_EVENT))
+        if (ch->class == UPLINK_EVENTS &&
+            otlp_first_event_is(ch->record, ch->len, event_def(EVENT_SPOOL_GAP)->name))
                 memset(ch->lost, 0, sizeof(ch->lost)); /* no gaps about gaps */
         for (size_t i = 0; i < _SPOOL_LOSS_MAX && !ch->taken; i++)
                 if (ch->lost[i].items > 0 || i + 1 == _SPOOL_LOSS_MAX) {

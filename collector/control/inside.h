@@ -99,8 +99,8 @@ usec_t sessions_next(const struct sessions *t);
 /* --- story.c: what is worth an event -------------------------------------------------------------------- */
 
 /* Inside a transaction. The record as it was (NULL: none) and as it is. */
-int story_tell(struct store *s, const char *own_host, const char *key, const json_t *before,
-               const json_t *now_value, usec_t now, bool *ret_told);
+int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
+               bool *ret_told);
 
 /* --- hosts.c: what people are shown of hosts; figures --------------------------------------------- */
 

@@ -42,8 +42,7 @@ static int add_pending(struct registry *r, const char *key, const json_t *value)
         return json_object_set_new(r->pending, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
-        (void) durable; /* all are kept */
+static void on_changed(const char *key, const json_t *value, void *userdata) {
         if (add_pending(userdata, key, value) < 0)
                 log_error("registry: out of memory: %s is told later", key);
 }
@@ -58,7 +57,7 @@ int registry_tell_story(void *userdata) {
         r->events = false;
         json_object_foreach (r->sending, key, v)
                 if (x >= 0)
-                        x = story_tell(r->o.store, r->o.host, key, json_object_get(r->kept, key),
+                        x = story_tell(r->o.store, key, json_object_get(r->kept, key),
                                        json_is_null(v) ? NULL : v, now, &r->events);
         return x;
 }

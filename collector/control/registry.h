@@ -44,13 +44,13 @@ struct registry_options {
         const struct clock *clock;
         usec_t lease; /* whole seconds */
         const char *tenant; /* hosts of another are refused */
-        const char *host; /* of the collector itself: events that are no host's stand under its name */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*published)(const char *key, const json_t *value, void *userdata);
-        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked
-         * at yet. May be NULL. */
+        /* What a host says of how its runs go on (docs/registry.md, figures): a list of at most
+         * REGISTRY_FIGURES_MAX with a run that the host may speak of, else not looked at yet; borrowed. May be
+         * NULL. */
         void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
                         void *userdata);
         void (*events)(void *userdata); /* events were stored */

@@ -9,11 +9,9 @@ struct episode_about {
         int64_t generation;
         usec_t at;
 };
-/* tpu.run.stall_confirmed, under the host that is named, with the sentence; in the journal, too. */
-int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x,
-                           const struct verdict_text *v);
-/* tpu.run.stall_unconfirmed: likewise; the host is not stuck, and will be looked at again. */
-int episode_tell_unconfirmed(const struct episodes_options *o, const struct episode_about *x,
-                             const struct verdict_text *v);
+/* Under the host that is named, and a line in the journal. Not confirmed: it is not stuck, and is looked at
+ * again. */
+int episode_tell_verdict(const struct episodes_options *o, const struct episode_about *x,
+                         const struct verdict_text *v, bool confirmed);
 /* tpu.run.recovered */
 int episode_tell_recovered(const struct episodes_options *o, const struct episode_about *x);

@@ -26,7 +26,6 @@ struct episodes_options {
         const char *program,
                 *database; /* what is run for a diagnosis: PROGRAM --diagnose EPISODE --database DATABASE */
         usec_t patience;  /* where nobody says how many hosts there are, half of it after the last capture */
-        const char *host; /* the collector's own name: events that are no host's */
         void (*events)(void *userdata);            /* events were stored */
         /* The record of an episode is this now (registry_keep()); NULL: forgotten. May be NULL. -errno. */
         int (*keep)(const char *id, const json_t *record, void *userdata);

@@ -245,6 +245,34 @@ int store_add_event(struct store *s, int64_t host, const struct store_identity *
                               INT(e->severity), TEXT(e->body), TEXT(e->attributes)));
 }
 
+int store_tell(struct store *s, const struct event *e, const char *host, const char *slice, int64_t worker,
+               usec_t now) {
+        const struct store_identity identity = { .slice = slice, .worker_id = worker };
+        char sentence[EVENT_SENTENCE_MAX];
+        json_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
+        _cleanup_free_ char *body = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
+                            *attributes = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
+        const struct store_event stored = { .service = STORE_OWN_NAME,
+                                            .name = event_def(e->id)->name,
+                                            .body = body,
+                                            .attributes = attributes,
+                                            .severity = e->severity,
+                                            .time = now,
+                                            .received = now };
+        int64_t id;
+        int r = body && attributes ? 0 : -ENOMEM;
+
+        json_decref(text);
+        json_decref(fields);
+        if (r >= 0)
+                r = store_find_host(s, *host ? host : STORE_OWN_NAME, now, &id);
+        if (r == -EDQUOT)
+                return 0; /* what it tells of still says it */
+        if (r >= 0)
+                r = store_add_event(s, id, *slice ? &identity : NULL, &stored);
+        return r < 0 ? r : 1;
+}
+
 int store_set_state(struct store *s, int64_t host, const char *state, usec_t time) {
         return store_run(s, ST_HOST_STATE, BIND(INT(host), TEXT(state), TIME(time)));
 }

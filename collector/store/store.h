@@ -14,6 +14,7 @@
  * (refused, see why); store_error() says it in SQLite's words.
  */
 #include "base.h"
+#include "events.h"
 
 /* The host that the collector's own events are of. No list of hosts shows it. */
 #define STORE_OWN_NAME "tpu-collectord"
@@ -102,6 +103,13 @@ struct store_event {
 /* The slice and worker of the event are the host's at this moment, or the identity's when given. */
 int store_add_event(struct store *s, int64_t host, const struct store_identity *i,
                     const struct store_event *e);
+
+/*
+ * An event of the collector's own: its sentence is the body, its fields are the attributes. host: whom it is
+ * about, "": the collector; slice may be "". Inside a transaction. 1; 0: as many hosts are known as may be.
+ */
+int store_tell(struct store *s, const struct event *e, const char *host, const char *slice, int64_t worker,
+               usec_t now);
 
 /*
  * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1: one that is not

@@ -181,15 +181,21 @@ static int generation_of(const char *accelerator, char ret[static 32]) {
         return parse_profile_name(name, ret, why);
 }
 
-/* Nobody said it: the chips themselves do, before any network is up. */
+/* Nobody said it: the chips themselves do, before any network is up; where there are none, nothing is to be done. */
 static int pick_by_chips(const struct host *h, struct intent *i) {
         char generation[MACHINE_GENERATION_MAX];
         int r = machine_generation(h, generation);
 
         if (r == 0)
                 r = read_profile(h, generation, i);
-        if (r == 0)
+        if (r == 0 || errno_is_shortage(r))
+                return r;
+        if (machine_may_have_tpu(h) == 0) {
+                i->no_tpu = true;
+                (void) snprintf(i->profile, sizeof(i->profile), "none");
+                finding_set(i->profile_note, "no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here");
                 return 0;
+        }
         finding_set(i->profile_note,
                     "the accelerator type is not known, and no TPU chips of one known generation are "
                     "in /sys/bus/pci");
@@ -285,7 +291,7 @@ int intent_report_config(const struct host *h, const char *config_file, FILE *ou
         r = load(h, config_file, &report, &i);
         if (r < 0)
                 return r;
-        if (i.profile_note[0]) {
+        if (i.profile_note[0] && !i.no_tpu) {
                 log_warning("%s; the generic profile stands in", i.profile_note);
                 report.warnings++;
         }

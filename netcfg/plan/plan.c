@@ -114,8 +114,10 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
 
         finding_init(&f, "netcfg.profile", "");
         finding_set(f.found, "%s", i->profile);
-        f.verdict = i->profile_note[0] ? VERDICT_WARN : VERDICT_OK;
-        if (i->profile_note[0]) {
+        f.verdict = i->profile_note[0] && !i->no_tpu ? VERDICT_WARN : VERDICT_OK;
+        if (i->no_tpu)
+                finding_set(f.reason, "%s", i->profile_note);
+        else if (i->profile_note[0]) {
                 finding_set(f.reason, "%s; the generic profile stands in", i->profile_note);
                 finding_set(f.remedy, "state it in /etc/tpu-hostd/identity.conf.d/10-identity.conf, two "
                                       "lines: [Identity] and AcceleratorType=v6e-16");
@@ -127,6 +129,8 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         struct finding finding;
         int r = 0;
 
+        if (i->no_tpu)
+                return 0; /* what is wanted of none of them needs no word for each */
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;

@@ -128,15 +128,6 @@ class Damage(Case):
         self.assertEqual(c.stop(), 0)
         self.assertIn("moved aside", c.said)
 
-    def test_catalog_knows_the_event(self):
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-        with open(os.path.join(source, "collector/damage.h")) as f:
-            id_ = re.search(r'DAMAGE_MESSAGE_ID "([0-9a-f]{32})"', f.read())[1]
-        with open(os.path.join(source, "systemd/tpu-collector.catalog")) as f:
-            text = f.read()
-        self.assertEqual(re.findall(r"^-- (\S+)$", text, re.M), [id_])
-        self.assertIn("@TPU_DATABASE@", text)
-
     def test_damaged_while_running(self):
         """Pages overwritten under its feet: told to come again, then stored anew; no end of the process."""
         c = self.start()

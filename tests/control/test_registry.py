@@ -112,8 +112,8 @@ class Sqlite(Case):
         self.assertEqual([(m["host"], m["address"], m["why"]) for m in s["missing"]], [("s0-1", ["10.0.0.1"], "its lease ended")])
         self.hosts.append(Host(self.c, "s0", 1, 2))
         self.wait_for(a, "slice/s0", state="ready", generation=2)
-        names = [e["name"] for e in self.c.get("/api/v1/events?slice=s0").json["events"]]
-        self.assertEqual(names, ["tpu.slice.ready", "tpu.slice.forming", "tpu.slice.ready"])
+        told = [(e["name"], e["attributes"]["state"]) for e in self.c.get("/api/v1/events?slice=s0").json["events"]]
+        self.assertEqual(told, [("tpu.slice.changed", state) for state in ("ready", "forming", "ready")])
 
     def test_two_claim_one_id(self):
         a, b = self.slice("s0", 2)
@@ -157,7 +157,7 @@ class Sqlite(Case):
             until(lambda h=h: h.parts["job"].get("generation") == 3 and h.parts["job"]["state"] == "running", "each host runs it")
             h.part("job", state="exited", cause="success", code="exited", status="0")
         self.wait_for(a[0], "run/job", state="ended", outcome="success")
-        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.state&limit=1000").json["events"]]
+        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
         self.assertTrue(any("generation 2: preparing" in x for x in bodies), bodies)
         self.assertIn("run job, generation 3: ended, success", bodies[-1])
 
@@ -174,7 +174,7 @@ class Sqlite(Case):
                                     {"Content-Type": "application/json"}).status, 409)
         self.assertEqual(self.c.get("/api/v1/runs/job", "DELETE").status, 202)
         self.wait_for(a, "run/job", state="ended", outcome="stopped")
-        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.state&limit=1000").json["events"]]
+        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
         self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)  # a remedy, and no line feed
         self.assertFalse([x for x in bodies if "\n" in x])
 

@@ -36,6 +36,22 @@ job1: running, generation 1, on s0, s1 (4 hosts)
 watch it: tpuctl jobs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
 """)
 
+    def test_who_answered_is_named_and_asked_again(self):
+        server, url = self.with_records({**RUN, "state": "waiting"}, {**RUN, "state": "running", "slices": SLICES})
+        silent, other = self.collector()
+        asked = []
+
+        class Refusing(silent.RequestHandlerClass):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_error(503)
+            do_POST = do_GET
+
+        silent.RequestHandlerClass = Refusing
+        done = self.expect(["run", "--collector", f"{other} {url}", "--name", "job1", "--user", "alice", "--slices", "1:2", "--", "x"], 0, stderr="")
+        self.assertEqual(done.stdout.splitlines()[0], f"job1: handed to {url}")
+        self.assertEqual(asked, ["/api/v1/runs"])  # once: who answered is asked first from then on
+
     def test_what_the_collector_gets(self):
         server, url = self.with_records({**RUN, "state": "waiting"})
         (self.root / "job.ini").write_text("[Job]\nName=job1\nUser=alice\nOn=s0,s1\nRestarts=2\nEnv=A=1\nCommand=python3 'train it.py'\n")

@@ -121,7 +121,7 @@ static void take_event(struct frame_peer *p, const struct frame *f) {
                         { .key = "payload", .text = m->payload },
                 };
 
-                r = telemetry_event(&feed.agent->telemetry, id, OTLP_INFO,
+                r = telemetry_event(&feed.agent->telemetry, m->name, SEVERITY_INFO,
                                     host_now_real(feed.agent->host), body, ELEMENTSOF(body), NULL);
         }
         answer_later(p, m->id, r);

@@ -3,6 +3,7 @@
 
 #include "authority.h"
 #include "durable.h"
+#include "events.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -155,7 +156,7 @@ static void test_catalog(void) {
         size_t len;
 
         ASSERT_OK(durable_read(dir, "tpu-launchd.catalog", 65536, &text, &len));
-        ASSERT_TRUE(strstr(text, "\n-- " AUDIT_MESSAGE_ID "\n") != NULL);
+        ASSERT_TRUE(strstr(text, event_def(EVENT_LAUNCH_ASKED)->message_id) != NULL);
 }
 
 static void test_identify(void) {

@@ -16,11 +16,22 @@
 static void test_clock(void) {
         struct clock_fixed at = { .boot = 7, .real = 1795237200ULL * USEC_PER_SEC + 123456 };
         struct clock c = clock_from(&at);
+        static const char *const no_times[] = { "", "2h", "-1", "2026-11-21T05:00:00", "2026-11-21T05:00:00+01:00",
+                                                "1960-11-21T05:00:00Z", "253402300801", "99999999999999999999", "1 " };
+        usec_t t;
         char buf[CLOCK_TEXT_MAX];
 
         ASSERT_EQ(clock_boot(&c), 7);
         ASSERT_STREQ(clock_text(clock_real(&c), buf), "2026-11-21T05:00:00.123Z");
         ASSERT_STREQ(clock_text(UINT64_MAX, buf), "-");
+        ASSERT_OK(clock_parse("2026-11-21T05:00:00Z", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC);
+        ASSERT_OK(clock_parse("2026-11-21T05:00:00.1234567Z", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC + 123456);
+        ASSERT_OK(clock_parse("1795237200", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(no_times); i++)
+                ASSERT_EQ(clock_parse(no_times[i], &t), -EINVAL);
 }
 
 static void test_host_read(void) {

@@ -96,7 +96,7 @@ static void test_event(void) {
         const struct otlp_attribute body[] = { { .key = "found", .text = "mtu 1460" }, { .key = "wanted", .number = 8896 } };
         const struct otlp_attribute attributes[] = { { .key = "tpu.spool.seq", .number = 42 } };
         const struct otlp_event e = { .name = "tpu.nic.mtu_drift",
-                                      .severity = OTLP_WARN,
+                                      .severity = SEVERITY_WARN,
                                       .time_real = T0,
                                       .body = body,
                                       .n_body = 2,
@@ -142,7 +142,7 @@ static void test_utf8(void) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const struct otlp_attribute a[] = { { .key = "k", .text = table[i].in } };
                 const struct otlp_event e = {
-                        .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1
+                        .name = "n", .severity = SEVERITY_INFO, .attributes = a, .n_attributes = 1
                 };
                 Otlp__ExportLogsServiceRequest *m;
                 const void *data;
@@ -165,7 +165,7 @@ static void test_limits(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
         _cleanup_free_ char *text = malloc(OTLP_REQUEST_MAX + 1);
         const struct otlp_attribute a[] = { { .key = "text", .text = text } };
-        struct otlp_event e = { .name = "big", .severity = OTLP_INFO, .body = a, .n_body = 1 };
+        struct otlp_event e = { .name = "big", .severity = SEVERITY_INFO, .body = a, .n_body = 1 };
         struct otlp_point p = { .name = "m", .d = 1, .attributes = a, .n_attributes = 1 };
         const void *data;
         size_t len, n = 0;
@@ -264,7 +264,7 @@ static void test_histogram_limits(void) {
 
 static void test_age_of_a_record(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
-        const struct otlp_event event = { .name = "e", .severity = OTLP_INFO, .time_real = 1234567890123456 };
+        const struct otlp_event event = { .name = "e", .severity = SEVERITY_INFO, .time_real = 1234567890123456 };
         const void *data;
         size_t len;
 

@@ -56,7 +56,7 @@ static void submit(struct uplink *u, enum uplink_class c, const void *data, size
 static void one_round(sd_event *e, struct uplink *u, struct otlp *o, unsigned n) {
         const struct otlp_attribute a[] = { { .key = "network.interface.name", .text = "eth0" }, { .key = "queue", .number = n } };
         const struct otlp_event event = {
-                .name = "tpu.test", .severity = OTLP_INFO, .time_real = n, .body = a, .n_body = 2
+                .name = "tpu.test", .severity = SEVERITY_INFO, .time_real = n, .body = a, .n_body = 2
         };
         const void *data;
         char name[32];

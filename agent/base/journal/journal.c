@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include <ctype.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
@@ -36,24 +37,45 @@ static struct iovec field_of(const char *text) {
         return (struct iovec) { .iov_base = field.out, .iov_len = strlen(text) };
 }
 
-int journal_event(int priority, const char *message_id, const char *message, const char *const *fields, size_t n) {
-        struct iovec iov[JOURNAL_FIELDS_MAX + 3];
-        char id[64], text[LOG_LINE_MAX], level[16];
-        size_t k = 0;
+/* "main_pid" -> "TPU_MAIN_PID=123". False: a long text stays out of the journal. */
+static bool field_text(const struct event_value *v, char *buf, size_t size) {
+        size_t k;
 
-        if (n > JOURNAL_FIELDS_MAX)
-                return -E2BIG;
+        if (v->text && strlen(v->text) > EVENT_TEXT_MAX)
+                return false;
+        k = (size_t) snprintf(buf, size, "TPU_%s=", v->key);
+        for (size_t i = 0; i < k - 1; i++)
+                buf[i] = (char) toupper((unsigned char) buf[i]);
+        if (v->text)
+                (void) snprintf(buf + k, size - k, "%s", v->text);
+        else
+                (void) snprintf(buf + k, size - k, "%" PRIi64, v->number);
+        return true;
+}
+
+int journal_event(const struct event *e) {
+        char texts[EVENT_FIELDS_MAX][EVENT_TEXT_MAX + 64], head[4][EVENT_SENTENCE_MAX + 16],
+                sentence[EVENT_SENTENCE_MAX];
+        const struct event_def *def = event_def(e->id);
+        struct event_value values[EVENT_FIELDS_MAX];
+        struct iovec iov[EVENT_FIELDS_MAX + ELEMENTSOF(head)];
+        size_t n = event_values(e, values), k = 0;
+
+        (void) event_sentence(e, sentence);
         if (!stderr_is_journal()) {
-                (void) log_full(priority, 0, "%s", message);
+                (void) log_full(severity_priority(e->severity), 0, "%s", sentence);
                 return 0;
         }
-        (void) snprintf(id, sizeof(id), "MESSAGE_ID=%s", message_id);
-        (void) snprintf(text, sizeof(text), "MESSAGE=%s", message);
-        (void) snprintf(level, sizeof(level), "PRIORITY=%d", priority);
-        iov[k++] = field_of(id);
-        iov[k++] = field_of(text);
-        iov[k++] = field_of(level);
+        (void) snprintf(head[0], sizeof(head[0]), "MESSAGE_ID=%s", def->message_id);
+        (void) snprintf(head[1], sizeof(head[1]), "MESSAGE=%s", sentence);
+        (void) snprintf(head[2], sizeof(head[2]), "PRIORITY=%d", severity_priority(e->severity));
+        (void) snprintf(head[3], sizeof(head[3]), "TPU_EVENT=%s", def->name);
+        while (k < ELEMENTSOF(head)) {
+                iov[k] = field_of(head[k]);
+                k++;
+        }
         for (size_t i = 0; i < n; i++)
-                iov[k++] = field_of(fields[i]);
+                if (field_text(&values[i], texts[i], sizeof(texts[i])))
+                        iov[k++] = field_of(texts[i]);
         return sd_journal_sendv(iov, (int) k);
 }

@@ -6,7 +6,7 @@ import time
 import scenario
 import slices
 
-SUSPECTED, CONFIRMED, SLOW, STATE = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler", "tpu.run.state"
+SUSPECTED, CONFIRMED, SLOW, STATE = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler", "tpu.run.changed"
 LIMIT = 180       # seconds after the fault within which there must be a verdict
 SLOW_LIMIT = 300  # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 

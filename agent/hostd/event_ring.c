@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clock.h"
+#include "event_ring.h"
+
+void event_ring_init(struct event_ring *r) {
+        *r = (struct event_ring) { .next_seq = 1 };
+}
+
+void event_ring_clear(struct event_ring *r) {
+        for (size_t i = 0; i < EVENT_RING; i++)
+                free(r->records[i].body);
+        event_ring_init(r);
+}
+
+int event_ring_add(struct event_ring *r, const struct event *e, usec_t time_real) {
+        struct event_record *slot = &r->records[r->next_seq % EVENT_RING];
+        json_t *o = event_to_json(e);
+        char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+        json_decref(o);
+        if (!text)
+                return -ENOMEM;
+        free(slot->body);
+        *slot = (struct event_record) {
+                .seq = r->next_seq++,
+                .time_real = time_real,
+                .id = e->id,
+                .severity = e->severity,
+                .body = text,
+        };
+        return 0;
+}
+
+static json_t *record_to_json(const struct event_record *e) {
+        char time[CLOCK_TEXT_MAX];
+
+        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time",
+                         clock_text(e->time_real, time), "name", event_def(e->id)->name, "severity",
+                         severity_name(e->severity), "body", json_loads(e->body, 0, NULL));
+}
+
+json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
+        uint64_t oldest = r->next_seq > EVENT_RING ? r->next_seq - EVENT_RING : 1;
+        json_t *list = json_array();
+
+        for (uint64_t seq = MAX(since, oldest); list && seq < r->next_seq; seq++)
+                if (json_array_append_new(list, record_to_json(&r->records[seq % EVENT_RING])) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
+                                (json_int_t) (since > 0 && since < oldest ? oldest - since : 0))
+                    : NULL;
+}

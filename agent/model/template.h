@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Sentences with fields in them, for the lists of this room:
+ *   {key}   the field's text
+ *   [X]     X, if every field in it has a text; they do not nest
+ */
+#include "base.h"
+
+#define TEMPLATE_NUMBER_MAX 32
+
+/* The text of a field; "": there is none. buf is for numbers. NULL: the list has no such field, which is our
+ * own mistake. */
+typedef const char *(*template_field)(const char *key, size_t len, char buf[static TEMPLATE_NUMBER_MAX],
+                                      const void *of);
+
+/* Writes the sentence, cut at size - 1 bytes, as UTF-8 without control characters; a line feed becomes "; ".
+ * Returns buf. */
+char *template_fill(char *buf, size_t size, const char *template, template_field field, const void *of);

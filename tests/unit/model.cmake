@@ -1,0 +1,1 @@
+unit_test(events KNOWS base model)
