@@ -26,6 +26,8 @@ from vm.machine import QEMU, Machine  # noqa: E402
 NIC_MTU = 8896
 NICS = ("eth0", "eth1")
 HYSTART = "/sys/module/tcp_cubic/parameters/hystart_detect"
+# As each segment of a spool has it (agent/uplink/segment.h).
+SPOOL_ID = "cd /var/lib/tpu-hostd/spool/events && od -A n -t x8 -j 8 -N 8 $(ls *.seg | tail -n 1)"
 SITE = {
     "/etc/hostname": "vm0\n",
     "/etc/hosts": "127.0.0.1 localhost\n10.0.2.15 vm0\n",
@@ -150,7 +152,7 @@ class Boot(unittest.TestCase):
     def test_7_reset(self):
         """The reset button while it runs: it comes up again, with the spool it had, and remembers what it was ordered."""
         self.sh("tpuctl cordon 'bad cable'")
-        spool = self.sh("cat /var/lib/tpu-hostd/spool/events/id").strip()
+        spool = self.sh(SPOOL_ID).strip()
         begin = time.monotonic()
         self.machine.reset(lambda: None)
         self.machine.wait_shell()
@@ -158,7 +160,7 @@ class Boot(unittest.TestCase):
         self.assertEqual(self.sh("systemctl is-system-running --wait; true").strip(), "running")
         self.sound()
         self.assertEqual(self.sh(f"cat {HYSTART}").strip(), "2")
-        self.assertEqual(self.sh("cat /var/lib/tpu-hostd/spool/events/id").strip(), spool)
+        self.assertEqual(self.sh(SPOOL_ID).strip(), spool)
         self.assertEqual(self.ctl("status")["cordon"]["reason"], "bad cable")
 
 
