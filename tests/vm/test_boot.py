@@ -27,7 +27,7 @@ NIC_MTU = 8896
 NICS = ("eth0", "eth1")
 HYSTART = "/sys/module/tcp_cubic/parameters/hystart_detect"
 # As each segment of a spool has it (agent/uplink/segment.h).
-SPOOL_ID = "cd /var/lib/tpu-hostd/spool/events && od -A n -t x8 -j 8 -N 8 $(ls *.seg | tail -n 1)"
+SPOOL_ID = "cd /var/lib/tpu-hostd/spool/events && od -A n -t x8 -j 8 -N 8 *.seg"
 SITE = {
     "/etc/hostname": "vm0\n",
     "/etc/hosts": "127.0.0.1 localhost\n10.0.2.15 vm0\n",
