@@ -23,14 +23,7 @@ void registry_arm(struct registry *r) {
 }
 
 usec_t registry_now(struct registry *r) {
-        usec_t boot = registry_boot_now(r), real = clock_real(r->o.clock), passed = boot - r->time_boot,
-               planned = r->time_real + passed;
-
-        if (r->time_real == 0)
-                planned = real;
-        r->time_real = MIN(MAX(real, planned - passed / 10), planned + passed / 10);
-        r->time_boot = boot;
-        return r->time_real;
+        return clock_steady(&r->time, r->o.clock);
 }
 
 /* --- Decided, stored, told ----------------------------------------------------------------------------- */
