@@ -45,7 +45,7 @@ __tpu_files() { # -f or -d
 __tpu_value() {
         case $1 in
         --root | --directory | --cgroup) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
+        --config | --golden | --peer-report | --netns) __tpu_files -f ;;
         --from)
                 __tpu_files -f
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "collector agents" -- "$cur")
@@ -74,7 +74,7 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --late | --preempt | --core | --devices | --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --file | --slices | --on | --step-regex | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
+                        --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
                         --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode | --seconds) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
