@@ -8,9 +8,8 @@
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "config.h"
 
-#define REGISTRY_ENDPOINTS_MAX 4
 
 enum registry_kind {
         REGISTRY_NONE,

@@ -63,17 +63,6 @@ void device_settings_clear(struct device_settings *s) {
         s->devices = strings_free(s->devices);
 }
 
-static int parse_policy(const char *value, void *dest, char why[static 96]) {
-        bool *any = dest;
-
-        if (!streq(value, "tpu") && !streq(value, "any")) {
-                (void) snprintf(why, 96, "neither tpu nor any");
-                return -EINVAL;
-        }
-        *any = streq(value, "any");
-        return 0;
-}
-
 /* A later line stands for an earlier one, as everywhere. */
 static int parse_devices(const char *value, void *dest, char why[static 96]) {
         char bad[DEVICE_NODE_MAX], **list = NULL, ***to = dest;
@@ -93,9 +82,10 @@ static int parse_devices(const char *value, void *dest, char why[static 96]) {
 int device_settings_load(const struct host *h, const char *config, FILE *show, struct device_settings *ret,
                          unsigned *ret_warnings) {
         _cleanup_device_settings_ struct device_settings s = { .any_device = false };
+        static const char *const policies[] = { "tpu", "any", NULL };
         const struct config_item items[] = {
-                { "Devices", "Policy", parse_policy, &s.any_device, "tpu" },
-                { "Devices", "Allow", parse_devices, &s.devices, "" },
+                CONFIG_WORD("Devices", "Policy", config_parse_bool, &s.any_device, "tpu", policies),
+                CONFIG_ITEM("Devices", "Allow", parse_devices, &s.devices, ""),
         };
         static const struct config_retired retired[] = {
                 { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },

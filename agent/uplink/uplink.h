@@ -22,7 +22,7 @@
  */
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "config.h"
 #include "spool.h"
 #include "tls_files.h"
 
@@ -52,7 +52,6 @@ const char *uplink_loss_name(enum spool_loss why);
         (1 * USEC_PER_SEC) /* metrics are durable at the latest this long after they came */
 #define UPLINK_TIMEOUT (30 * USEC_PER_SEC)      /* of one request, if options do not say */
 #define UPLINK_SEGMENT_BYTES (4 * 1024 * 1024)  /* or a sixteenth of all, where that is less */
-#define UPLINK_ENDPOINTS_MAX 4
 #define UPLINK_ADDRESS_AGE (1800 * USEC_PER_SEC) /* an endpoint's name is looked up anew after that */
 #define UPLINK_BYTES_MIN (_UPLINK_CLASS_MAX * 2 * SPOOL_SEGMENT_MIN)
 
@@ -108,7 +107,7 @@ struct uplink_endpoint_stats {
 };
 struct uplink_stats {
         struct uplink_class_stats classes[_UPLINK_CLASS_MAX];
-        struct uplink_endpoint_stats endpoints[UPLINK_ENDPOINTS_MAX];
+        struct uplink_endpoint_stats endpoints[CONFIG_URLS_MAX];
         size_t n_endpoints;
         bool parked;            /* any class */
         char last_error[320];   /* of the last failed exchange; empty after a good one */

@@ -369,12 +369,12 @@ static int add_endpoints(struct uplink *u, const char *list, const char *proxy) 
 
         if (!text)
                 return -ENOMEM;
-        while ((word = strsep(&rest, " \t"))) {
+        while ((word = strsep(&rest, CONFIG_BETWEEN))) {
                 struct endpoint *p = &u->endpoints[u->n_endpoints];
 
                 if (!*word)
                         continue;
-                if (u->n_endpoints == UPLINK_ENDPOINTS_MAX)
+                if (u->n_endpoints == CONFIG_URLS_MAX)
                         return -EINVAL;
                 u->n_endpoints++;
                 p->uplink = u;

@@ -37,7 +37,7 @@ struct channel {
         usec_t oldest_real;
         uint64_t seq;
         bool sending;
-        struct uplink_route routes[UPLINK_ENDPOINTS_MAX];
+        struct uplink_route routes[CONFIG_URLS_MAX];
         size_t route;     /* of the request at work, or whose name is being looked up */
         bool resolving;
         usec_t wake;      /* when send_timer rings; 0: it does not */
@@ -54,7 +54,7 @@ struct uplink {
         sd_event *event;
         struct uplink_options options; /* its texts are not valid after uplink_new() */
         char *spool_dir;
-        struct endpoint endpoints[UPLINK_ENDPOINTS_MAX];
+        struct endpoint endpoints[CONFIG_URLS_MAX];
         size_t n_endpoints; /* 0: spool only */
         struct tls_files tls;
         struct sync *sync;

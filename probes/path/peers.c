@@ -87,7 +87,7 @@ static int parse_peers(const char *value, void *dest, char why[static 96]) {
 }
 
 int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p) {
-        const struct config_item items[] = { { "Path", "Peers", parse_peers, p, NULL } };
+        const struct config_item items[] = { CONFIG_ITEM("Path", "Peers", parse_peers, p, NULL) };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&c, h, "path", config_file);
 
