@@ -122,6 +122,7 @@ class Crowd(unittest.TestCase):
         self.assertEqual((code, self.runs("program_0")), (1, 1), out)
         code, out = self.files(**{f"test_{n}": (1, "slow") for n in range(crowd.MOST + 1)})
         self.assertEqual((code, self.runs("test_0", ".")), (1, 1), out)
+        self.assertEqual([crowd.most(n) for n in (1, 79, 272)], [3, 3, 13])
 
     def test_files(self):
         code, out = self.files(test_once=(1, "slow"), test_good=(0, ""))
