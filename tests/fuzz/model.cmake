@@ -1,0 +1,1 @@
+fuzz_target(run-spec KNOWS model RUNS 20000)

@@ -1,0 +1,1 @@
+unit_test(run-keys KNOWS model)
