@@ -79,7 +79,7 @@ int agent_post_capture(struct agent *a, const struct http_request *r, struct htt
         if (!agent_caller_may_order(r->caller))
                 return agent_refuse(a, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
-        if (run && *run && !job_name_valid(run))
+        if (run && *run && !run_name_is_valid(run))
                 return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
                                           "argument run: no name of a run");
         c = agent_call_new(a, r, sizeof(*c), "POST /v1/captures");

@@ -205,6 +205,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
 void part_stop(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct agent *a = part_agent(p);
+        static const Run__Spec standard = RUN__SPEC__INIT;
         usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
         int r;
 
@@ -212,7 +213,6 @@ void part_stop(struct run_part *p) {
                 return;
         p->call = local_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
         m.name = p->name;
-        m.grace_usec = grace;
         m.generation = p->now.generation;
         p->stop_asked = p->now.generation;
         p->stopping = true;
@@ -222,7 +222,7 @@ void part_stop(struct run_part *p) {
                            &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
                                                      LOCAL__KIND__KIND_STOP_REPLY, &m.base,
-                                                     grace + STOP_MARGIN },
+                                                     (grace > 0 ? grace : standard.grace) + STOP_MARGIN },
                            on_stopped, p, &p->call);
         if (r < 0) {
                 p->stopping = false;

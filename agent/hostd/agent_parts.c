@@ -276,7 +276,7 @@ void agent_parts_record(struct agent_parts *all, const char *name, const json_t 
         struct run_part *p;
         json_t *before;
 
-        if (!job_name_valid(name))
+        if (!run_name_is_valid(name))
                 return;
         p = record ? find_or_add(all, name) : find(all, name);
         if (!p) {

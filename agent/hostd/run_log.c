@@ -39,7 +39,7 @@ int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
                 return -EINVAL;
         memcpy(name, unit + p, len - p - s);
         name[len - p - s] = 0;
-        if (strlen(name) != len - p - s || !job_name_valid(name)) /* no NUL inside */
+        if (strlen(name) != len - p - s || !run_name_is_valid(name)) /* no NUL inside */
                 return -EINVAL;
         memcpy(ret, name, sizeof(name));
         return 0;

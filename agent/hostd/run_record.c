@@ -150,37 +150,10 @@ static int view_gang(const json_t *run, const char *slice, unsigned worker, stru
         return 0;
 }
 
-/* --- Texts --------------------------------------------------------------------------------------------- */
-
-/* NULL-terminated; each text of its own. -EBADMSG: an entry is no text. */
-static int copy_list(const json_t *list, char ***ret, size_t *ret_n) {
-        char **out = calloc(json_array_size(list) + 1, sizeof(*out));
-        const json_t *v;
-        size_t i;
-
-        if (!out)
-                return -ENOMEM;
-        *ret = out;
-        json_array_foreach(list, i, v) {
-                if (!json_is_string(v))
-                        return -EBADMSG;
-                out[i] = strdup(json_string_value(v));
-                if (!out[i])
-                        return -ENOMEM;
-                *ret_n = i + 1;
-        }
-        return 0;
-}
-
-static void free_list(char **list) {
-        for (char **t = list; t && *t; t++)
-                free(*t);
-        free(list);
-}
+/* --- The environment ------------------------------------------------------------------------------------ */
 
 void run_request_clear(struct run_request *q) {
-        free_list(q->env);
-        free_list(q->argv);
+        (void) run_spec_free(q->spec);
         json_decref(q->run);
         *q = (struct run_request){ 0 };
 }
@@ -194,41 +167,34 @@ static void note_conflict(struct run_request *q, const struct environment_entry 
 }
 
 static int freeze(const struct environment *e, struct run_request *q) {
-        q->env = calloc(e->n + 1, sizeof(*q->env));
-        if (!q->env)
-                return -ENOMEM;
-        for (size_t i = 0; i < e->n; i++) {
-                q->env[i] = strdup(e->entries[i].assignment);
-                if (!q->env[i])
-                        return -ENOMEM;
-                q->message.n_env = i + 1;
+        const struct run_key *k = run_key_find("env");
+        int r = 0;
+
+        run_key_unset(k, q->spec);
+        for (size_t i = 0; r == 0 && i < e->n; i++) {
+                r = run_key_append(k, q->spec, e->entries[i].assignment);
                 if (e->entries[i].conflict)
                         note_conflict(q, &e->entries[i]);
         }
-        return 0;
+        return r;
 }
 
-static int make_environment(const json_t *intent, const struct gang_view *g, const struct identity *i,
-                            const char *interfaces, struct run_request *q, char why[static RUN_WHY_MAX]) {
+static int make_environment(const struct gang_view *g, const struct identity *i, const char *interfaces,
+                            struct run_request *q, char why[static RUN_WHY_MAX]) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
-        char **user = NULL, text[ENVIRONMENT_WHY_MAX] = "";
-        struct environment_options o = { .gang = &g->gang, .interfaces = interfaces[0] ? interfaces : NULL };
-        const char *framework = run_text(intent, "framework");
-        int r = framework_parse(framework[0] ? framework : "plain", &o.framework);
+        struct environment_options o = { .gang = &g->gang,
+                                         .interfaces = interfaces[0] ? interfaces : NULL,
+                                         .user = (const char *const *) q->spec->env,
+                                         .n_user = q->spec->n_env };
+        char text[ENVIRONMENT_WHY_MAX] = "";
+        int r = framework_parse(q->spec->framework, &o.framework);
 
-        if (r < 0) {
-                (void) snprintf(why, RUN_WHY_MAX, "there is no framework '%.40s'\none of " FRAMEWORK_NAMES, framework);
-                return r;
-        }
-        r = copy_list(json_object_get(intent, "env"), &user, &o.n_user);
-        o.user = (const char *const *) user;
         if (r == 0)
                 r = environment_build(i, &o, &e, text);
         if (r == 0)
-                r = freeze(&e, q);
-        else if (text[0])
+                return freeze(&e, q);
+        if (text[0])
                 (void) snprintf(why, RUN_WHY_MAX, "%.250s\ntpuctl identity; tpuctl env", text);
-        free_list(user);
         return r;
 }
 
@@ -238,50 +204,34 @@ static char *wire(const char *text) {
         return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
 }
 
-static uint64_t limit_of(const json_t *limits, const char *key) {
-        const char *text = run_text(limits, key);
-
-        return streq(text, "infinity") ? UINT64_MAX : run_number(limits, key);
-}
-
-void run_take_limits(const json_t *intent, Local__RunLimits *ret) {
-        const json_t *l = json_object_get(intent, "limits");
-
-        local__run_limits__init(ret);
-        ret->memlock = limit_of(l, "memlock");
-        ret->nofile = limit_of(l, "nofile");
-        ret->memory_max = limit_of(l, "memory");
-        ret->memory_total = limit_of(l, "memory_total");
-        ret->memory_high = limit_of(l, "memory_high");
-        ret->cpus = wire(run_text(l, "cpus"));
-        ret->numa = wire(run_text(l, "numa"));
-        ret->core = wire(run_text(l, "core"));
-}
-
-static void take_words(const json_t *run, const json_t *intent, const char *slice, struct run_request *q) {
+/* The run's restarts are the gang's: the planner counts them. */
+static int take_spec(const json_t *run, const char *slice, struct run_request *q, char why[static RUN_WHY_MAX]) {
+        const json_t *intent = json_object_get(run, "intent");
+        char reason[RUN_WHY_MAX];
         Local__RunRequest *m = &q->message;
+        int r = run_spec_from_json(intent, NULL, &q->spec, reason);
 
-        m->name = wire(run_text(run, "name"));
-        m->framework = wire(run_text(intent, "framework"));
-        m->malloc = wire(run_text(intent, "malloc")[0] ? run_text(intent, "malloc") : "auto");
-        m->user = wire(run_text(intent, "user"));
-        m->directory = wire(run_text(intent, "directory"));
+        if (r == 0)
+                r = run_key_set_text(run_key_find("name"), q->spec, run_text(run, "name"));
+        if (r == 0)
+                r = run_spec_check(q->spec, RUN_SLICES, reason);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                (void) snprintf(why, RUN_WHY_MAX, "%.200s\ntpu-collectord --version; tpu-hostd --version", reason);
+                return -EBADMSG;
+        }
+        run_key_unset(run_key_find("restarts"), q->spec);
+        m->spec = q->spec;
         m->generation = run_number(run, "generation");
         m->intent = wire(run_text(run, "serial")[0] ? run_text(run, "serial") : run_text(intent, "serial"));
         m->slice = wire(slice);
         m->worker = q->worker;
-        m->grace_usec = run_number(intent, "grace");
-        local__preempt__init(&q->preempt);
-        q->preempt.signal = wire(run_text(intent, "preempt"));
-        m->preempt = &q->preempt;
-        m->devices = wire(run_text(intent, "devices"));
-        run_take_limits(intent, &q->limits);
-        m->limits = &q->limits;
+        return 0;
 }
 
 int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
                      const char *interfaces, struct run_request *ret, char why[static RUN_WHY_MAX]) {
-        const json_t *intent = json_object_get(run, "intent");
         struct gang_view g = { 0 };
         int r;
 
@@ -290,17 +240,12 @@ int run_request_make(const json_t *run, const char *slice, unsigned worker, cons
         local__run_request__init(&ret->message);
         (void) snprintf(ret->worker, sizeof(ret->worker), "%u", worker);
         ret->run = json_incref((json_t *) (uintptr_t) run);
-        take_words(run, intent, slice, ret);
-        if (!ret->message.user[0] || json_array_size(json_object_get(intent, "argv")) == 0)
-                return -EBADMSG;
-        r = view_gang(run, slice, worker, &g);
+        r = take_spec(run, slice, ret, why);
         if (r == 0)
-                r = copy_list(json_object_get(intent, "argv"), &ret->argv, &ret->message.n_argv);
+                r = view_gang(run, slice, worker, &g);
         if (r == 0)
-                r = make_environment(intent, &g, i, interfaces, ret, why);
+                r = make_environment(&g, i, interfaces, ret, why);
         gang_view_clear(&g);
-        ret->message.argv = ret->argv;
-        ret->message.env = ret->env;
         if (r == -ENOMEM)
                 (void) snprintf(why, RUN_WHY_MAX, "out of memory");
         if (r < 0)

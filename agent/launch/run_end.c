@@ -119,7 +119,7 @@ static void conclude(struct run *run, const struct tail_result *tail) {
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", j->name, j->end.cause, j->end.why);
         if (!j->stop_asked && !run->coming)
-                restart_decide(&j->restarts, j->spec.restarts, &j->end, found.cause,
+                restart_decide(&j->restarts, j->spec->restarts, &j->end, found.cause,
                                j->end.boot > j->started_boot ? j->end.boot - j->started_boot : 0, &d);
         if (is_rebooted(run->owner, j))
                 d.again = false;

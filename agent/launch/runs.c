@@ -124,7 +124,7 @@ const struct unit_events runs_unit_events = {
 uint64_t runs_next_generation(const struct runs *r, const char *name) {
         const struct run *run = run_find(r, name);
 
-        return run && run->coming ? run->coming->spec.generation : 0;
+        return run && run->coming ? run->coming->generation : 0;
 }
 
 const struct job *runs_find(const struct runs *r, const char *name) {

@@ -150,7 +150,7 @@ class Agent(unittest.TestCase):
         reply = {1: "new", 2: "tpu-run-new.service", 3: "glibc: as ordered", 6: "running", 7: 2, 8: "the devices could not be looked at"}
         launchd.other[20] = answer(21, message(reply))
         launchd.other[24] = answer(25, message({1: "new"}))
-        done = post(generation=2, serial="00ff", limits={"memlock": "infinity", "cpus": "0-3"}, env=["A=1"])
+        done = post(generation=2, serial="00ff", memlock="infinity", cpus="0-3", env=["A=1"])
         self.assertEqual((done["unit"], done["generation"], done["warnings"]), ("tpu-run-new.service", 2, ["the devices could not be looked at"]))
         came = asked[-1]
         for text in (b"new", b"alice", b"train", b"-x", b"A=1", b"00ff", b"0-3", b"TERM"):

@@ -39,7 +39,7 @@ class Part(WithRegistry):
     def record(self, state, generation=1, **more):
         intent = {"v": 1, "name": "job1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
                   "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000, "preempt": "TERM",
-                  "limits": {"memlock": "infinity", "nofile": 5000}, **more.pop("intent", {})}
+                  "memlock": "infinity", "nofile": 5000, **more.pop("intent", {})}
         return {"v": 1, "name": "job1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
                 "slices": [{"slice": "s0", "generation": 3, "hosts": HOSTS}], "waits_for": [], "outcome": "",
                 "coordinator": {"host": "h0", "address": "127.0.0.1", "port": self.port}, **more}
@@ -69,12 +69,12 @@ class Life(Part):
         self.put("running")
         self.assertEqual(self.until_says("running")["serial"], "00112233445566aa")
         name, generation, m = self.launchd.starts[0]
-        self.assertEqual((name, generation, text(m, 4), text(m, 9), text(m, 10), text(m, 11)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
-        self.assertEqual([a.decode() for a in m[5]], ["python3", "train.py"])
-        env = dict(e.decode().split("=", 1) for e in m[6])
+        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
+        self.assertEqual([a.decode() for a in m["spec"][5]], ["python3", "train.py"])
+        env = dict(e.decode().split("=", 1) for e in m["spec"][6])
         self.assertEqual({k: env[k] for k in ("A", "TPU_RUN_NAME", "TPU_RUN_GENERATION", "TPU_RUN_RANK", "TPU_RUN_HOSTS")},
                          {"A": "1", "TPU_RUN_NAME": "job1", "TPU_RUN_GENERATION": "1", "TPU_RUN_RANK": "2", "TPU_RUN_HOSTS": "4"})
-        self.assertEqual((m[13], text(m, 7)), ([3000000], "/home/alice"))
+        self.assertEqual((m["spec"][16], text(m["spec"], 7)), ([3000000], "/home/alice"))
         self.launchd.exit("job1", "exit-code", "exited", "3", **{})
         last = self.until_says("exited")
         self.assertEqual((last["cause"], last["code"], last["status"]), ("exit-code", "exited", "3"))

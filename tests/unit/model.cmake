@@ -1,1 +1,2 @@
 unit_test(events KNOWS base model)
+unit_test(run-keys KNOWS runspec)

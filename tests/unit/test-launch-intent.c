@@ -8,10 +8,9 @@
 static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *copy = strdup(name);
+        Run__Spec s = spec_of_python(copy);
 
-        q.name = copy;
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.generation = generation;
         q.slice = (char[]){ "slice-a" };
         q.intent = wire_text(serial);
@@ -96,14 +95,13 @@ static void test_higher_generation(void) {
 
 /* A start is tried: answered as one, and nothing begins. */
 static void test_tried(void) {
+        Run__Spec s = spec_of_python((char[]){ "train" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_bench_ struct bench b;
         Local__RunReply *r;
 
         bench_init(&b);
-        q.name = (char[]){ "train" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.generation = 2;
         q.intent = (char[]){ "5e71a1" };
         r = reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base));
@@ -118,7 +116,7 @@ static void test_tried(void) {
         local__run_reply__free_unpacked(reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base)), NULL);
         q.generation = 0;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), EEXIST, "train is running");
-        q.user = (char[]){ "nobody-is-called-so" };
+        s.user = (char[]){ "nobody-is-called-so" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESRCH, "is not known on this host");
         ASSERT_EQ(b.fake.starts, 1);
         ASSERT_EQ(b.fake.stops, 0);
@@ -244,10 +242,10 @@ static void test_devices_of_the_host(void) {
 
         bench_init(&b);
         start(&b, "a");
-        ASSERT_STREQ(b.fake.devices, "");
+        ASSERT_STREQ(b.fake.devices, "tpu");
         scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nAllow=/dev/x char-y*\n");
         start(&b, "b");
-        ASSERT_STREQ(b.fake.devices, "/dev/x char-y* ");
+        ASSERT_STREQ(b.fake.devices, "tpu,/dev/x,char-y*");
         scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nPolicy=any\n");
         start(&b, "c");
         ASSERT_STREQ(b.fake.devices, "any");
@@ -314,40 +312,37 @@ static void test_never_free(void) {
 }
 
 static void expect_bad(struct bench *b, void (*spoil)(Local__RunRequest *q), const char *part) {
+        Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
 
-        q.name = (char[]){ "a" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         spoil(&q);
-        expect_error(b, ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), q.grace_usec || q.restarts > 1 ? ERANGE : EINVAL,
-                     part);
+        expect_error(b, ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, part);
 }
 
-static Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
-static Local__Preempt preempt = LOCAL__PREEMPT__INIT;
 static Local__Secret secret = LOCAL__SECRET__INIT, *secrets[] = { &secret };
 
 static void bad_slice(Local__RunRequest *q) {
         q->slice = wire_text("a\nTPU_JOB=b");
 }
 static void bad_cpus(Local__RunRequest *q) {
-        limits.cpus = wire_text("0-");
-        q->limits = &limits;
+        q->spec->cpus = wire_text("0-");
 }
 static void bad_signal(Local__RunRequest *q) {
-        preempt.signal = wire_text("KILL");
-        q->preempt = &preempt;
+        q->spec->preempt = wire_text("KILL");
 }
 static void bad_grace(Local__RunRequest *q) {
-        q->grace_usec = SPEC_GRACE_MAX + 1;
+        q->spec->has_grace = true;
+        q->spec->grace = 3600 * USEC_PER_SEC + 1;
 }
 static void bad_restarts(Local__RunRequest *q) {
-        q->restarts = 1000000;
+        q->spec->has_restarts = true;
+        q->spec->restarts = 1000001;
 }
 static void restarts_of_intent(Local__RunRequest *q) {
         q->generation = 1;
-        q->restarts = 1;
+        q->spec->has_restarts = true;
+        q->spec->restarts = 1;
 }
 static void bad_secret(Local__RunRequest *q) {
         secret.name = wire_text("LD_PRELOAD");
@@ -356,7 +351,7 @@ static void bad_secret(Local__RunRequest *q) {
         q->n_secret = 1;
 }
 static void bad_devices(Local__RunRequest *q) {
-        q->devices = wire_text("/dev/x,gpu");
+        q->spec->devices = wire_text("/dev/x,gpu");
 }
 
 static void test_bad_specs(void) {
@@ -370,12 +365,13 @@ static void test_bad_specs(void) {
         expect_bad(&b, bad_restarts, "restarts");
         expect_bad(&b, restarts_of_intent, "host");
         expect_bad(&b, bad_secret, "'LD_PRELOAD'");
-        expect_bad(&b, bad_devices, "'gpu'");
+        expect_bad(&b, bad_devices, "devices '/dev/x,gpu'");
         ASSERT_EQ(b.fake.starts, 0);
 }
 
 /* A secret is in one file of root's, in memory, for as long as the run: in no other file, and in no answer. */
 static void test_secret(void) {
+        Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *job = NULL;
         _cleanup_bench_ struct bench b;
@@ -387,9 +383,7 @@ static void test_secret(void) {
         bench_init(&b);
         secret.name = (char[]){ "API_KEY" };
         secret.value = (char[]){ "s3cr3t" };
-        q.name = (char[]){ "a" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.secret = secrets;
         q.n_secret = 1;
         (void) close(ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base));
@@ -403,7 +397,7 @@ static void test_secret(void) {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         ASSERT_OK(durable_read(fd, "a", JOB_FILE_MAX, &job, &len));
         (void) close(fd);
-        ASSERT_TRUE(strstr(job, "s3cr3t") == NULL);
+        ASSERT_TRUE(memmem(job, len, "s3cr3t", 6) == NULL);
         runs_unit_events.started("a", "done", b.runs);
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("a", b.runs);

@@ -2,19 +2,19 @@
 /* A run that is started again under its policy, told of a preemption, or cannot be killed. */
 #include "launch-bench.h"
 
-static int ask_policy(struct bench *b, const char *name, uint32_t restarts, Local__Preempt *preempt) {
+static int ask_policy(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
+        Run__Spec s = spec_of_python(wire_text(name));
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
 
-        q.name = wire_text(name);
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
-        q.restarts = restarts;
-        q.preempt = preempt;
-        q.grace_usec = 5 * USEC_PER_MSEC;
+        q.spec = &s;
+        s.has_restarts = s.has_grace = true;
+        s.restarts = restarts;
+        s.grace = 5 * USEC_PER_MSEC;
+        s.preempt = wire_text(preempt ? preempt : "none");
         return ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
 }
 
-static void begin(struct bench *b, const char *name, uint32_t restarts, Local__Preempt *preempt) {
+static void begin(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
         (void) close(ask_policy(b, name, restarts, preempt));
         runs_unit_events.started(name, "done", b->runs);
         expect_job(b, "running", "", "");
@@ -190,9 +190,7 @@ static Local__SignalReply *tell(struct bench *b) {
 }
 
 static void test_preempted(void) {
-        char *words[] = { (char[]){ "touch" }, (char[]){ "/srv/now" } };
         Local__SignalRequest q = LOCAL__SIGNAL_REQUEST__INIT;
-        Local__Preempt how = LOCAL__PREEMPT__INIT;
         _cleanup_bench_ struct bench b;
         Local__SignalReply *reply;
         struct stat st;
@@ -205,8 +203,7 @@ static void test_preempted(void) {
         end(&b, "success", "killed", "TERM");
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_SIGNAL_REQUEST, &q.base), ESRCH, "ended");
 
-        how.signal = (char[]){ "TERM" };
-        begin(&b, "a", 9, &how);
+        begin(&b, "a", 9, "TERM");
         runs_unit_events.running("a", 42, "/tpu-run-a.slice/tpu-run-a.service", b.runs);
         reply = tell(&b);
         ASSERT_STREQ(reply->done, "TERM to process 42");
@@ -217,10 +214,7 @@ static void test_preempted(void) {
         end(&b, "exit-code", "exited", "1");
         expect_job(&b, "exited", "preempted", "1");
 
-        how.signal = (char[]){ "" };
-        how.argv = words;
-        how.n_argv = ELEMENTSOF(words);
-        begin(&b, "a", 0, &how);
+        begin(&b, "a", 0, "/usr/bin/touch /srv/now");
         local__signal_reply__free_unpacked(tell(&b), NULL);
         ASSERT_EQ(b.fake.besides, 1);
         ASSERT_OK(fstatat(b.host.root_fd, "run/tpu-launchd/handover/a.preempt", &st, 0));
