@@ -61,21 +61,22 @@ json_t *value_to_json(const Otlp__AnyValue *v) {
         return json_null();
 }
 
+int value_add(json_t *object, const Otlp__KeyValue *kv) {
+        json_t *key = text_json(kv->key);
+        int r = key ? json_object_set_new(object, json_string_value(key), value_to_json(kv->value)) : -1;
+
+        json_decref(key);
+        return r < 0 ? -ENOMEM : 0;
+}
+
 json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
         json_t *object = json_object();
 
-        for (size_t i = 0; object && i < n; i++) {
-                json_t *key = text_json(list[i]->key);
-                int r = key ? json_object_set_new(object, json_string_value(key),
-                                                  value_to_json(list[i]->value))
-                            : -1;
-
-                json_decref(key);
-                if (r < 0) {
+        for (size_t i = 0; object && i < n; i++)
+                if (value_add(object, list[i]) < 0) {
                         json_decref(object);
                         return NULL;
                 }
-        }
         return object;
 }
 
