@@ -530,6 +530,8 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
         c->options = o;
         r = sync_course_init(&c->course, o->endpoints, o->lease > 0 ? o->lease : LEASE, why);
         if (r == 0)
+                sync_course_prefer(&c->course, o->first);
+        if (r == 0)
                 r = add_timer(c, "registry-next", on_next, &c->next);
         if (r >= 0)
                 r = add_timer(c, "registry-lease", on_claim, &c->claim);

@@ -41,6 +41,12 @@ const char *sync_course_url(const struct sync_course *c) {
         return c->urls[c->at];
 }
 
+void sync_course_prefer(struct sync_course *c, const char *url) {
+        for (size_t i = 0; url && i < c->n; i++)
+                if (streq(c->urls[i], url))
+                        c->at = i;
+}
+
 /* --- Rounds -------------------------------------------------------------------------------------------- */
 
 static void begin_round(struct sync_course *c) {

@@ -45,6 +45,8 @@ struct sync_course {
 /* list: URLs with commas or blanks between. -EINVAL with why: none, more than four, one too long. */
 int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char why[static COURSE_WHY_MAX]);
 const char *sync_course_url(const struct sync_course *c);
+/* The first round begins with this URL; NULL, or none of urls: as they are given. */
+void sync_course_prefer(struct sync_course *c, const char *url);
 
 /*
  * How long urls[at] is waited for: full, or a quarter of the lease where it was silent before and nobody

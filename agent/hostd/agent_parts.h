@@ -54,6 +54,8 @@ void agent_parts_listed(struct agent_parts *p);
 void agent_parts_look(struct agent_parts *p);
 /* Whether what this host has can be said. */
 bool agent_parts_known(const struct agent_parts *p);
+/* What outlives this process is written (agent_part.c): all that are prepared now, and who led last. */
+void parts_keep(struct agent_parts *all);
 /* All records are forgotten: another registry. */
 void agent_parts_forget(struct agent_parts *p);
 /* The steps that are said are as of now. */
