@@ -47,6 +47,8 @@ class Crowd(unittest.TestCase):
 
     def ctest(self, **tests):
         """tests: NAME=(shell, what it says), "program_" in front of those that drive programs."""
+        if "--preset" not in subprocess.run(["ctest", "--help"], stdout=subprocess.PIPE, text=True).stdout:
+            self.skipTest("this ctest knows no presets, and tools/test cannot run here")
         (self.top / "CMakePresets.json").write_text(json.dumps(PRESETS))
         text = ""
         for name, (shell, say) in tests.items():
