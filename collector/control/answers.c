@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
+#include "fnv.h"
 #include "inside.h"
 
 #define VIEW_BODIES 4 /* answers that are kept for the hosts of a slice: most of them ask for the same */
@@ -73,11 +74,7 @@ void answers_clear(struct answers *a) {
 }
 
 static struct view **bucket(struct answers *a, const char *slice) {
-        uint32_t h = 2166136261U; /* FNV-1a */
-
-        for (; *slice; slice++)
-                h = (h ^ (unsigned char) *slice) * 16777619U;
-        return &a->views[h % ELEMENTSOF(a->views)];
+        return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
 static int view_add(struct view *v, struct record *r) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "metadata_exchange.h"
 
 #include <strings.h>
@@ -11,8 +12,6 @@
 #define LONG_AWAY       8 /* failures in a row from which on the server gets one try a minute */
 #define QUICK           USEC_PER_SEC /* a wait that ends sooner than this was none */
 #define CONNECT_TIMEOUT (2 * USEC_PER_SEC)
-#define FNV_BASIS       UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME       UINT64_C(0x100000001b3)
 
 static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         struct exchange *x = userdata;
@@ -23,8 +22,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
                 return 0; /* ends the transfer */
         if (x->len < x->size)
                 memcpy(x->body + x->len, data, MIN(len, x->size - x->len));
-        for (size_t i = 0; i < len; i++)
-                x->hash = (x->hash ^ (uint8_t) data[i]) * FNV_PRIME;
+        x->hash = fnv(x->hash, data, len);
         x->len += len;
         return len;
 }
@@ -98,7 +96,7 @@ int exchange_ask(struct exchange *x, const char *url, usec_t wait) {
         if (r == 0 && curl_easy_setopt(x->transfer.easy, CURLOPT_URL, full) != CURLE_OK)
                 r = -ENOMEM;
         x->len = 0;
-        x->hash = FNV_BASIS;
+        x->hash = FNV_BEGIN;
         x->flavored = x->too_long = false;
         x->etag[0] = '\0';
         return r < 0 ? r : http_transfer_start(&x->transfer);
