@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
+#include "fnv.h"
 #include "inside.h"
 
 #define VIEW_RECORDS 128 /* of one slice; bits of a mask */
@@ -74,11 +75,7 @@ void answers_clear(struct answers *a) {
 }
 
 static struct view **bucket(struct answers *a, const char *slice) {
-        uint32_t h = 2166136261U; /* FNV-1a */
-
-        for (; *slice; slice++)
-                h = (h ^ (unsigned char) *slice) * 16777619U;
-        return &a->views[h % ELEMENTSOF(a->views)];
+        return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
 static int view_add(struct view *v, struct record *r) {

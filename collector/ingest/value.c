@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "text.h"
+#include "hex.h"
 #include "value.h"
 
 static json_t *number(double d) {
@@ -13,17 +14,9 @@ static json_t *number(double d) {
 }
 
 static json_t *hex(const ProtobufCBinaryData *b) {
-        static const char digits[] = "0123456789abcdef";
-        _cleanup_free_ char *text = malloc(2 * b->len + 1);
+        _cleanup_free_ char *text = hex_encode(b->data, b->len);
 
-        if (!text)
-                return NULL;
-        for (size_t i = 0; i < b->len; i++) {
-                text[2 * i] = digits[b->data[i] >> 4];
-                text[2 * i + 1] = digits[b->data[i] & 15];
-        }
-        text[2 * b->len] = '\0';
-        return json_string(text);
+        return text ? json_string(text) : NULL;
 }
 
 static json_t *array(const Otlp__ArrayValue *a) {

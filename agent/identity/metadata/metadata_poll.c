@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metadata_poll.h"
 
+#include "fnv.h"
+
 #include <strings.h>
 #include <sys/random.h>
 
@@ -11,8 +13,6 @@
 #define LONG_AWAY       8 /* failures in a row from which on the server gets one try a minute */
 #define QUICK           USEC_PER_SEC /* a wait that ends sooner than this was none */
 #define CONNECT_TIMEOUT (2 * USEC_PER_SEC)
-#define FNV_BASIS       UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME       UINT64_C(0x100000001b3)
 
 /* The value of a header line of that name ("etag:"), trimmed; NULL when it is another one's. */
 static const char *header_value(const char *line, size_t len, const char *name, size_t *ret_len) {
@@ -55,9 +55,7 @@ static void on_done(const struct exchange_answer *x, void *userdata) {
                                            .body = x->body ? x->body : "",
                                            .len = x->len };
 
-        p->hash = FNV_BASIS;
-        for (size_t i = 0; i < x->len; i++)
-                p->hash = (p->hash ^ (uint8_t) x->body[i]) * FNV_PRIME;
+        p->hash = fnv(FNV_BEGIN, x->body, x->len);
         p->answered(p, &a, x->failed ? x->what : NULL);
 }
 
