@@ -83,7 +83,7 @@ static int mounts_read(const struct host *h, struct mount_point *ret, size_t max
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 
-#define WARN_PERCENT 5 /* words.def says them, too */
+#define WARN_PERCENT 5 /* check_words.def says them, too */
 #define FAIL_PERCENT 1
 
 static const char *const places[] = { "/", PATH_HOSTD_STATE };

@@ -1,1 +1,2 @@
+unit_test(check-words KNOWS base model)
 unit_test(events KNOWS base model)
