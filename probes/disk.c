@@ -8,7 +8,7 @@
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 
-#define WARN_PERCENT 5 /* words.def says them, too */
+#define WARN_PERCENT 5 /* check_words.def says them, too */
 #define FAIL_PERCENT 1
 
 #define OTHERS_MAX 64

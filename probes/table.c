@@ -62,44 +62,13 @@ char *make_printable(char *text) {
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static const struct {
-        const char *check;
-        enum verdict verdict;
-        const char *wanted, *source, *reason, *remedy;
-} words[] = {
-#define WORDS(id, check, verdict, wanted, source, reason, remedy) \
-        [WORDS_##id] = { check, VERDICT_##verdict, wanted, source, reason, remedy },
-#include "words.def"
-#undef WORDS
-};
-
-static void fill(char *field, size_t size, const char *text, const char *subject, const char *detail) {
-        char buf[1024];
-        size_t n = 0;
-
-        for (const char *p = text; *p && n < sizeof(buf);)
-                if (startswith(p, "{}") || startswith(p, "{1}")) {
-                        n += (size_t) snprintf(buf + n, sizeof(buf) - n, "%s",
-                                               p[1] == '1' ? detail : subject);
-                        p += p[1] == '1' ? 3 : 2;
-                } else
-                        buf[n++] = *p++;
-        buf[MIN(n, sizeof(buf) - 1)] = '\0';
-        finding_format(field, size, "%s", make_printable(buf));
-}
-
-void probe_words(struct finding *f, enum words w, const char *subject, const char *detail) {
-        finding_init(f, words[w].check, subject);
-        f->verdict = words[w].verdict;
+void probe_words(struct finding *f, enum check_words w, const char *subject, const char *detail) {
+        check_begin(f, w, subject);
         (void) make_printable(f->subject);
-        detail = detail ? detail : "";
-        fill(f->wanted, sizeof(f->wanted), words[w].wanted, f->subject, detail);
-        fill(f->source, sizeof(f->source), words[w].source, f->subject, detail);
-        fill(f->reason, sizeof(f->reason), words[w].reason, f->subject, detail);
-        fill(f->remedy, sizeof(f->remedy), words[w].remedy, f->subject, detail);
+        check_say(f, w, detail ? detail : "");
 }
 
-void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt,
+void probe_tell(struct sink *s, enum check_words w, const char *subject, const char *detail, const char *fmt,
                 ...) {
         struct finding f;
         char found[1024];

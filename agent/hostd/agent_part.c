@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This host's part of one generation of a run: whether it may begin, what tpu-launchd is asked for, and
  * what is kept of it. */
+#include "check_words.h"
 #include "agent_part.h"
 
 #include <fcntl.h>
@@ -40,44 +41,38 @@ static void on_preflight(const struct preflight_result *r, void *userdata) {
         part_act(p);
 }
 
-/* What this host is like among its slice's: "libtpu 0.0.39, others 0.0.41". False: as the others. */
-static bool is_unlike(const struct agent_registry *g, char *buf, size_t size) {
+/* What this host is like among its slice's: "libtpu 0.0.39, others 0.0.41". */
+static void judge_unlike(const struct agent_registry *g, struct finding *f) {
         const json_t *list = json_object_get(g->slice_record, "unlike"), *u;
         size_t i;
 
         json_array_foreach(list, i, u)
                 if (run_number(u, "worker") == g->worker && json_is_integer(json_object_get(u, "worker"))) {
-                        (void) snprintf(
-                                buf, size,
-                                "%.63s is unlike the other hosts of slice %.63s: %.60s %.60s, others %.60s\n"
-                                "bring it to the version of the others: tpuctl identity --json on both",
-                                g->host, g->slice, run_text(u, "part"), run_text(u, "found"),
-                                run_text(u, "others"));
-                        return true;
-                }
-        return false;
+                check_tell(f, WORDS_PART_UNLIKE, "", g->host, g->slice, run_text(u, "part"),
+                           run_text(u, "found"), run_text(u, "others"));
+                return;
+        }
 }
 
-/* What this host itself knows against it; empty: nothing. */
+/* What this host itself knows against it, the remedy behind a line feed; empty: nothing. */
 static void own_objection(const struct agent_registry *g, char *buf, size_t size) {
         struct agent *a = g->agent;
         const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
                            *drain = orders_find(&a->order_list, ORDER_DRAIN);
+        struct finding f = { .verdict = VERDICT_OK };
         char reasons[200];
 
-        buf[0] = '\0';
         if (a->state == HOST_UNFIT)
-                (void) snprintf(buf, size, "%s is unfit: %s\ntpuctl check, on %s", g->host,
-                                check_table_reasons(&a->checks, reasons, sizeof(reasons)), g->host);
+                check_tell(&f, WORDS_PART_UNFIT, "", g->host,
+                           check_table_reasons(&a->checks, reasons, sizeof(reasons)));
         else if (cordon || drain)
-                (void) snprintf(buf, size, "%s is %s: %s\ntpuctl uncordon, on %s", g->host,
-                                drain ? "draining" : "cordoned", drain ? drain->reason : cordon->reason,
-                                g->host);
+                check_tell(&f, WORDS_PART_CORDONED, "", g->host, drain ? "draining" : "cordoned",
+                           drain ? drain->reason : cordon->reason);
         else if (agent_observes(a))
-                (void) snprintf(buf, size, "the agents of %s only observe\ntpuctl mode repair, on %s",
-                                g->host, g->host);
+                check_tell(&f, WORDS_PART_OBSERVES, "", g->host);
         else
-                (void) is_unlike(g, buf, size);
+                judge_unlike(g, &f);
+        (void) snprintf(buf, size, "%s%s%s", f.reason, f.reason[0] ? "\n" : "", f.remedy);
         (void) utf8_scrub(buf, strlen(buf));
 }
 
