@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <assert.h>
-#include <stdarg.h>
 #include <systemd/sd-id128.h>
 
 #include "allocator.h"
@@ -19,16 +18,6 @@
 #define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
 #define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(p->text, sizeof(p->text), fmt, ap);
-        va_end(ap);
-        (void) snprintf(p->remedy, sizeof(p->remedy), "%s", remedy);
-        return error;
-}
 
 static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again; see tpuctl check", "out of memory");
