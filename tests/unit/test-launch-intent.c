@@ -131,6 +131,7 @@ static void test_environment_of_a_gang(void) {
         w.port = 8476;
         w.fact = list;
         w.n_fact = 2;
+        s.step_regex = (char[]){ "^s ([0-9]+)" };
         s.env = mine;
         s.n_env = 1;
         q.spec = &s;
@@ -146,6 +147,7 @@ static void test_environment_of_a_gang(void) {
         fd = ask(&b, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &e.base);
         env = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor);
         (void) close(fd);
+        ASSERT_TRUE(has_variable(env, "TPU_RUN_STEP_EXPRESSION=^s ([0-9]+)")); /* a key that is a variable */
         ASSERT_TRUE(has_variable(env, "TPU_WORKER_ID=7") && has_variable(env, "TPU_NAME=s1") &&
                     has_variable(env, "TPU_ACCELERATOR_TYPE=v6e-16") && has_variable(env, "TPU_WORKER_HOSTNAMES=10.0.0.3,10.0.0.4") &&
                     has_variable(env, "TPU_RUN_NAME=train") && has_variable(env, "TPU_RUN_GENERATION=3") &&
