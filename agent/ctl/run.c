@@ -211,10 +211,10 @@ static int act(struct options *o, Run__Spec *s, const char *url, const struct he
 
         if (over_slices)
                 complete_slices(s);
-        if ((over_slices && name_user(s) < 0) || run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
-                (void) refuse(why);
-        else if (over_slices && only->secrets.n > 0)
+        if (over_slices && only->secrets.n > 0)
                 (void) refuse("--secret is for runs of one host: every host reads an intent");
+        else if ((over_slices && name_user(s) < 0) || run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
+                (void) refuse(why);
         else if (!over_slices && (url || detach))
                 (void) refuse("--detach and --collector are for runs over slices (--slices, --on)");
         else

@@ -4,6 +4,7 @@
 #include "check_words.h"
 #include "agent_part.h"
 
+#include <assert.h>
 #include <fcntl.h>
 
 #include "agent_orders.h"
@@ -86,7 +87,7 @@ static int start_preflight(struct run_part *p) {
                                              .name = g->host,
                                              .slice = g->slice,
                                              .worker = g->worker,
-                                             .request = &p->request.message };
+                                             .request = p->request };
 
         return preflight_new(a->event, &o, on_preflight, p, &p->preflight);
 }
@@ -103,15 +104,12 @@ static void data_nics(const struct agent *a, char nics[static INTENT_NICS_TEXT_M
 static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
         const struct agent_registry *g = p->owner->registry;
         char nics[INTENT_NICS_TEXT_MAX];
-        int r;
 
         (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
         p->step = -1;
         data_nics(g->agent, nics);
-        r = run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
-        if (r == 0 && p->request.conflicts[0])
-                log_notice("run %s: %s", p->name, p->request.conflicts);
-        return r;
+        local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
+        return run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
 }
 
 void part_prepare(struct run_part *p) {
@@ -150,19 +148,31 @@ void part_prepared_before(struct run_part *p) {
         (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
 #define STOP_MARGIN (30 * USEC_PER_SEC) /* beyond the grace */
 
+/* What of the user's own environment differs from ours, as who built it says it. */
+static void log_conflicts(const struct run_part *p, const struct local_answer *a) {
+        Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
+
+        for (size_t i = 0; m && i < m->n_conflict; i++)
+                log_notice("run %s: %.300s", p->name, m->conflict[i]);
+        if (m)
+                local__run_reply__free_unpacked(m, NULL);
+}
+
 /* What could not be asked is asked again: the same generation is never started twice. */
 static void on_started(const struct local_answer *a, void *userdata) {
         struct run_part *p = userdata;
+        struct local_call *call = TAKE_PTR(p->call); /* what follows may ask anew */
         char text[sizeof(p->detail)];
 
-        p->call = local_call_free(p->call);
         if (a->no_answer) {
                 part_enter(p, p->now.generation, PART_PREPARED, a->text);
                 parts_try_again(p->owner);
         } else if (a->error < 0) {
                 (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
                 part_refuse(p, text);
-        }
+        } else
+                log_conflicts(p, a);
+        (void) local_call_free(call);
         jobs_ask(part_agent(p)->jobs); /* its list says how far it is */
 }
 
@@ -170,12 +180,13 @@ void part_start(struct run_part *p) {
         struct agent *a = part_agent(p);
         int r;
 
+        assert(p->request);
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
         r = local_call_new(a->event,
                            &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
                                                      LOCAL__KIND__KIND_RUN_REQUEST,
-                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request->base,
                                                      START_TIME },
                            on_started, p, &p->call);
         if (r < 0) {

@@ -21,7 +21,7 @@ static struct run_part *part_free(struct run_part *p) {
                 return NULL;
         p->preflight = preflight_free(p->preflight);
         p->call = local_call_free(p->call);
-        run_request_clear(&p->request);
+        local__run_request__free_unpacked(p->request, NULL);
         json_decref(p->record);
         free(p);
         return NULL;

@@ -25,7 +25,7 @@ struct run_part {
         usec_t step_time_said; /* expected of a step; 0: not known */
         uint64_t absent; /* the question whose answer did not name it any more; 0: none */
         json_t *record; /* NULL: gone, or none was told */
-        struct run_request request; /* of the generation that is prepared */
+        Local__RunRequest *request; /* of the generation that is prepared; NULL: none is */
         struct preflight *preflight;
         struct local_call *call; /* a start or a stop at work */
         bool stopping; /* the call is a stop */

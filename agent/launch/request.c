@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <assert.h>
-#include <stdarg.h>
 #include <systemd/sd-id128.h>
 
 #include "allocator.h"
@@ -14,21 +13,12 @@
 #include "log.h"
 #include "paths.h"
 #include "platform.h"
+#include "request_world.h"
 #include "secret.h"
 
 #define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
 #define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(p->text, sizeof(p->text), fmt, ap);
-        va_end(ap);
-        (void) snprintf(p->remedy, sizeof(p->remedy), "%s", remedy);
-        return error;
-}
 
 static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again; see tpuctl check", "out of memory");
@@ -204,37 +194,50 @@ static int user_variables(const Run__Spec *s, const char **list, char **pool, si
         return 0;
 }
 
-static int build_environment(const struct identity *i, const Run__Spec *s, enum framework f, struct environment *ret,
-                             struct problem *p) {
+static int build_environment(const struct identity *i, const Local__RunRequest *q, enum framework f,
+                             struct environment *ret, struct problem *p) {
+        _cleanup_request_world_ struct request_world world = { 0 };
+        const Run__Spec *s = q->spec;
         _cleanup_free_ const char **list = calloc(s->n_env + RUN_KEYS_MAX, sizeof(*list));
         _cleanup_(strings_freep) char **pool = calloc(RUN_KEYS_MAX + 1, sizeof(*pool));
         char why[ENVIRONMENT_WHY_MAX] = "";
-        size_t n;
-        int r = list && pool ? user_variables(s, list, pool, &n) : -ENOMEM;
+        struct environment_options o = { .framework = f, .user = list };
+        int r = list && pool ? user_variables(s, list, pool, &o.n_user) : -ENOMEM;
 
+        if (r == 0 && q->world && q->world->n_slice > 0) {
+                r = request_world_view(q, &world, p);
+                if (r < 0)
+                        return r;
+                o.gang = &world.gang;
+        }
+        if (q->world && q->world->interfaces[0])
+                o.interfaces = q->world->interfaces;
         if (r == 0)
-                r = environment_build(i, &(struct environment_options){ .framework = f, .user = list, .n_user = n }, ret, why);
+                r = environment_build(i, &o, ret, why);
         if (r == -ENOMEM)
                 return no_memory(p);
         return r < 0 ? problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why) : 0;
 }
 
-static int set_environment(const struct host *h, const char *identity_config, const Run__Spec *s, struct job *j,
-                           char ***ret_conflicts, struct problem *p) {
+static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                           struct job *j, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         enum framework f;
-        int r = framework_parse(s->framework, &f);
+        int r = framework_parse(q->spec->framework, &f);
 
         assert(r >= 0); /* the table of keys has the same words */
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl identity",
                                    "the identity of this host cannot be read: %s", strerror(-r));
-        r = build_environment(&identity, s, f, &e, p);
+        if (q->world)
+                r = request_world_facts(q->world, &identity, p);
         if (r >= 0)
-                r = set_allocator(h, s, &e, &choice, p);
+                r = build_environment(&identity, q, f, &e, p);
+        if (r >= 0)
+                r = set_allocator(h, q->spec, &e, &choice, p);
         if (r < 0)
                 return r;
         *ret_conflicts = calloc(e.n + 2, sizeof(**ret_conflicts));
@@ -311,7 +314,7 @@ static int fill(const struct host *h, const char *identity_config, const Local__
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         r = set_directory(h, q->spec, home, j, p);
         if (r >= 0)
-                r = set_environment(h, identity_config, q->spec, j, ret_conflicts, p);
+                r = set_environment(h, identity_config, q, j, ret_conflicts, p);
         if (r >= 0)
                 r = secrets_from_request(q, &j->secrets, p);
         return r < 0 ? r : check_command(h, j, p);

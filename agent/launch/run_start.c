@@ -72,13 +72,19 @@ int run_ask_unit(struct runs *r, const struct job *j, bool beside) {
         return beside ? r->units->beside(r->backend, &spec) : r->units->start(r->backend, &spec);
 }
 
+static int is_there(const struct job *j, struct problem *p) {
+        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
+                            job_state_name(j->state));
+
+        return problem_fill(p, k, j->name, 0);
+}
+
 /* Gives the place of an ended run of this name to the new one. */
 static int take_place(struct runs *r, struct job *j, struct run **ret, struct problem *p) {
         struct run *before = run_find(r, j->name), *run;
 
         if (before && before->job->state != JOB_EXITED)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
-                                   j->name, job_state_name(before->job->state));
+                return is_there(before->job, p);
         if (before && before->capture)
                 return problem_set(p, -EBUSY, "choose another name",
                                    "a capture of the run %s before this one has not ended", j->name);
@@ -220,8 +226,7 @@ int runs_check(struct runs *r, struct job *j, struct problem *p) {
         if (lives && gang)
                 return 0; /* it is ended first, and the devices are looked at then */
         if (lives)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
-                                   j->name, job_state_name(run->job->state));
+                return is_there(run->job, p);
         if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl jobs",
                                    "%d runs are active, which is the most", JOBS_ACTIVE_MAX);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a run is ended, is told that its host is about to go, as its own spec says, and what others saw of why
  * it may end. */
+#include <assert.h>
+
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
@@ -68,10 +70,7 @@ int run_stop(struct run *run, usec_t grace, struct problem *p) {
         const char *name = run->job->name;
         int k;
 
-        if (grace > run->job->spec->grace)
-                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
-                                   "run %s has a grace of %u s: a longer one is not possible", name,
-                                   (unsigned) (run->job->spec->grace / USEC_PER_SEC));
+        assert(grace <= run->job->spec->grace);
         k = r->units->stop(r->backend, name);
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
@@ -123,6 +122,10 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
                                    run->job->generation, generation);
+        if (run->job->state != JOB_EXITED && grace > run->job->spec->grace) /* before anything follows from it */
+                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
+                                   "run %s has a grace of %u s: a longer one is not possible", name,
+                                   (unsigned) (run->job->spec->grace / USEC_PER_SEC));
         drop_next(run, generation);
         if (run->job->state == JOB_EXITED)
                 return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name,

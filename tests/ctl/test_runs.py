@@ -104,7 +104,7 @@ train: may have stalled: no step for 31 s
             self.assertIn(wanted, spec_of(request))
         self.assertIn(field(6, field(1, "KEY") + field(2, "s3cret=")), request)
         for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "memlock 'much' is not"), (["--memory-high", "0"], "memory_high '0' is not"),
-                           (["--core", "all"], "core 'all' is not one of none, keep"), (["--nofile", "0"], "nofile '0' is not"), (["--slices", "2", "--secret", f"KEY={key}"], "read by every host")):
+                           (["--core", "all"], "core 'all' is not one of none, keep"), (["--nofile", "0"], "nofile '0' is not"), (["--slices", "2", "--secret", f"KEY={key}"], "every host reads an intent")):
             self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
         self.assertEqual(len(launchd.seen), 1)
 

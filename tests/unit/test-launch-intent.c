@@ -93,6 +93,79 @@ static void test_higher_generation(void) {
         expect_job(&b, "running", "", "");
 }
 
+static bool has_variable(const Local__EnvironmentReply *r, const char *assignment) {
+        for (size_t i = 0; i < r->n_env; i++)
+                if (streq(r->env[i], assignment))
+                        return true;
+        return false;
+}
+
+/* The environment is built here, out of what tpu-hostd knows of the run and of the host; the static file is stronger. */
+static void test_environment_of_a_gang(void) {
+        char *slices[] = { (char[]){ "s0" }, (char[]){ "s1" } }, *hosts[] = { (char[]){ "10.0.0.3" }, (char[]){ "10.0.0.4" } };
+        char *mine[] = { (char[]){ "TPU_WORKER_ID=7" } };
+        Local__EnvironmentRequest e = LOCAL__ENVIRONMENT_REQUEST__INIT;
+        Local__Fact facts[2] = { LOCAL__FACT__INIT, LOCAL__FACT__INIT }, *list[] = { &facts[0], &facts[1] };
+        Run__Spec s = spec_of_python((char[]){ "train" });
+        Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
+        Local__World w = LOCAL__WORLD__INIT;
+        uint32_t counts[] = { 2, 2 };
+        Local__EnvironmentReply *env;
+        _cleanup_bench_ struct bench b;
+        Local__RunReply *reply;
+        int fd;
+
+        bench_init(&b);
+        facts[0].field = (char[]){ "accelerator-type" };
+        facts[0].value = (char[]){ "v6e-16" };
+        facts[0].origin = facts[1].origin = (char[]){ "metadata server" };
+        facts[1].field = (char[]){ "slice-name" };
+        facts[1].value = (char[]){ "other" };
+        w.slice = slices;
+        w.hosts = counts;
+        w.n_slice = w.n_hosts = 2;
+        w.own = w.worker = 1;
+        w.host = hosts;
+        w.n_host = 2;
+        w.coordinator = (char[]){ "10.0.0.1" };
+        w.port = 8476;
+        w.fact = list;
+        w.n_fact = 2;
+        s.step_regex = (char[]){ "^s ([0-9]+)" };
+        s.env = mine;
+        s.n_env = 1;
+        q.spec = &s;
+        q.generation = 3;
+        q.world = &w;
+        fd = ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
+        runs_unit_events.started("train", "done", b.runs);
+        reply = reply_of(&b, fd);
+        ASSERT_EQ(reply->n_conflict, 1);
+        ASSERT_TRUE(startswith(reply->conflict[0], "TPU_WORKER_ID: yours '7' kept"));
+        local__run_reply__free_unpacked(reply, NULL);
+        e.name = (char[]){ "train" };
+        fd = ask(&b, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &e.base);
+        env = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor);
+        (void) close(fd);
+        ASSERT_TRUE(has_variable(env, "TPU_RUN_STEP_EXPRESSION=^s ([0-9]+)")); /* a key that is a variable */
+        ASSERT_TRUE(has_variable(env, "TPU_WORKER_ID=7") && has_variable(env, "TPU_NAME=s1") &&
+                    has_variable(env, "TPU_ACCELERATOR_TYPE=v6e-16") && has_variable(env, "TPU_WORKER_HOSTNAMES=10.0.0.3,10.0.0.4") &&
+                    has_variable(env, "TPU_RUN_NAME=train") && has_variable(env, "TPU_RUN_GENERATION=3") &&
+                    has_variable(env, "TPU_RUN_SLICES=2") && has_variable(env, "TPU_RUN_SLICE=1") &&
+                    has_variable(env, "TPU_RUN_HOSTS=4") && has_variable(env, "TPU_RUN_RANK=3") &&
+                    has_variable(env, "TPU_RUN_COORDINATOR=10.0.0.1:8476"));
+        local__environment_reply__free_unpacked(env, NULL);
+        q.generation = 4;
+        w.own = 2;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "none of its slices");
+        w.own = 1;
+        w.n_host = 1;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "another number of hosts");
+        w.n_host = 2;
+        facts[0].field = (char[]){ "colour" };
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'colour'");
+}
+
 /* A start is tried: answered as one, and nothing begins. */
 static void test_tried(void) {
         Run__Spec s = spec_of_python((char[]){ "train" });
@@ -407,7 +480,7 @@ static void test_secret(void) {
 int main(void) {
         void (*const tests[])(void) = {
                 test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
-                test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
+                test_environment_of_a_gang, test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
 

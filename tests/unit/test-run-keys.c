@@ -110,7 +110,7 @@ static void samples_of(const struct run_key *k, struct samples *ret) {
                 return;
         case RUN_KEY_WORD:
                 *ret = (struct samples){ { strndup(k->words, strcspn(k->words, " ")), strrchr(k->words, ' ') + 1 },
-                                         { "nonsense", k->words, "" } };
+                                         { "nonsense", k->words } };
                 return;
         case RUN_KEY_PATH:
                 *ret = (struct samples){ { "/", "/home/alice" }, { "home", "./a" } };
