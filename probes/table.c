@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of this room, and what has to do with all that stands in them. */
+#include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 
 #include "words.h"
@@ -50,6 +52,40 @@ void put_double(struct sink *s, enum metric_id id, double value, const char *v0,
 
         m.d = value;
         s->sample(s, &m);
+}
+
+void put_uint(struct sink *s, enum metric_id id, uint64_t value, const char *v0, const char *v1,
+              const char *v2) {
+        put_int(s, id, (int64_t) MIN(value, (uint64_t) INT64_MAX), v0, v1, v2);
+}
+
+void put_histogram(struct sink *s, enum metric_id id, const struct sample_histogram *h, const char *v0,
+                   const char *v1) {
+        struct sample m = sample_of(id, v0, v1, NULL);
+
+        m.h = h;
+        s->sample(s, &m);
+}
+
+void put_buckets(struct sink *s, enum metric_id id, const __u64 *buckets, size_t n, uint64_t ns,
+                 const char *v0, const char *v1) {
+        double bounds[PUT_BUCKETS_MAX];
+        uint64_t counts[PUT_BUCKETS_MAX];
+        struct sample_histogram h = { .sum = (double) ns / 1e9,
+                                      .min = NAN,
+                                      .max = NAN,
+                                      .bounds = bounds,
+                                      .counts = counts,
+                                      .n_bounds = n - 1 };
+
+        assert(n > 0 && n <= PUT_BUCKETS_MAX);
+        for (size_t i = 0; i < n; i++) {
+                bounds[i] = (double) (1ULL << i) / 1e6;
+                counts[i] = buckets[i];
+                h.count += buckets[i];
+        }
+        if (h.count > 0)
+                put_histogram(s, id, &h, v0, v1);
 }
 
 char *make_printable(char *text) {
