@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_journal.h"
+#include "journal_reader.h"
 #include "log.h"
 
-int run_journal_field(struct run_journal *j, const char *name, const char **ret, size_t *ret_len) {
+int journal_reader_field(struct journal_reader *j, const char *name, const char **ret, size_t *ret_len) {
         const void *data;
         size_t len, skip = strlen(name) + 1; /* "NAME=" */
         int r;
@@ -17,11 +17,11 @@ int run_journal_field(struct run_journal *j, const char *name, const char **ret,
         return 0;
 }
 
-void run_journal_invocation(struct run_journal *j, char ret[static 33]) {
+void journal_reader_invocation(struct journal_reader *j, char ret[static 33]) {
         const char *text;
         size_t len;
 
-        if (run_journal_field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
+        if (journal_reader_field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
                 memcpy(ret, "-", 2);
                 return;
         }
@@ -33,7 +33,7 @@ void run_journal_invocation(struct run_journal *j, char ret[static 33]) {
 
 /* --- Changes ------------------------------------------------------------------------------------------- */
 
-static void process_changes(struct run_journal *j);
+static void process_changes(struct journal_reader *j);
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source;
@@ -50,7 +50,7 @@ static int on_change(sd_event_source *source, int fd, uint32_t revents, void *us
         return 0;
 }
 
-static void arm_timer(struct run_journal *j) {
+static void arm_timer(struct journal_reader *j) {
         uint64_t at = UINT64_MAX;
         int r = sd_journal_get_timeout(j->journal, &at);
 
@@ -65,7 +65,7 @@ static void arm_timer(struct run_journal *j) {
                 (void) sd_event_source_set_enabled(j->timer, SD_EVENT_ONESHOT);
 }
 
-static void process_changes(struct run_journal *j) {
+static void process_changes(struct journal_reader *j) {
         int what = sd_journal_process(j->journal);
 
         if (what < 0)
@@ -76,39 +76,42 @@ static void process_changes(struct run_journal *j) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int run_journal_open(struct run_journal *j, sd_event *e, const char *directory, size_t line_max,
-                     const char *name) {
+int journal_reader_open(struct journal_reader *j, const char *directory, const char *match, size_t line_max) {
         int r;
 
-        j->event = sd_event_ref(e);
-        j->name = name;
+        *j = (struct journal_reader){ 0 };
         /* Not SD_JOURNAL_SYSTEM: what runs of ordinary users print is in files of those users. */
         r = directory ? sd_journal_open_directory(&j->journal, directory, 0) :
                         sd_journal_open(&j->journal, SD_JOURNAL_LOCAL_ONLY);
         if (r >= 0)
-                r = sd_journal_add_match(j->journal, "SYSLOG_IDENTIFIER=tpu-run", 0);
+                r = sd_journal_add_match(j->journal, match, 0);
         if (r >= 0)
-                r = sd_journal_set_data_threshold(j->journal, line_max + 64);
+                r = sd_journal_set_data_threshold(j->journal, line_max + 64); /* "NAME=" counts */
         if (r >= 0) /* watches from here on, before anybody seeks: nothing falls between */
                 r = sd_journal_get_fd(j->journal);
+        if (r < 0)
+                journal_reader_close(j);
         return MIN(r, 0);
 }
 
-int run_journal_follow(struct run_journal *j, void (*changed)(int what, void *userdata), void *userdata) {
+int journal_reader_follow(struct journal_reader *j, sd_event *e, const char *name,
+                          void (*changed)(int what, void *userdata), void *userdata) {
         int r;
 
+        j->event = sd_event_ref(e);
+        j->name = name;
         j->changed = changed;
         j->userdata = userdata;
-        r = sd_event_add_io(j->event, &j->io, sd_journal_get_fd(j->journal),
+        r = sd_event_add_io(e, &j->io, sd_journal_get_fd(j->journal),
                             (uint32_t) sd_journal_get_events(j->journal), on_change, j);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(j->io, j->name);
+        (void) sd_event_source_set_description(j->io, name);
         arm_timer(j);
         return 0;
 }
 
-void run_journal_close(struct run_journal *j) {
+void journal_reader_close(struct journal_reader *j) {
         j->io = sd_event_source_disable_unref(j->io);
         j->timer = sd_event_source_disable_unref(j->timer);
         sd_journal_close(j->journal);
