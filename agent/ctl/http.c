@@ -10,35 +10,6 @@
 
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
-struct body {
-        char *data;
-        size_t len, size;
-        bool too_large;
-};
-
-static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
-        struct body *b = userdata;
-        char *grown;
-
-        (void) size; /* always 1 */
-        if (n > HTTP_ANSWER_MAX - b->len) {
-                b->too_large = true;
-                return 0;
-        }
-        if (n > b->size - b->len) {
-                size_t wanted = MAX(b->size * 2, b->len + n);
-
-                grown = realloc(b->data, wanted);
-                if (!grown)
-                        return 0;
-                b->data = grown;
-                b->size = wanted;
-        }
-        memcpy(b->data + b->len, data, n);
-        b->len += n;
-        return n;
-}
-
 #define SET(option, value) (r = r == CURLE_OK ? curl_easy_setopt(curl, option, value) : r)
 
 /* What we announce bounds what the other side sends, too. */
@@ -52,18 +23,10 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
 }
 
 /* What http_loop.h leaves to the owner. */
-static CURLcode set_request(CURL *curl, const struct http_request *q, struct body *b, struct curl_slist *headers) {
+static CURLcode set_request(CURL *curl, const struct http_request *q, struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
         SET(CURLOPT_URL, q->url);
-        SET(CURLOPT_WRITEFUNCTION, take_body);
-        SET(CURLOPT_WRITEDATA, b);
-        if (q->ca && *q->ca)
-                SET(CURLOPT_CAINFO, q->ca);
-        if (q->certificate && *q->certificate)
-                SET(CURLOPT_SSLCERT, q->certificate);
-        if (q->key && *q->key)
-                SET(CURLOPT_SSLKEY, q->key);
         if (q->segment > 0) {
                 SET(CURLOPT_SOCKOPTFUNCTION, limit_segments);
                 SET(CURLOPT_SOCKOPTDATA, (void *) (uintptr_t) &q->segment);
@@ -89,12 +52,11 @@ static const char *where(const struct http_request *q) {
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(const struct http_transfer *t, const struct http_request *q, const struct body *b,
-                             struct problem *p) {
+static int transport_failure(const struct http_transfer *t, const struct http_request *q, struct problem *p) {
         CURLcode code = t->code;
         long os = 0, sent = 0;
 
-        if (b->too_large)
+        if (code == CURLE_WRITE_ERROR)
                 return problem_set(p, -E2BIG, NULL, "the answer of %s is longer than %d MiB", where(q),
                                    HTTP_ANSWER_MAX / 1024 / 1024);
         if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
@@ -123,9 +85,9 @@ static usec_t retry_after(CURL *curl, long status) {
         return (usec_t) MIN(seconds, (curl_off_t) RETRY_AFTER_MAX) * USEC_PER_SEC;
 }
 
-static int read_answer(CURL *curl, const struct body *b, const struct http_request *q, json_t **ret,
+static int read_answer(CURL *curl, const char *body, size_t len, const struct http_request *q, json_t **ret,
                        struct problem *p) {
-        json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        json_t *v = len > 0 ? json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
         const char *elsewhere = json_string_value(json_object_get(v, "telemetry"));
         long status = 0;
@@ -164,7 +126,8 @@ struct transfer {
         struct http_exchange *exchange;
         struct http_request request; /* as it is followed */
         char *location;
-        struct body body;
+        char *body;
+        size_t len;
         bool whole; /* there is an answer, or why there is none */
         size_t *left;
 };
@@ -183,7 +146,6 @@ static bool follow(struct transfer *t) {
         if (!t->location || curl_easy_setopt(t->transfer.easy, CURLOPT_URL, t->location) != CURLE_OK)
                 return false;
         t->request.url = t->location;
-        t->body.len = 0;
         return http_transfer_start(&t->transfer) == 0;
 }
 
@@ -192,6 +154,8 @@ static void on_done(struct http_transfer *transfer, const char *error) {
 
         if (!error && follow(t))
                 return;
+        t->body = TAKE_PTR(transfer->answer);
+        t->len = transfer->len;
         t->whole = true;
         (*t->left)--;
 }
@@ -200,14 +164,16 @@ static void begin_transfer(struct http_loop *l, struct transfer *t, struct http_
                            struct curl_slist *headers, size_t *left) {
         const struct http_options o = { .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
                                         .connect_timeout = MIN(x->request.timeout, 5 * USEC_PER_SEC),
-                                        .timeout = x->request.timeout };
+                                        .timeout = x->request.timeout,
+                                        .answer_max = HTTP_ANSWER_MAX };
 
         *t = (struct transfer){
                 .transfer.done = on_done, .exchange = x, .request = x->request, .left = left
         };
         http_loop_add(l, &t->transfer);
         if (http_transfer_prepare(&t->transfer, &o) > 0 &&
-            set_request(t->transfer.easy, &t->request, &t->body, headers) == CURLE_OK &&
+            http_transfer_set_tls(&t->transfer, t->request.ca, t->request.certificate, t->request.key) == 0 &&
+            set_request(t->transfer.easy, &t->request, headers) == CURLE_OK &&
             http_transfer_start(&t->transfer) == 0)
                 (*left)++; /* else it is out of memory */
 }
@@ -220,10 +186,10 @@ static void end_transfer(struct transfer *t) {
         if (!t->whole)
                 x->error = problem_set(&x->problem, -ENOMEM, NULL, "out of memory");
         else if (t->transfer.code != CURLE_OK)
-                x->error = transport_failure(&t->transfer, &t->request, &t->body, &x->problem);
+                x->error = transport_failure(&t->transfer, &t->request, &x->problem);
         else
-                x->error = read_answer(t->transfer.easy, &t->body, &t->request, &x->answer, &x->problem);
-        free(t->body.data);
+                x->error = read_answer(t->transfer.easy, t->body, t->len, &t->request, &x->answer, &x->problem);
+        free(t->body);
         free(t->location);
 }
 

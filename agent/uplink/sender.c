@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
 #include "sender.h"
@@ -9,15 +8,9 @@
 /* The last one is not in every request. */
 enum { HEADER_TYPE, HEADER_EXPECT, HEADER_RECORD, HEADER_GZIP, _HEADER_MAX };
 
-#define CONNECTION_SECONDS \
-        1800 /* after that a new one: names and certificates of the other side may have moved */
-
 struct request {
         struct http_transfer transfer; /* the first member: done is given it */
         struct sender *sender;
-        char retry_after[BACKOFF_RETRY_AFTER_TEXT];
-        uint8_t *body;
-        size_t len, received;
         /* libcurl only reads header lists, so that ours can live here and a request allocates none */
         struct curl_slist headers[_HEADER_MAX];
         char header_text[_HEADER_MAX][128];
@@ -31,27 +24,6 @@ struct sender {
         char *user_agent, *proxy;
         struct request requests[SENDER_SLOTS_MAX];
 };
-
-static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
-        struct request *q = userdata;
-        size_t len = size * n, room = SENDER_BODY_MAX - q->len;
-
-        q->received += len;
-        if (!q->body)
-                q->body = malloc(SENDER_BODY_MAX);
-        if (!q->body || q->received > SENDER_ANSWER_MAX)
-                return 0; /* ends the transfer */
-        memcpy(q->body + q->len, data, MIN(len, room));
-        q->len += MIN(len, room);
-        return len;
-}
-
-static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        struct request *q = userdata;
-
-        backoff_take_retry_after(data, size * n, q->retry_after);
-        return size * n;
-}
 
 static void on_done(struct http_transfer *t, const char *error) {
         struct request *q = (struct request *) t;
@@ -67,40 +39,24 @@ static void on_done(struct http_transfer *t, const char *error) {
                 a.unsent = t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_COULDNT_RESOLVE_HOST ||
                            t->code == CURLE_COULDNT_RESOLVE_PROXY;
         } else {
-                a.body = q->body ? q->body : (const uint8_t *) "";
-                a.len = q->len;
+                a.body = t->answer ? t->answer : "";
+                a.len = t->len;
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
                 (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
                 a.content_type = type;
-                memcpy(a.retry_after, q->retry_after, sizeof(a.retry_after));
+                memcpy(a.retry_after, t->retry_after, sizeof(a.retry_after));
         }
         s->options.done(slot, &a, s->options.userdata);
-        free(TAKE_PTR(q->body)); /* also when done has begun the next exchange: nothing of it has come yet */
-}
-
-/* Options that never change. They are of kinds that libcurl takes over by value or copies. */
-static int setup_easy(struct request *q) {
-        CURL *c = q->transfer.easy;
-        int bad = 0;
-
-        bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, q->headers) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, q) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, q) != CURLE_OK;
-#if LIBCURL_VERSION_NUM >= 0x075000
-        bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
-#endif
-        return bad ? -EIO : 0;
 }
 
 static int prepare(struct sender *s, struct request *q) {
         const struct http_options o = { .user_agent = s->user_agent,
                                         .proxy = s->proxy,
                                         .connect_timeout = s->options.connect_timeout,
-                                        .timeout = s->options.timeout };
+                                        .timeout = s->options.timeout,
+                                        .answer_max = SENDER_ANSWER_MAX,
+                                        .answer_kept = SENDER_BODY_MAX,
+                                        .posts = true };
         int r;
 
         r = http_transfer_prepare(&q->transfer, &o);
@@ -113,15 +69,10 @@ static int prepare(struct sender *s, struct request *q) {
         (void) snprintf(q->header_text[HEADER_GZIP], sizeof(q->header_text[0]), "Content-Encoding: gzip");
         (void) snprintf(q->header_text[HEADER_TYPE], sizeof(q->header_text[0]),
                         "Content-Type: application/x-protobuf");
-        r = setup_easy(q);
-        if (r < 0)
-                http_transfer_drop(&q->transfer);
-        return r;
-}
-
-/* NULL and not "": libcurl would look for a file without a name. */
-static const char *path_or_null(const struct tls_files *f, enum tls_file which) {
-        return f && f->path[which][0] ? f->path[which] : NULL;
+        if (curl_easy_setopt(q->transfer.easy, CURLOPT_HTTPHEADER, q->headers) == CURLE_OK)
+                return 0;
+        http_transfer_drop(&q->transfer);
+        return -EIO;
 }
 
 static int setup_request(struct request *q, const struct sender_request *r) {
@@ -139,10 +90,8 @@ static int setup_request(struct request *q, const struct sender_request *r) {
         if (curl_easy_setopt(c, CURLOPT_URL, r->url) != CURLE_OK)
                 return -EINVAL;
         bad |= curl_easy_setopt(c, CURLOPT_RESOLVE, r->addresses ? &q->addresses : NULL) != CURLE_OK;
-        if (path_or_null(r->tls, TLS_CA)) /* else the system's authorities */
-                bad |= curl_easy_setopt(c, CURLOPT_CAINFO, r->tls->path[TLS_CA]) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(r->tls, TLS_CERT)) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, path_or_null(r->tls, TLS_KEY)) != CURLE_OK;
+        bad |= r->tls && http_transfer_set_tls(&q->transfer, r->tls->path[TLS_CA], r->tls->path[TLS_CERT],
+                                               r->tls->path[TLS_KEY]) < 0;
         bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->data) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) r->len) != CURLE_OK;
         return bad ? -ENOMEM : 0;
@@ -160,8 +109,6 @@ int sender_post(struct sender *s, size_t slot, const struct sender_request *requ
                 r = setup_request(q, request);
         if (r < 0)
                 return r;
-        q->len = q->received = 0;
-        q->retry_after[0] = '\0';
         return http_transfer_start(&q->transfer);
 }
 
@@ -196,8 +143,6 @@ struct sender *sender_free(struct sender *s) {
         if (!s)
                 return NULL;
         s->loop = http_loop_free(s->loop);
-        for (size_t i = 0; i < SENDER_SLOTS_MAX; i++)
-                free(s->requests[i].body);
         free(s->user_agent);
         free(s->proxy);
         free(s);

@@ -8,7 +8,6 @@
 #include "lookup.h"
 
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
-#define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 
 #define AUTHORIZATION_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
 
@@ -24,9 +23,8 @@ struct exchange {
         char failure[256];
         bool waits; /* the body waits for the name's address */
         usec_t timeout;
-        char *body, *answer;
-        size_t body_len, len, size;
-        char retry_after[BACKOFF_RETRY_AFTER_TEXT];
+        char *body;
+        size_t body_len;
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
         char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX],
@@ -51,33 +49,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
             curl_easy_getinfo(x->transfer.easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
             status == 200)
                 return x->options.part(data, len, x->options.userdata) ? len : 0;
-        if (len > x->options.answer_max - x->len)
-                return 0; /* ends the transfer */
-        if (len > x->size - x->len) {
-                size_t wanted = MAX(x->size * 2, x->len + len);
-                char *grown = realloc(x->answer, wanted);
-
-                if (!grown)
-                        return 0;
-                x->answer = grown;
-                x->size = wanted;
-        }
-        memcpy(x->answer + x->len, data, len);
-        x->len += len;
-        return len;
-}
-
-static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        struct exchange *x = userdata;
-
-        backoff_take_retry_after(data, size * n, x->retry_after);
-        return size * n;
-}
-
-/* A long answer is not kept until the next one: there is seldom more than one. */
-static void forget_answer(struct exchange *x) {
-        free(TAKE_PTR(x->answer));
-        x->len = x->size = 0;
+        return http_transfer_keep(data, size, n, &x->transfer);
 }
 
 static void on_done(struct http_transfer *t, const char *error) {
@@ -93,11 +65,11 @@ static void on_done(struct http_transfer *t, const char *error) {
                                                        error;
         } else
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
-        if (x->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)
-                (void) backoff_parse_retry_after(x->retry_after, now, &a.retry_after); /* else: not asked for */
-        a.body = answer = TAKE_PTR(x->answer); /* done may start the next one */
-        a.len = x->len;
-        x->len = x->size = 0;
+        if (t->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)
+                (void) backoff_parse_retry_after(t->retry_after, now, &a.retry_after); /* else: not asked for */
+        a.body = answer = TAKE_PTR(t->answer); /* done may free us */
+        a.len = t->len;
+        t->size = 0;
         x->options.done(&a, x->options.userdata);
 }
 
@@ -144,28 +116,19 @@ static int address_it(struct exchange *x) {
 static int setup(struct exchange *x) {
         const struct exchange_options *o = &x->options;
         CURL *c = x->transfer.easy;
-        int bad = 0;
 
-        bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
-        if (o->ca) /* else the system's authorities */
-                bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->certificate) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
-#if LIBCURL_VERSION_NUM >= 0x075000
-        bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
-#endif
-        return bad ? -EIO : 0;
+        if (o->part && (curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
+                        curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK))
+                return -EIO;
+        return http_transfer_set_tls(&x->transfer, o->ca, o->certificate, o->key);
 }
 
 static int send_body(struct exchange *x) {
         const struct http_options o = { .user_agent = x->options.user_agent,
                                         .connect_timeout = EXCHANGE_CONNECT_TIMEOUT,
-                                        .timeout = x->timeout };
+                                        .timeout = x->timeout,
+                                        .answer_max = x->options.answer_max,
+                                        .posts = true };
         struct http_transfer *t = &x->transfer;
         usec_t taken, now = 0;
         const char *known = x->lookup ? lookup_answer(x->lookup, &taken) : NULL;
@@ -235,8 +198,6 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
                         q->content_type ? q->content_type : "application/json");
         (void) snprintf(x->authorization, sizeof(x->authorization), "%s%s",
                         q->authorization ? "Authorization: " : "", q->authorization ? q->authorization : "");
-        x->retry_after[0] = '\0';
-        forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))
                 return send_body(x);
         r = lookup_ask(x->lookup);
@@ -255,7 +216,6 @@ void exchange_cancel(struct exchange *x) {
         x->waits = false;
         (void) sd_event_source_set_enabled(x->soon, SD_EVENT_OFF); /* as above */
         http_transfer_cancel(&x->transfer);
-        forget_answer(x);
 }
 
 void exchange_renew(struct exchange *x) {
@@ -327,7 +287,6 @@ struct exchange *exchange_free(struct exchange *x) {
         x->soon = sd_event_source_disable_unref(x->soon);
         x->event = sd_event_unref(x->event);
         free(x->body);
-        free(x->answer);
         free(x);
         return NULL;
 }

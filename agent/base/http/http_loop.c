@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include "grow.h"
+
+#define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 /* Of Debian and Ubuntu. */
 #define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
 
@@ -157,6 +160,14 @@ static void drop_handles(struct http_loop *l) {
         l->multi = NULL;
 }
 
+/* done may start the next exchange, of which nothing has come when it returns; it does not free its transfer. */
+static void transfer_done(struct http_transfer *t, const char *error) {
+        t->at_work = false;
+        t->done(t, error);
+        free(TAKE_PTR(t->answer)); /* a long one is not kept until the next */
+        t->len = t->size = 0;
+}
+
 /* done may start the transfer's next exchange: what was lost is told apart from that by having no handle. */
 static void rebuild(struct http_loop *l) {
         drop_handles(l);
@@ -167,9 +178,8 @@ static void rebuild(struct http_loop *l) {
         for (struct http_transfer *t = l->transfers; t; t = t->next) {
                 if (t->easy || !t->at_work)
                         continue;
-                t->at_work = false;
                 t->code = CURLE_ABORTED_BY_CALLBACK;
-                t->done(t, "all connections were closed; started anew");
+                transfer_done(t, "all connections were closed; started anew");
         }
 }
 
@@ -190,9 +200,8 @@ static void drain(struct http_loop *l) {
                 for (struct http_transfer *t = l->transfers; t; t = t->next)
                         if (t->easy == easy) {
                                 (void) curl_multi_remove_handle(l->multi, easy);
-                                t->at_work = false;
                                 t->code = code;
-                                t->done(t, code == CURLE_OK ? NULL : curl_easy_strerror(code));
+                                transfer_done(t, code == CURLE_OK ? NULL : curl_easy_strerror(code));
                                 break;
                         }
         }
@@ -206,9 +215,44 @@ void http_loop_add(struct http_loop *l, struct http_transfer *t) {
         l->transfers = t;
 }
 
+size_t http_transfer_keep(char *data, size_t size, size_t n, void *transfer) {
+        struct http_transfer *t = transfer;
+        size_t len = size * n, kept = MIN(len, t->answer_kept - t->len);
+
+        if (len > t->answer_max - t->received || grow(&t->answer, &t->size, t->len + kept, 1) < 0)
+                return 0; /* ends the transfer */
+        if (kept > 0)
+                memcpy(t->answer + t->len, data, kept);
+        t->len += kept;
+        t->received += len;
+        return len;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
+        struct http_transfer *t = userdata;
+
+        backoff_take_retry_after(data, size * n, t->retry_after);
+        return size * n;
+}
+
 /* Options of kinds that libcurl takes over by value or copies. */
-static int setup_easy(CURL *c, const struct http_options *o) {
+static int setup_easy(struct http_transfer *t, const struct http_options *o) {
+        CURL *c = t->easy;
         int bad = 0;
+
+        t->answer_max = o->answer_max;
+        t->answer_kept = o->answer_kept > 0 ? o->answer_kept : o->answer_max;
+        bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, http_transfer_keep) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, t) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, t) != CURLE_OK;
+        if (o->posts) {
+                bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
+                bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
+#if LIBCURL_VERSION_NUM >= 0x075000
+                bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
+#endif
+        }
 
         bad |= curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
         /* "": not even from the environment */
@@ -250,7 +294,7 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
         t->easy = curl_easy_init();
         if (!t->easy)
                 return -ENOMEM;
-        r = setup_easy(t->easy, o);
+        r = setup_easy(t, o);
         if (r == 0 && curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why) != CURLE_OK)
                 r = -EIO;
         if (r == 0)
@@ -266,12 +310,30 @@ void http_transfer_drop(struct http_transfer *t) {
         if (t->easy)
                 curl_easy_cleanup(t->easy);
         t->easy = NULL;
+        free(TAKE_PTR(t->answer));
+        t->len = t->size = 0;
+}
+
+static const char *path_or_null(const char *path) {
+        return path && *path ? path : NULL; /* libcurl would look for a file without a name */
+}
+
+int http_transfer_set_tls(struct http_transfer *t, const char *ca, const char *certificate, const char *key) {
+        int bad = 0;
+
+        if (path_or_null(ca)) /* else the system's authorities */
+                bad |= curl_easy_setopt(t->easy, CURLOPT_CAINFO, ca) != CURLE_OK;
+        bad |= curl_easy_setopt(t->easy, CURLOPT_SSLCERT, path_or_null(certificate)) != CURLE_OK;
+        bad |= curl_easy_setopt(t->easy, CURLOPT_SSLKEY, path_or_null(key)) != CURLE_OK;
+        return bad ? -EIO : 0;
 }
 
 void http_transfer_cancel(struct http_transfer *t) {
         if (t->easy && t->at_work)
                 (void) curl_multi_remove_handle(t->loop->multi, t->easy);
         t->at_work = false;
+        free(TAKE_PTR(t->answer));
+        t->len = t->size = 0;
 }
 
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout) {
@@ -283,8 +345,8 @@ int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout) {
 int http_transfer_start(struct http_transfer *t) {
         if (t->at_work)
                 return -EBUSY;
-        t->why[0] = '\0';
-        t->tls[0] = '\0';
+        t->why[0] = t->tls[0] = t->retry_after[0] = '\0';
+        t->len = t->received = 0;
         if (curl_multi_add_handle(t->loop->multi, t->easy) != CURLM_OK)
                 return -EIO;
         t->at_work = true;

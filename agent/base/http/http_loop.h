@@ -2,8 +2,9 @@
 #pragma once
 /*
  * libcurl's multi interface in an sd-event loop. What is sent, and what is done with the answer, is the
- * matter of who owns a transfer; here is what every HTTP client of a daemon shares: sockets, the timer, and
- * the options that keep a transfer from ever blocking the loop or obeying the daemon's environment.
+ * matter of who owns a transfer; here is what every HTTP client of ours shares: sockets, the timer, the options
+ * that keep a transfer from ever blocking the loop or obeying the environment, the answer's body within a
+ * bound, and TLS files.
  *
  * After an error of the multi handle, whose state is then unknown, all is built anew: every transfer loses
  * its easy handle, and those at work end with a failure.
@@ -12,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "retry_after.h"
 #include "tls_reason.h"
 
 struct http_loop;
@@ -26,7 +28,11 @@ struct http_transfer {
         CURLcode code; /* how the last exchange ended, for who must tell failures apart */
         char why[CURL_ERROR_SIZE]; /* libcurl's words about this very failure, with times and names; may be empty */
         char tls[TLS_REASON_MAX]; /* why TLS failed during this exchange, when that is known; else empty */
-        /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
+        char retry_after[BACKOFF_RETRY_AFTER_TEXT]; /* the header's value, or empty */
+        char *answer; /* its body, of len bytes; valid until done returns, who may take it over. NULL: none */
+        size_t len;
+        size_t received, size, answer_max, answer_kept; /* inside only */
+        /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one, not free t. */
         void (*done)(struct http_transfer *t, const char *error);
         struct http_loop *loop;
         struct http_transfer *next;
@@ -36,6 +42,9 @@ struct http_options {
         const char *user_agent;
         const char *proxy; /* URL; NULL: none, whatever the environment says */
         usec_t connect_timeout, timeout; /* timeout: of the whole exchange */
+        size_t answer_max;  /* of an answer's body; more ends the exchange with CURLE_WRITE_ERROR */
+        size_t answer_kept; /* of that, how much is kept for done; 0: all */
+        bool posts; /* by POST, without libcurl's question before a long body; the connection is kept half an hour */
 };
 
 /* name: of the event sources ("uplink"). */
@@ -57,6 +66,10 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
 void http_transfer_drop(struct http_transfer *t);
 /* The exchange at work ends, and its connection with it; done is not called. */
 void http_transfer_cancel(struct http_transfer *t);
+/* PEM files for https; NULL or "": the system's authorities, no certificate. -EIO. */
+int http_transfer_set_tls(struct http_transfer *t, const char *ca, const char *certificate, const char *key);
+/* What libcurl calls with a part of the body; for owners that look at it first, who set CURLOPT_WRITEFUNCTION. */
+size_t http_transfer_keep(char *data, size_t size, size_t n, void *transfer);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
 /*
