@@ -44,8 +44,7 @@ static int add_pending(struct registry *r, const char *key, const json_t *value)
         return json_object_set_new(r->pending, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
-        (void) durable; /* all are kept */
+static void on_changed(const char *key, const json_t *value, void *userdata) {
         if (add_pending(userdata, key, value) < 0)
                 log_error("registry: out of memory: %s is told later", key);
 }

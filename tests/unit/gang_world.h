@@ -86,10 +86,9 @@ static inline void world_shut_down(struct world *w, unsigned s, unsigned h) {
         w->host[s][h].there = false;
 }
 
-static inline void world_changed(const char *key, const json_t *value, bool durable, void *userdata) {
+static inline void world_changed(const char *key, const json_t *value, void *userdata) {
         struct world *w = userdata;
 
-        (void) durable;
         w->changes++;
         if (streq(key, "run/job") && value) {
                 uint64_t generation = (uint64_t) json_integer_value(json_object_get(value, "generation"));
