@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/v1/slices/NAME/diagnosis: the verdict about an episode; /captures: what it is from; /episodes: which there are. */
 #include "api_json.h"
+#include "hex.h"
 #include "store_episodes.h"
 
 #define EPISODES_SHOWN 32
@@ -77,26 +78,13 @@ struct page {
         int64_t last;
 };
 
-static char *hex(const uint8_t *data, size_t len) {
-        static const char digits[] = "0123456789abcdef";
-        char *text = malloc(2 * len + 1);
-
-        for (size_t i = 0; text && i < len; i++) {
-                text[2 * i] = digits[data[i] >> 4];
-                text[2 * i + 1] = digits[data[i] & 15];
-        }
-        if (text)
-                text[2 * len] = '\0';
-        return text;
-}
-
 static int on_capture(const struct store_capture *c, void *userdata) {
         _cleanup_free_ char *data = NULL;
         struct page *p = userdata;
 
         if (p->bytes + c->len > CAPTURES_BYTES && p->bytes > 0)
                 return 1;
-        data = hex(c->data, c->len);
+        data = hex_encode(c->data, c->len);
         if (!data ||
             json_array_append_new(p->list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:s}", "slice", c->slice,
                                                      "worker_id", api_number(c->worker_id), "host", c->host,

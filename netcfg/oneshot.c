@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "kernel.h"
 #include "log.h"
 #include "nic.h"
@@ -97,10 +98,8 @@ static int judge_gone(struct netcfg *n) {
                 if (t->error == 0 || has_finding(&n->report, op_check(t->kind), subject))
                         continue;
                 finding_init(&f, op_check(t->kind), subject);
-                f.verdict = VERDICT_WARN;
                 finding_set(f.found, "gone");
-                finding_set(f.reason, "it went while tpu-netcfg was at work: %s", strerror(-t->error));
-                finding_set(f.remedy, "ip link; when it is back, tpu-netcfg --once");
+                check_say(&f, WORDS_SETTING_GONE, strerror(-t->error));
                 r = finding_list_add(&n->report, &f);
         }
         return r;

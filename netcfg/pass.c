@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/socket.h>
 
+#include "check_words.h"
 #include "gateway.h"
 #include "kernel.h"
 #include "log.h"
@@ -90,13 +91,9 @@ static void explain(const struct netcfg *n, struct finding *f) {
         if (f->verdict == VERDICT_OK || !f->found[0])
                 return;
         t = trouble_of(n, f);
-        if (t && t->error == 0) {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left "
-                                       "alone until unchanged for an hour");
-                finding_set(f->remedy, "find who sets it (ip monitor link route rule; systemctl "
-                                       "list-timers), then tpu-netcfg --once");
-        } else if (t && op_is_source(t->kind))
+        if (t && t->error == 0)
+                check_say(f, WORDS_CONTESTED);
+        else if (t && op_is_source(t->kind))
                 finding_set(f->reason, "%s could not be set: %s", t->subject, strerror(-t->error));
         else if (t && t->error == -EHOSTUNREACH)
                 finding_set(
@@ -116,8 +113,8 @@ static void explain(const struct netcfg *n, struct finding *f) {
 
 /* What puts it right for the host does nothing in another network namespace. */
 static void point_there(const struct netcfg *n, struct finding *f) {
-        if (n->netns.path && streq(f->remedy, "tpu-netcfg --once"))
-                finding_set(f->remedy, "tpu-netcfg --netns %s", n->netns.path);
+        if (n->netns.path && check_says(f, WORDS_REPAIR))
+                check_say(f, WORDS_REPAIR_THERE, n->netns.path);
 }
 
 static int judge(struct netcfg *n, const struct found *found) {

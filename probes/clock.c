@@ -3,7 +3,7 @@
 #include "words.h"
 #include "host_stat.h"
 
-#define OFFSET_WARN (100 * (int64_t) USEC_PER_MSEC) /* words.def says it, too */
+#define OFFSET_WARN (100 * (int64_t) USEC_PER_MSEC) /* check_words.def says it, too */
 
 int probe_clock(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct host_clock k;

@@ -51,10 +51,7 @@ static void tell_package(const struct wheels *all, const char *package, struct s
                 twin = find_twin(all, w);
                 if (!twin)
                         continue;
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "%s is there as %s and as %s: which one Python imports is chance",
-                            w->directory, twin->version, w->version);
-                finding_set(f.remedy, "pip install --force-reinstall %s", package);
+                check_say(&f, WORDS_WHEEL_TWICE, w->directory, twin->version, w->version, package);
         }
         (void) make_printable(f.found);
         if (f.found[0])

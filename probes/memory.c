@@ -3,7 +3,7 @@
 #include "words.h"
 
 #define PATH "/proc/meminfo"
-#define AVAILABLE_WARN_PERCENT 5 /* words.def says it, too */
+#define AVAILABLE_WARN_PERCENT 5           /* check_words.def says it, too */
 #define MEMINFO_MAX (16 * 1024) /* about 1.5 KiB today */
 
 /* "MemTotal:       754974720 kB" → bytes. -ENODATA: no such line; -EBADMSG: no number of kB. */

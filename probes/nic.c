@@ -81,12 +81,8 @@ static void nic_check_count(const struct host *h, size_t found, const struct pro
                 finding_set(f.wanted, "%u", m.nics);
                 finding_set(f.source, "%s", m.source);
         }
-        if (found < m.nics) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "traffic between slices has fewer NICs than this machine type offers");
-                finding_set(f.remedy,
-                            "create the VM with a second --network-interface in a network of its own");
-        }
+        if (found < m.nics)
+                check_say(&f, WORDS_NIC_FEW);
         s->finding(s, &f);
 }
 

@@ -6,6 +6,8 @@
  * sample, and is done within its timeout. Adding one: a file probes/NAME.c with its function probe_NAME(), a
  * line in probes.def, a fixture test.
  */
+#include <linux/types.h>
+
 #include "base.h"
 #include "finding.h"
 #include "host.h"
@@ -75,6 +77,16 @@ void put_int(struct sink *s, enum metric_id id, int64_t value, const char *v0, c
              const char *v2);
 void put_double(struct sink *s, enum metric_id id, double value, const char *v0, const char *v1,
                 const char *v2);
+/* A sum of what somebody else tells, believed up to what a sample holds. */
+void put_uint(struct sink *s, enum metric_id id, uint64_t value, const char *v0, const char *v1,
+              const char *v2);
+void put_histogram(struct sink *s, enum metric_id id, const struct sample_histogram *h, const char *v0,
+                   const char *v1);
+/* A histogram as BPF programs count it: buckets of powers of two microseconds, the last without a bound; ns:
+ * the sum. One in which nothing was counted is left out. */
+#define PUT_BUCKETS_MAX 64
+void put_buckets(struct sink *s, enum metric_id id, const __u64 *buckets, size_t n, uint64_t ns,
+                 const char *v0, const char *v1);
 
 /* Replaces control characters and what is no UTF-8 by '?', in place: nothing that was read may move the
  * reader's cursor. Returns text. */

@@ -165,7 +165,7 @@ static void check_manager(const struct host *h, struct sink *s) {
         else if (r < 0)
                 probe_tell(s, WORDS_PROXY_MANAGER_SILENT, "systemd", strerror(-r), "%s", "");
         else
-                probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", NULL, "%s",
+                probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", v.names, "%s",
                            v.any ? v.names : "none");
 }
 

@@ -12,7 +12,7 @@ static void check(const struct host *h, const struct intent_sysctl *w, struct si
         intent_judge_sysctl(w, value, r, &f); /* the same words as tpu-netcfg's */
         (void) make_printable(f.found);
         if (f.verdict == VERDICT_FAIL)
-                finding_set(f.remedy, "sysctl -w %s='%s'", w->name, w->value);
+                check_say(&f, WORDS_SYSCTL_BY_HAND, w->value);
         s->finding(s, &f);
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of this room, and what has to do with all that stands in them. */
+#include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 
 #include "words.h"
@@ -52,6 +54,40 @@ void put_double(struct sink *s, enum metric_id id, double value, const char *v0,
         s->sample(s, &m);
 }
 
+void put_uint(struct sink *s, enum metric_id id, uint64_t value, const char *v0, const char *v1,
+              const char *v2) {
+        put_int(s, id, (int64_t) MIN(value, (uint64_t) INT64_MAX), v0, v1, v2);
+}
+
+void put_histogram(struct sink *s, enum metric_id id, const struct sample_histogram *h, const char *v0,
+                   const char *v1) {
+        struct sample m = sample_of(id, v0, v1, NULL);
+
+        m.h = h;
+        s->sample(s, &m);
+}
+
+void put_buckets(struct sink *s, enum metric_id id, const __u64 *buckets, size_t n, uint64_t ns,
+                 const char *v0, const char *v1) {
+        double bounds[PUT_BUCKETS_MAX];
+        uint64_t counts[PUT_BUCKETS_MAX];
+        struct sample_histogram h = { .sum = (double) ns / 1e9,
+                                      .min = NAN,
+                                      .max = NAN,
+                                      .bounds = bounds,
+                                      .counts = counts,
+                                      .n_bounds = n - 1 };
+
+        assert(n > 0 && n <= PUT_BUCKETS_MAX);
+        for (size_t i = 0; i < n; i++) {
+                bounds[i] = (double) (1ULL << i) / 1e6;
+                counts[i] = buckets[i];
+                h.count += buckets[i];
+        }
+        if (h.count > 0)
+                put_histogram(s, id, &h, v0, v1);
+}
+
 char *make_printable(char *text) {
         for (char *p = text; *p; p++)
                 if (*p == '\t' || *p == '\n')
@@ -62,44 +98,13 @@ char *make_printable(char *text) {
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static const struct {
-        const char *check;
-        enum verdict verdict;
-        const char *wanted, *source, *reason, *remedy;
-} words[] = {
-#define WORDS(id, check, verdict, wanted, source, reason, remedy) \
-        [WORDS_##id] = { check, VERDICT_##verdict, wanted, source, reason, remedy },
-#include "words.def"
-#undef WORDS
-};
-
-static void fill(char *field, size_t size, const char *text, const char *subject, const char *detail) {
-        char buf[1024];
-        size_t n = 0;
-
-        for (const char *p = text; *p && n < sizeof(buf);)
-                if (startswith(p, "{}") || startswith(p, "{1}")) {
-                        n += (size_t) snprintf(buf + n, sizeof(buf) - n, "%s",
-                                               p[1] == '1' ? detail : subject);
-                        p += p[1] == '1' ? 3 : 2;
-                } else
-                        buf[n++] = *p++;
-        buf[MIN(n, sizeof(buf) - 1)] = '\0';
-        finding_format(field, size, "%s", make_printable(buf));
-}
-
-void probe_words(struct finding *f, enum words w, const char *subject, const char *detail) {
-        finding_init(f, words[w].check, subject);
-        f->verdict = words[w].verdict;
+void probe_words(struct finding *f, enum check_words w, const char *subject, const char *detail) {
+        check_begin(f, w, subject);
         (void) make_printable(f->subject);
-        detail = detail ? detail : "";
-        fill(f->wanted, sizeof(f->wanted), words[w].wanted, f->subject, detail);
-        fill(f->source, sizeof(f->source), words[w].source, f->subject, detail);
-        fill(f->reason, sizeof(f->reason), words[w].reason, f->subject, detail);
-        fill(f->remedy, sizeof(f->remedy), words[w].remedy, f->subject, detail);
+        check_say(f, w, detail ? detail : "");
 }
 
-void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt,
+void probe_tell(struct sink *s, enum check_words w, const char *subject, const char *detail, const char *fmt,
                 ...) {
         struct finding f;
         char found[1024];

@@ -15,7 +15,7 @@ static bool is_wanted_known(const struct probe_context *c) {
         return c->chips_wanted > 0 || c->chips_source;
 }
 
-static enum words judge_count(const struct tpu_inventory *v, const struct probe_context *c) {
+static enum check_words judge_count(const struct tpu_inventory *v, const struct probe_context *c) {
         if (is_wanted_known(c) && v->n != c->chips_wanted)
                 return v->n < c->chips_wanted ? WORDS_CHIPS_MISSING : WORDS_CHIPS_MORE;
         if (is_mixed(v))
@@ -124,17 +124,15 @@ static void check_access(const struct host *h, const struct tpu_inventory *v, st
         if (tpu_inventory_visit_nodes(h, v, look_at_node, &a) < 0 || a.n == 0)
                 return; /* tpu.nodes has said it */
         probe_words(&f,
-                    !a.first[0] ? WORDS_ACCESS :
-                    a.unknown   ? WORDS_ACCESS_UNKNOWN :
-                    a.missing   ? WORDS_ACCESS_GONE :
-                                  WORDS_ACCESS_CLOSED,
-                    NULL, a.missing ? a.first : NULL);
+                    !a.first[0] ? WORDS_ACCESS
+                    : a.unknown ? WORDS_ACCESS_UNKNOWN
+                    : a.missing ? WORDS_ACCESS_GONE
+                                : WORDS_ACCESS_CLOSED,
+                    NULL, a.first);
         finding_set(f.found, "%zu of %zu nodes open to all users", a.open, a.n);
         finding_set(f.wanted, "%zu of %zu nodes open to all users", a.n, a.n);
         if (a.first[0] && !a.missing)
                 finding_set(f.reason, "%s: %s", a.first, a.why);
-        if (f.verdict == VERDICT_WARN)
-                finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"", a.first);
         s->finding(s, &f);
 }
 

@@ -6,7 +6,7 @@
 #include "words.h"
 
 #define PATH "/tmp/tpu_logs"
-#define SIZE_WARN ((uint64_t) 4 << 30) /* words.def says it, too */
+#define SIZE_WARN ((uint64_t) 4 << 30) /* check_words.def says it, too */
 #define DEPTH_MAX 4
 #define FILES_MAX 10000
 

@@ -44,6 +44,16 @@ usec_t clock_real(const struct clock *c) {
         return c->real(c->userdata);
 }
 
+usec_t clock_steady(struct clock_steady *s, const struct clock *c) {
+        usec_t boot = clock_boot(c), real = clock_real(c), passed = boot - s->boot, planned = s->real + passed;
+
+        if (s->real == 0)
+                planned = real;
+        s->real = MIN(MAX(real, planned - passed / 10), planned + passed / 10);
+        s->boot = boot;
+        return s->real;
+}
+
 const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
         time_t seconds = (time_t) (real / USEC_PER_SEC);
         struct tm tm;

@@ -7,6 +7,7 @@
  */
 #include <jansson.h>
 
+#include "config.h"
 #include "frame.h"
 #include "http.h"
 #include "local.pb-c.h"
@@ -70,9 +71,8 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 #define COLLECTOR_HELP "where the collector's API is (of several: with blanks between); default: tpuctl.conf, else " COLLECTOR_DEFAULT
 #define OPTION_COLLECTOR(url) { "collector", "URL", COLLECTOR_HELP, url, NULL }
 
-#define COLLECTORS_MAX 4 /* as hosts have */
 struct collector {
-        char urls[COLLECTORS_MAX][256]; /* without a slash at their ends */
+        char urls[CONFIG_URLS_MAX][256]; /* without a slash at their ends */
         size_t n;
         struct ctl_certificates tls;
         bool configured; /* by a person; else it is the default */

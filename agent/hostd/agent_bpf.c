@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "agent_bpf.h"
 
 #include "log.h"
@@ -36,7 +37,7 @@ static void judge_told(struct agent *a, const struct bpf_report *r) {
         finding_set(f.found, "%u of %u programs: %s", r->loaded, r->programs, r->summary);
         finding_set(f.reason, "%s", r->reason);
         if (r->verdict != VERDICT_OK)
-                finding_set(f.remedy, "sudo " PRIVATE_PROGRAMS "/" LOADER);
+                check_say(&f, WORDS_BPF_WRONG, r->reason, PRIVATE_PROGRAMS "/" LOADER);
         agent_take_finding(a, SOURCE_BPF, a->bpf->run, &f);
 }
 

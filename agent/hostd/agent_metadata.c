@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metadata server: what it says of this host, kept for a boot without it, and handed to tpu-netcfg. */
+#include "check_words.h"
 #include "agent.h"
 #include "log.h"
 #include "paths.h"
@@ -168,20 +169,15 @@ void agent_metadata_judge(struct agent *a) {
         finding_init(&f, "metadata", "");
         finding_set(f.source, "[Metadata] Host=%s",
                     a->settings.metadata_host[0] ? a->settings.metadata_host : agent_metadata_address(a));
-        f.verdict = s.answering || a->known.taken == 0 ? VERDICT_OK : VERDICT_WARN;
+        f.verdict = VERDICT_OK;
         if (s.answering)
                 finding_set(f.found, "answering");
-        else {
-                finding_set(f.found, "%s",
-                            a->known.taken == 0 ? "no metadata server; the static file alone counts" :
-                                                  "away");
+        else if (a->known.taken == 0) {
+                finding_set(f.found, "no metadata server; the static file alone counts");
                 finding_set(f.reason, "%s", s.why);
-        }
-        if (f.verdict == VERDICT_WARN) {
-                finding_set(f.reason, "%s; what it said before counts on (%s)", s.why, a->known_origin);
-                finding_set(f.remedy,
-                            "curl -H 'Metadata-Flavor: Google' http://%s/computeMetadata/v1/instance/name",
-                            agent_metadata_address(a));
+        } else {
+                finding_set(f.found, "away");
+                check_say(&f, WORDS_METADATA_AWAY, s.why, a->known_origin, agent_metadata_address(a));
         }
         agent_take_finding(a, SOURCE_METADATA, a->ticks, &f);
         agent_settle(a, SOURCE_METADATA, a->ticks);

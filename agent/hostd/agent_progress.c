@@ -299,33 +299,13 @@ static void watch_all(struct agent_progress *p, const struct job_list *jobs) {
 
 static void sample_run(struct sink *s, const struct watched *w) {
         const struct run_watch *r = &w->watch;
-        struct sample m = { .keys = { "job", "tpu.run.suspicion" }, .values = { w->job } };
 
-        m.name = "tpu.run.suspicions";
-        m.description = "Times that a run was suspected to have stalled, by what else was seen";
-        m.kind = SAMPLE_COUNTER;
-        m.is_int = true;
-        for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++) {
-                m.values[1] = suspicion_kind_name(k);
-                m.i = (int64_t) r->suspicions[k];
-                s->sample(s, &m);
-        }
-        m = (struct sample){ .name = "tpu.run.stall.suspected",
-                             .description = "1 while the run is suspected to have stalled",
-                             .is_int = true,
-                             .i = r->suspicion.suspected,
-                             .keys = { "job" },
-                             .values = { w->job } };
-        s->sample(s, &m);
-        if (r->rhythm.n == 0)
-                return;
-        m = (struct sample){ .name = "tpu.run.step_interval",
-                             .unit = "s",
-                             .description = "Median time from one step line to the next, as it is expected of the run",
-                             .d = (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
-                             .keys = { "job" },
-                             .values = { w->job } };
-        s->sample(s, &m);
+        for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++)
+                put_uint(s, METRIC_RUN_SUSPICIONS, r->suspicions[k], w->job, suspicion_kind_name(k), NULL);
+        put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->job, NULL, NULL);
+        if (r->rhythm.n > 0)
+                put_double(s, METRIC_RUN_STEP_INTERVAL, (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
+                           w->job, NULL, NULL);
 }
 
 static void sample_steps(struct sink *s, const struct watched *w) {
@@ -337,31 +317,15 @@ static void sample_steps(struct sink *s, const struct watched *w) {
                                             .bounds = step_times_bounds,
                                             .counts = t->counts,
                                             .n_bounds = STEP_TIMES_BOUNDS };
-        const struct sample m = { .name = "tpu.run.step_time",
-                                  .kind = SAMPLE_HISTOGRAM,
-                                  .unit = "s",
-                                  .description = "How long steps took, from one step line to the next",
-                                  .h = &h,
-                                  .keys = { "job" },
-                                  .values = { w->job } };
 
         if (t->n > 0)
-                s->sample(s, &m);
+                put_histogram(s, METRIC_RUN_STEP_TIME, &h, w->job, NULL);
 }
 
 static void sample_time(struct sink *s, const struct watched *w) {
-        struct sample m = { .name = "tpu.run.time",
-                            .kind = SAMPLE_COUNTER,
-                            .unit = "s",
-                            .description = "What the run's time went into: steps, and what was lost by cause",
-                            .keys = { "job", "tpu.run.time.cause" },
-                            .values = { w->job } };
-
-        for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++) {
-                m.values[1] = goodput_cause_name(c);
-                m.d = (double) w->goodput.spent[c] / USEC_PER_SEC;
-                s->sample(s, &m);
-        }
+        for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++)
+                put_double(s, METRIC_RUN_TIME, (double) w->goodput.spent[c] / USEC_PER_SEC, w->job,
+                           goodput_cause_name(c), NULL);
 }
 
 void agent_progress_tick(struct agent *a, struct sink *s) {

@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks enroll.registry and enroll.identity. */
+#include "check_words.h"
 #include "agent_registry.h"
 #include "clock.h"
-
-/* Where to look when it does not answer. */
-static void set_away(const struct agent_registry *g, struct finding *f) {
-        f->verdict = VERDICT_WARN;
-        finding_set(f->reason, "%s; runs go on as they are, new ones do not reach this host",
-                    g->status.why[0] ? g->status.why : "it has not answered yet");
-        if (g->kind == REGISTRY_COLLECTOR)
-                finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s",
-                            g->endpoint);
-        else
-                finding_set(f->remedy, "tpu-hostd --show-config; [Registry] of hostd.conf");
-}
 
 static void judge_registry(struct agent_registry *g) {
         const struct registry_status *s = &g->status;
@@ -25,11 +14,9 @@ static void judge_registry(struct agent_registry *g) {
         f.verdict = VERDICT_OK;
         finding_set(f.source, "[Registry] of hostd.conf");
         if (!g->registry) {
-                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
                 finding_set(f.found, "%s", g->why_not);
-                finding_set(f.reason, "%s", f.verdict == VERDICT_OK ? "" : g->why_not);
-                finding_set(f.remedy, "%s",
-                            f.verdict == VERDICT_OK ? "" : "tpuctl identity; tpu-hostd --show-config");
+                if (!g->by_itself)
+                        check_say(&f, WORDS_REGISTRY_NONE, g->why_not);
                 agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
                 return;
         }
@@ -41,22 +28,21 @@ static void judge_registry(struct agent_registry *g) {
                 break;
         case REGISTRY_JOINING:
         case REGISTRY_AWAY:
-                if (!s->why[0]) /* it has just begun, and nothing has failed */
-                        break;
-                set_away(g, &f);
+                if (s->why[0]) /* else it has just begun, and nothing has failed */
+                        check_say(&f, WORDS_REGISTRY_AWAY, s->why, g->endpoint);
                 break;
         case REGISTRY_REFUSED:
         case _REGISTRY_STATE_MAX:
-                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
                 finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
-                finding_set(f.remedy, "%s",
-                            g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
+                if (!g->by_itself)
+                        check_say(&f, WORDS_REGISTRY_REFUSES, f.reason);
                 break;
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
 }
 
 static void judge_identity(struct agent_registry *g) {
+        char worker[16];
         struct finding f;
 
         if (!g->registry)
@@ -65,13 +51,9 @@ static void judge_identity(struct agent_registry *g) {
         f.verdict = VERDICT_OK;
         finding_set(f.found, "worker %u of slice %s", g->worker, g->slice);
         if (g->status.state == REGISTRY_CONFLICT) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why,
-                            agent_registry_id(g->agent));
-                finding_set(f.remedy,
-                            "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                            "good: tpuctl fleet release %s %u",
-                            g->slice, g->worker);
+                (void) snprintf(worker, sizeof(worker), "%u", g->worker);
+                check_say(&f, WORDS_IDENTITY_TWICE, g->status.why, agent_registry_id(g->agent), g->slice,
+                          worker);
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
 }

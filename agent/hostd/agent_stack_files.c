@@ -90,19 +90,6 @@ static void save(struct agent_stack_files *l) {
         l->dirty = r < 0;
 }
 
-static void put(struct sink *s, const char *outcome, uint64_t value) {
-        const struct sample m = { .name = "tpu.stack_files.snapshots",
-                                  .unit = "{snapshot}",
-                                  .description = "Stacks found in files of training programs",
-                                  .kind = SAMPLE_COUNTER,
-                                  .is_int = true,
-                                  .i = (int64_t) MIN(value, (uint64_t) INT64_MAX),
-                                  .keys = { "tpu.stack_files.outcome" },
-                                  .values = { outcome } };
-
-        s->sample(s, &m);
-}
-
 void agent_stack_files_tick(struct agent *a, struct sink *s) {
         struct agent_stack_files *l = a->stack_files;
         struct stack_folder_stats sum = { .snapshots = 0 };
@@ -118,9 +105,9 @@ void agent_stack_files_tick(struct agent *a, struct sink *s) {
         if (!l || l->n == 0)
                 return;
         save(l);
-        put(s, "told", sum.snapshots);
-        put(s, "repeated", sum.repeated);
-        put(s, "passed_over", sum.passed_over);
+        put_uint(s, METRIC_STACK_FILES, sum.snapshots, "told", NULL, NULL);
+        put_uint(s, METRIC_STACK_FILES, sum.repeated, "repeated", NULL, NULL);
+        put_uint(s, METRIC_STACK_FILES, sum.passed_over, "passed_over", NULL, NULL);
 }
 
 static void load(struct agent_stack_files *l) {

@@ -36,50 +36,20 @@ static void ignore(struct sink *s, const struct finding *f) {
 }
 
 static void sample_health(struct agent *a, struct sink *s) {
-        struct sample m = { .name = "tpu.host.state",
-                            .description = "1 for the state the host is in, 0 for the others",
-                            .is_int = true };
-
-        for (enum host_state state = 0; state < _HOST_STATE_MAX; state++) {
-                m.keys[0] = "state";
-                m.values[0] = host_state_name(state);
-                m.i = state == a->state;
-                s->sample(s, &m);
-        }
-        m = (struct sample){ .name = "tpu.host.ordered",
-                             .description = "1 while a person ordered it: cordon, drain, observe",
-                             .is_int = true };
-        for (enum order_kind k = 0; k < ORDER_SILENCE; k++) {
-                m.keys[0] = "order";
-                m.values[0] = order_kind_name(k);
-                m.i = orders_find(&a->order_list, k) != NULL;
-                s->sample(s, &m);
-        }
-        m.name = "tpu.check.verdict";
-        m.description = "Settled verdict of a check: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN";
-        for (size_t i = 0; i < a->checks.n; i++) {
-                m.keys[0] = "check";
-                m.values[0] = a->checks.entries[i].settled->check;
-                m.keys[1] = "subject";
-                m.values[1] = a->checks.entries[i].settled->subject;
-                m.i = verdict_exit_code(a->checks.health[i].settled);
-                s->sample(s, &m);
-        }
+        for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
+                put_int(s, METRIC_HOST_STATE, state == a->state, host_state_name(state), NULL, NULL);
+        for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
+                put_int(s, METRIC_HOST_ORDERED, orders_find(&a->order_list, k) != NULL, order_kind_name(k),
+                        NULL, NULL);
+        for (size_t i = 0; i < a->checks.n; i++)
+                put_int(s, METRIC_CHECK_VERDICT, verdict_exit_code(a->checks.health[i].settled),
+                        a->checks.entries[i].settled->check, a->checks.entries[i].settled->subject, NULL);
 }
 
-static void put_run_number(struct sink *s, const char *name, const char *unit, const char *description,
-                           const char *job, double value) {
-        const struct sample m = {
-                .name = name,
-                .unit = unit,
-                .description = description,
-                .d = value,
-                .keys = { "job" },
-                .values = { job },
-        };
-
-        if (isfinite(value)) /* NAN: the line did not say */
-                s->sample(s, &m);
+/* NAN: the line did not say. */
+static void put_known(struct sink *s, enum metric_id id, double value, const char *job) {
+        if (isfinite(value))
+                put_double(s, id, value, job, NULL, NULL);
 }
 
 static void sample_runs(struct agent *a, struct sink *s) {
@@ -88,27 +58,14 @@ static void sample_runs(struct agent *a, struct sink *s) {
 
         for (size_t i = 0; i < n; i++) {
                 const struct progress *p = &runs[i].progress;
-                const struct sample step = {
-                        .name = "tpu.run.step",
-                        .description = "Last training step that the run reported",
-                        .is_int = true,
-                        .i = (int64_t) MIN(p->last_step, (uint64_t) INT64_MAX),
-                        .keys = { "job" },
-                        .values = { runs[i].job },
-                };
 
                 if (p->lines == 0)
                         continue;
-                s->sample(s, &step);
-                put_run_number(s, "tpu.run.step_duration", "s", "How long the run's last step took",
-                               runs[i].job, p->last.seconds);
-                put_run_number(s, "tpu.run.tokens_per_second", "{token}/s",
-                               "Tokens a second and device, as the run reported", runs[i].job,
-                               p->last.tokens_per_second);
-                put_run_number(s, "tpu.run.tflops", "{TFLOP}/s", "10^12 floating point operations a second and device, as the run reported",
-                               runs[i].job, p->last.tflops);
-                put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job,
-                               p->last.loss);
+                put_uint(s, METRIC_RUN_STEP, p->last_step, runs[i].job, NULL, NULL);
+                put_known(s, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].job);
+                put_known(s, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].job);
+                put_known(s, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].job);
+                put_known(s, METRIC_RUN_LOSS, p->last.loss, runs[i].job);
         }
 }
 

@@ -3,6 +3,7 @@
  * The query API over TCP: whether it is configured, its certificate files, and when it listens. Nothing of it
  * can make a host unfit for runs: what is wrong here is a WARN.
  */
+#include "check_words.h"
 #include "agent.h"
 #include "certificate_end.h"
 #include "log.h"
@@ -96,16 +97,12 @@ static void judge_listening(struct agent *a, const struct agent_tls *t) {
         finding_set(f.source, "[Api] of hostd.conf");
         finding_set(f.wanted, "%s", t->settings.listen);
         finding_set(f.found, "%s", t->api ? t->where : "nothing");
-        f.verdict = t->api ? VERDICT_OK : VERDICT_WARN;
-        if (!t->api) {
-                finding_set(f.reason, "%s", t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
-                finding_set(f.remedy, "tpu-hostd --show-config; ss -ltnp");
-        } else if (!t->settings.readers[0] && !t->settings.actors[0]) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "AllowReaders= and AllowActors= are empty: nobody may call");
-                finding_set(f.remedy, "name the URIs of certificates in [Api] of hostd.conf; "
-                                      "systemctl reload tpu-hostd");
-        }
+        f.verdict = VERDICT_OK;
+        if (!t->api)
+                check_say(&f, WORDS_API_DEAF,
+                          t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
+        else if (!t->settings.readers[0] && !t->settings.actors[0])
+                check_say(&f, WORDS_API_NOBODY);
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
 }
 
@@ -123,16 +120,11 @@ static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f
         finding_set(f->found, "not usable");
         if (s->usable)
                 certificate_end_judge(&end, now, f);
-        if (s->error[0]) {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "%s%s", s->error, s->usable ? "; the files of before stay in force" : "");
-                finding_set(f->remedy, "journalctl -u tpu-hostd; then put the files right: they are read when "
-                                       "they change");
-        } else if (f->verdict == VERDICT_OK && s->warning[0]) {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "%s", s->warning);
-                finding_set(f->remedy, "chmod o-r %s", server_certificate_path(t->certificate, TLS_KEY));
-        }
+        if (s->error[0])
+                check_say(f, WORDS_API_FILES, s->error, s->usable ? "the previous files stay in force" : "");
+        else if (f->verdict == VERDICT_OK && s->warning[0])
+                check_say(f, WORDS_KEY_READABLE, s->warning,
+                          server_certificate_path(t->certificate, TLS_KEY));
 }
 
 static void judge_certificate(struct agent *a, const struct agent_tls *t) {
@@ -143,10 +135,8 @@ static void judge_certificate(struct agent *a, const struct agent_tls *t) {
         if (t->certificate)
                 judge_files(t, host_now_real(a->host), &f);
         else {
-                f.verdict = VERDICT_WARN;
                 finding_set(f.found, "not usable");
-                finding_set(f.reason, "Certificate=, Key= and ClientCa= belong together: one is missing");
-                finding_set(f.remedy, "tpu-hostd --show-config");
+                check_say(&f, WORDS_API_PARTS);
         }
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
 }

@@ -2,6 +2,7 @@
 /* The uplink as the agent has it: settings into options, and what is to be said about it. */
 #include <sys/statvfs.h>
 
+#include "check_words.h"
 #include "agent.h"
 #include "certificate_end.h"
 #include "log.h"
@@ -139,16 +140,10 @@ static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
         finding_init(&f, "uplink.delivery", "");
         f.verdict = VERDICT_OK;
         parked = parked_endpoint(u, &why);
-        if (!u->durable) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "new records are lost: %s", u->spool_error);
-                finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
-        } else if (parked) {
-                f.verdict = u->parked ? VERDICT_FAIL : VERDICT_WARN;
-                finding_set(f.reason, "%s does not accept our records: %s; %s, one try a minute",
-                            parked->url, why, u->parked ? "they are kept" : "another endpoint takes them");
-                finding_set(f.remedy, "tpuctl uplink; curl -v %s/v1/metrics", parked->url);
-        }
+        if (!u->durable)
+                check_say(&f, WORDS_SPOOL_LOSES, u->spool_error, a->settings.spool_directory);
+        else if (parked)
+                check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
         finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
                                    : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
                                    : u->last_error[0]      ? u->last_error
@@ -177,17 +172,12 @@ static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
         f.verdict = VERDICT_OK;
         finding_set(f.found, "no certificate of this host's own");
         if (t->error[0]) {
-                f.verdict = VERDICT_FAIL;
                 finding_set(f.found, "not usable");
-                finding_set(f.reason, "%s; nothing is sent over https, records are kept", t->error);
-                finding_set(f.remedy, "tpu-hostd --show-config; journalctl -u tpu-hostd");
+                check_say(&f, WORDS_UPLINK_FILES, t->error);
         } else if (t->not_after > 0)
                 judge_end(a, &f, t);
-        if (f.verdict == VERDICT_OK && t->warning[0]) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "%s", t->warning);
-                finding_set(f.remedy, "chmod o-r %s", t->path[TLS_KEY]);
-        }
+        if (f.verdict == VERDICT_OK && t->warning[0])
+                check_say(&f, WORDS_KEY_READABLE, t->warning, t->path[TLS_KEY]);
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
 }
 

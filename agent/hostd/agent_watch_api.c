@@ -12,7 +12,7 @@ struct watch_call {
         struct agent *agent;
         struct http_call *call; /* NULL: nobody waits any more */
         enum watch_kind kind;
-        char run[64]; /* job_name_valid() */
+        char run[64]; /* run_name_is_valid() */
         bool watching, watched; /* watched: it was, and has ended */
         char refused[WATCH_WHY_MAX]; /* why nothing is watched; empty: nobody asked, or it is */
         struct run_look before;
@@ -99,7 +99,7 @@ static const char *choose_run(struct agent *a, const struct http_request *r, str
                                           "no run lives on this host, or more than one");
                 return NULL;
         }
-        if (!job_name_valid(run)) {
+        if (!run_name_is_valid(run)) {
                 (void) agent_answer_error(ret, 400, "[a-z0-9][a-z0-9-]{0,40}", "run= is no name of a run");
                 return NULL;
         }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "agent_watch.h"
 #include "log.h"
 #include "watch_json.h"
@@ -60,7 +61,7 @@ static void put(const struct watch_round *w, const char *check, enum verdict ver
         finding_init(&f, check, w->run);
         f.verdict = verdict;
         finding_set(f.found, "%s", sentence);
-        finding_set(f.remedy, "tpuctl %s %s --watch", check, w->run);
+        check_say(&f, WORDS_RUN_WAITS, check, w->run);
         (void) finding_list_add(list, &f); /* without it the capture is as good as without a watch */
 }
 

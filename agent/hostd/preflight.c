@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "preflight.h"
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@ struct preflight {
         sd_event *event;
         const char *name; /* of this host */
         char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
-        uint16_t port;
+        char address[64], port[8];
         const char *socket;
         struct local_call *call;
         struct port_probe *probe;
@@ -26,20 +27,21 @@ struct preflight {
 
 /* --- What was found ------------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 3, 4))) static void refuse(struct preflight *p, const char *remedy, const char *fmt,
-                                                         ...) {
-        char text[300];
-        va_list ap;
-
+static void refuse(struct preflight *p, const char *reason, const char *remedy) {
         if (p->result.refused) /* the first says enough */
                 return;
         p->result.refused = true;
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        (void) snprintf(p->result.text, sizeof(p->result.text), "%s\n%.170s", text, remedy);
+        (void) snprintf(p->result.text, sizeof(p->result.text), "%.270s\n%.200s", reason, remedy);
         (void) utf8_scrub(p->result.text, strlen(p->result.text));
 }
+
+/* Out of the list of checks, with its fields. */
+#define refuse_as(p, w, ...)                                                                                \
+        do {                                                                                                \
+                struct finding _f;                                                                          \
+                check_tell(&_f, (w), "", ##__VA_ARGS__);                                                    \
+                refuse((p), _f.reason, _f.remedy);                                                          \
+        } while (0)
 
 __attribute__((format(printf, 2, 3))) static void warn(struct preflight *p, const char *fmt, ...) {
         size_t n = strlen(p->result.text);
@@ -87,7 +89,7 @@ static void on_checked(const struct local_answer *a, void *userdata) {
         if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP)
                 warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
-                refuse(p, a->remedy, "%.280s", a->text);
+                refuse(p, a->text, a->remedy);
         p->call = local_call_free(p->call);
         answered(p);
 }
@@ -96,20 +98,20 @@ static void on_checked(const struct local_answer *a, void *userdata) {
 
 static void on_port(enum port_answer a, int error, void *userdata) {
         struct preflight *p = userdata;
+        char seconds[16];
 
         switch (a) {
         case PORT_ANSWERS:
         case PORT_REFUSES:
                 break;
         case PORT_SILENT:
-                refuse(p, "open the port in the network's firewall for the hosts of the run, or choose another: tpuctl run --port",
-                       "port %u of the coordinator %s is blocked: no answer to %s within %u s", p->port, p->peer, p->name,
-                       (unsigned) (PREFLIGHT_PORT_TIME / USEC_PER_SEC));
+                (void) snprintf(seconds, sizeof(seconds), "%u",
+                                (unsigned) (PREFLIGHT_PORT_TIME / USEC_PER_SEC));
+                refuse_as(p, WORDS_PORT_BLOCKED, p->port, p->peer, p->name, seconds);
                 break;
         case PORT_NO_WAY:
         case _PORT_ANSWER_MAX:
-                refuse(p, "tpuctl check path; ip route get ADDRESS", "the coordinator %s cannot be reached from %s: %s", p->peer,
-                       p->name, strerror(error));
+                refuse_as(p, WORDS_PORT_AWAY, p->peer, p->name, strerror(error), p->address);
                 break;
         }
         p->probe = port_probe_free(p->probe);
@@ -123,13 +125,13 @@ static void ask_port(struct preflight *p, const struct preflight_options *o) {
         run_coordinator_of(o->run, &c);
         if (c.port == 0)
                 return;
-        p->port = c.port;
+        (void) snprintf(p->port, sizeof(p->port), "%u", c.port);
+        (void) snprintf(p->address, sizeof(p->address), "%.63s", c.address);
         (void) snprintf(p->peer, sizeof(p->peer), "%.63s (%.63s)", c.host, c.address);
         if (streq(c.host, o->name)) {
                 r = port_is_free(c.port);
                 if (r == -EADDRINUSE)
-                        refuse(p, "ss -ltnp shows who listens there; end it, or choose another port: tpuctl run --port",
-                               "port %u of this run's coordinator is taken on %s", c.port, o->name);
+                        refuse_as(p, WORDS_PORT_TAKEN, p->port, o->name);
                 else if (r < 0)
                         warn(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
                 return;
@@ -146,12 +148,15 @@ static void ask_port(struct preflight *p, const struct preflight_options *o) {
 
 static void take_paths(struct preflight *p, const struct path_report *report) {
         const struct finding *worst = NULL;
+        char text[300];
 
         for (size_t i = 0; i < report->findings.n; i++) {
                 const struct finding *f = &report->findings.items[i];
 
                 if (f->verdict == VERDICT_FAIL) {
-                        refuse(p, f->remedy, "%s: path %.100s: %.180s", p->name, f->subject, f->reason);
+                        (void) snprintf(text, sizeof(text), "%.63s: path %.100s: %.120s", p->name,
+                                        f->subject, f->reason);
+                        refuse(p, text, f->remedy);
                         return;
                 }
                 if (f->verdict != VERDICT_OK && !worst)

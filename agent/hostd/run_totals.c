@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_totals.h"
 
-#include <math.h>
-
 #include "probe.h"
 #include "watch_json.h"
 
@@ -60,57 +58,27 @@ void run_total_add_death(struct run_total *t, const struct death *d) {
 
 /* --- Metrics ------------------------------------------------------------------------------------------- */
 
-static int64_t whole(uint64_t n) {
-        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
-/* Buckets of powers of two microseconds; the last has no bound. */
-static void put_histogram(enum metric_id id, const __u64 *buckets, __u64 ns, const char *job, const char *v1, struct sink *s) {
-        const struct metric_def *d = metric_def(id);
-        double bounds[IO_BUCKETS - 1];
-        uint64_t counts[IO_BUCKETS];
-        struct sample_histogram h = { .sum = (double) ns / NSEC,
-                                      .min = NAN,
-                                      .max = NAN,
-                                      .bounds = bounds,
-                                      .counts = counts,
-                                      .n_bounds = ELEMENTSOF(bounds) };
-        const struct sample m = { .name = d->name,
-                                  .unit = d->unit,
-                                  .description = d->description,
-                                  .kind = d->kind,
-                                  .h = &h,
-                                  .keys = { d->keys[0], d->keys[1] },
-                                  .values = { job, v1 } };
-
-        for (size_t i = 0; i < IO_BUCKETS; i++) {
-                if (i < ELEMENTSOF(bounds))
-                        bounds[i] = (double) (1ull << i) / 1e6;
-                counts[i] = buckets[i];
-                h.count += buckets[i];
-        }
-        if (h.count > 0)
-                s->sample(s, &m);
-}
-
 static void put_sched(const struct run_total *t, struct sink *s) {
         const struct sched_shard *f = &t->sched;
         __u64 to_node = MIN(f->node_migrations, f->migrations);
 
-        put_histogram(METRIC_RUN_SCHED_DELAY, f->buckets, f->delay_ns, t->job, NULL, s);
-        put_histogram(METRIC_RUN_OFF_CPU, f->preempted_buckets, f->preempted_ns, t->job, "preempted", s);
-        put_histogram(METRIC_RUN_OFF_CPU, f->blocked_buckets, f->blocked_ns, t->job, "blocked", s);
+        put_buckets(s, METRIC_RUN_SCHED_DELAY, f->buckets, IO_BUCKETS, f->delay_ns, t->job, NULL);
+        put_buckets(s, METRIC_RUN_OFF_CPU, f->preempted_buckets, IO_BUCKETS, f->preempted_ns, t->job,
+                    "preempted");
+        put_buckets(s, METRIC_RUN_OFF_CPU, f->blocked_buckets, IO_BUCKETS, f->blocked_ns, t->job, "blocked");
         put_double(s, METRIC_RUN_SOFTIRQ, (double) f->softirq_ns / NSEC, t->job, NULL, NULL);
-        put_int(s, METRIC_RUN_MIGRATIONS, whole(f->migrations - to_node), t->job, "cpu", NULL);
-        put_int(s, METRIC_RUN_MIGRATIONS, whole(to_node), t->job, "node", NULL);
+        put_uint(s, METRIC_RUN_MIGRATIONS, f->migrations - to_node, t->job, "cpu", NULL);
+        put_uint(s, METRIC_RUN_MIGRATIONS, to_node, t->job, "node", NULL);
 }
 
 static void put_io(const struct run_total *t, struct sink *s) {
         for (size_t i = 0; i < IO_OPERATIONS; i++)
-                put_histogram(METRIC_RUN_REQUESTS, t->requests[i].buckets, t->requests[i].ns, t->job, watch_operation_name(i), s);
+                put_buckets(s, METRIC_RUN_REQUESTS, t->requests[i].buckets, IO_BUCKETS, t->requests[i].ns,
+                            t->job, watch_operation_name(i));
         for (size_t i = 0; i < IO_CALLS; i++)
-                put_histogram(METRIC_RUN_CALLS, t->calls[i].buckets, t->calls[i].ns, t->job, watch_call_name(i), s);
-        put_int(s, METRIC_RUN_HELD_BACK, whole(t->held_back), t->job, NULL, NULL);
+                put_buckets(s, METRIC_RUN_CALLS, t->calls[i].buckets, IO_BUCKETS, t->calls[i].ns, t->job,
+                            watch_call_name(i));
+        put_uint(s, METRIC_RUN_HELD_BACK, t->held_back, t->job, NULL, NULL);
 }
 
 void run_total_put_watched(const struct run_total *t, enum watch_kind kind, struct sink *s) {
@@ -118,7 +86,7 @@ void run_total_put_watched(const struct run_total *t, enum watch_kind kind, stru
         _Static_assert(ELEMENTSOF(names) == _WATCH_KIND_MAX, "a name a kind");
 
         put_double(s, METRIC_RUN_WATCH_TIME, (double) t->watched[kind] / USEC_PER_SEC, t->job, names[kind], NULL);
-        put_int(s, METRIC_RUN_WATCH_LOST, whole(t->lost[kind]), t->job, names[kind], NULL);
+        put_uint(s, METRIC_RUN_WATCH_LOST, t->lost[kind], t->job, names[kind], NULL);
         if (kind == WATCH_SCHED)
                 put_sched(t, s);
         else
@@ -130,6 +98,7 @@ void run_total_put_deaths(const struct run_total *t, struct sink *s) {
                 const struct run_deaths *d = &t->deaths[i];
                 char signal[DEATH_SIGNAL_TEXT_MAX];
 
-                put_int(s, METRIC_RUN_DEATHS, whole(d->n), t->job, d->signal ? death_signal(d->signal, signal) : "other", d->sender);
+                put_uint(s, METRIC_RUN_DEATHS, d->n, t->job,
+                         d->signal ? death_signal(d->signal, signal) : "other", d->sender);
         }
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "identity.h"
 #include "topology.h"
-
-#define REMEDY "correct [Identity] in /etc/tpu-hostd/identity.conf.d/, then: tpuctl identity"
 
 /* What the judgements share: the numbers of an identity, each with whether it is known. */
 struct facts {
@@ -33,9 +32,8 @@ static ssize_t find_host(const char *list, const char *name) {
 
 static void begin(struct finding *f, const struct facts *k, const char *check, enum identity_field field) {
         finding_init(f, check, k->subject);
-        f->verdict = VERDICT_FAIL;
         finding_set(f->source, "%s", k->identity->fields[field].origin);
-        finding_set(f->remedy, "%s", REMEDY);
+        check_say(f, WORDS_IDENTITY_WRONG);
 }
 
 static int check_worker_id(const struct facts *k, struct finding_list *out) {
@@ -273,9 +271,7 @@ static int report_sound(const struct facts *k, struct finding_list *out) {
         finding_init(&f, "identity", k->subject);
         if (!slice && !k->has_worker_id) {
                 finding_set(f.found, "no slice");
-                finding_set(f.reason, "no source says which slice this host belongs to");
-                finding_set(f.remedy, "write [Identity] into /etc/tpu-hostd/identity.conf.d/10-slice.conf, "
-                                      "then: tpuctl identity");
+                check_say(&f, WORDS_IDENTITY_NONE);
                 return finding_list_add(out, &f);
         }
         f.verdict = VERDICT_OK;

@@ -27,7 +27,7 @@ static bool put_part(struct filling *f, const char **at, const char *ends) {
         bool whole = true;
 
         while (*p && !strchr(ends, *p)) {
-                size_t len = strcspn(p, "{[]");
+                size_t len = *p == ']' ? 1 : strcspn(p, "{[]");
 
                 if (len > 0) {
                         put_bytes(f, p, len);
@@ -51,17 +51,20 @@ char *template_fill(char *buf, size_t size, const char *template, template_field
 
         assert(size > 0);
         while (*template) {
-                size_t before;
+                size_t before = f.n, len = strcspn(template, "]");
 
-                (void) put_part(&f, &template, "[");
-                if (!*template)
-                        break;
-                template ++;
-                before = f.n;
-                if (!put_part(&f, &template, "]"))
-                        f.n = before;
-                assert(*template == ']');
-                template ++;
+                if (*template != '[')
+                        (void) put_part(&f, &template, "[");
+                else if (!memchr(template, '{', len)) { /* a bracket of the text's own */
+                        put_bytes(&f, template, len);
+                        template += len;
+                } else {
+                        template += 1;
+                        if (!put_part(&f, &template, "]"))
+                                f.n = before;
+                        assert(*template == ']');
+                        template += 1;
+                }
         }
         buf[f.n] = '\0';
         (void) utf8_scrub(buf, f.n);

@@ -3,7 +3,8 @@
 /*
  * Sentences with fields in them, for the lists of this room:
  *   {key}   the field's text
- *   [X]     X, if every field in it has a text; they do not nest
+ *   [X]     X, if every field in it has a text; they do not nest. Without a field in it, it is text with its
+ * brackets
  */
 #include "base.h"
 

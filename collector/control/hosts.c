@@ -67,8 +67,6 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
         json_array_foreach (figures, i, v) {
                 const char *run = json_string_value(json_object_get(v, "run"));
 
-                if (i >= REGISTRY_FIGURES_MAX)
-                        break;
                 if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run))
                         continue;
                 (void) snprintf(s->run, sizeof(s->run), "%s", run);

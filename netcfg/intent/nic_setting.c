@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "ethtool.h"
 #include "nic_setting.h"
 
@@ -144,13 +145,8 @@ static void say_not_offered(const struct intent_nic_setting *s, const struct lin
                         finding_set(f->found, "%s, as the NIC below this %s has it", found->value, l->kind);
                         return;
                 }
-                f->verdict = VERDICT_WARN;
                 finding_set(f->found, "%s", found->value);
-                finding_set(f->reason,
-                            "asked for, and kept %s by the kernel: another feature that it needs is not as "
-                            "it must be",
-                            found->value);
-                finding_set(f->remedy, "ethtool -k %s; dmesg | grep -i %s", l->name, s->name);
+                check_say(f, WORDS_NIC_HELD_BACK, found->value, l->name, s->name);
                 return;
         case NIC_SETTABLE:
                 return;
@@ -174,5 +170,5 @@ void intent_judge_nic_setting(const struct intent *i, const struct link *l,
         } else
                 say_not_offered(s, l, f, ret);
         if (ret->verdict == VERDICT_FAIL)
-                finding_set(ret->remedy, "tpu-netcfg --once");
+                check_say(ret, WORDS_REPAIR);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "intent.h"
 #include "network.h"
 
@@ -49,25 +50,24 @@ uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **r
 }
 
 static void judge_unknown_mtu(const struct intent *i, uint32_t network, const char *why, struct finding *f) {
-        f->verdict = i->mtu == 0 ? VERDICT_OK : VERDICT_UNKNOWN;
+        if (i->mtu > 0 && network == 0) {
+                check_say(f, WORDS_MTU_UNKNOWN, why);
+                return;
+        }
+        f->verdict = i->mtu == 0 ? VERDICT_OK : VERDICT_FAIL;
         finding_set(f->reason, "%s", why);
-        if (i->mtu > 0 && network == 0)
-                finding_set(f->remedy,
-                            "gcloud compute networks describe NETWORK --format='value(mtu)', then write what it "
-                            "says into /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: [Network] "
-                            "and Mtu=NUMBER");
-        else if (i->mtu > 0)
-                f->verdict = VERDICT_FAIL;
 }
 
 static void judge_stated_mtu(const struct intent *i, const struct link *l, struct finding *f) {
         uint32_t stated = link_stated_mtu(l);
+        char text[16];
 
-        finding_set(f->reason, "the network's own MTU is not known; the NIC's device states %u", stated);
+        (void) snprintf(text, sizeof(text), "%u", stated);
         if (stated >= i->mtu)
-                return;
-        f->verdict = VERDICT_FAIL;
-        finding_set(f->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
+                finding_set(f->reason, "the network's own MTU is not known; the NIC's device states %u",
+                            stated);
+        else
+                check_say(f, WORDS_MTU_STATED, text, f->wanted);
 }
 
 static void judge_carried_mtu(const struct link *l, uint32_t allowed, struct finding *f) {
@@ -81,15 +81,13 @@ static void judge_carried_mtu(const struct link *l, uint32_t allowed, struct fin
                             "packets is not known: never raised");
         if (l->mtu != allowed)
                 return; /* first things first */
-        finding_set(f->remedy,
-                    "set it where the container's network is made (docker network create -o "
-                    "com.docker.network.driver.mtu=…, or mtu of the CNI plugin), the host's own NICs with "
-                    "tpu-netcfg --once");
+        check_say(f, WORDS_MTU_CARRIED);
 }
 
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret) {
         const char *why = NULL;
         const char *network_source = NULL;
+        char text[16];
         uint32_t allowed = intent_mtu(i, l, &why), network = intent_network_mtu(i, l, &network_source);
 
         finding_init(ret, "nic.mtu", l->name);
@@ -108,16 +106,13 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
         } else if (network == 0) {
                 judge_stated_mtu(i, l, ret);
         } else if (network < i->mtu) {
-                ret->verdict = VERDICT_FAIL;
-                finding_set(ret->reason, "the network carries %u (%s); a NIC is never set above that",
-                            network, network_source);
-                finding_set(ret->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
+                (void) snprintf(text, sizeof(text), "%u", network);
+                check_say(ret, WORDS_MTU_NETWORK, text, network_source, ret->wanted);
         } else if (allowed < i->mtu) {
                 ret->verdict = verdict_worse(ret->verdict, VERDICT_WARN);
-                finding_set(ret->reason, "the NIC's own maximum is %u", l->max_mtu);
-                finding_set(ret->remedy, "use a NIC of type GVNIC: gcloud compute instances create … "
-                                         "--network-interface=nic-type=GVNIC");
+                (void) snprintf(text, sizeof(text), "%u", l->max_mtu);
+                check_say(ret, WORDS_MTU_NIC, text);
         }
         if (l->mtu != allowed && !ret->remedy[0])
-                finding_set(ret->remedy, "tpu-netcfg --once");
+                check_say(ret, WORDS_REPAIR);
 }

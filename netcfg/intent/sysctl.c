@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "check_words.h"
 #include "sysctl.h"
 
 #define READ_MAX 1024 /* longer than any sysctl that has a wanted value */
@@ -36,7 +37,7 @@ void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int e
                 finding_set(ret->reason,
                             "read-only in this network namespace: it is the machine's, not ours");
         } else if (ret->verdict == VERDICT_FAIL)
-                finding_set(ret->remedy, "tpu-netcfg --once");
+                check_say(ret, WORDS_REPAIR);
 }
 
 void intent_judge_parameter(const struct intent_sysctl *s, const char *value, int error, bool container,
@@ -50,9 +51,7 @@ void intent_judge_parameter(const struct intent_sysctl *s, const char *value, in
         } else if (error == -ENOENT)
                 finding_set(ret->reason, "this kernel has no such parameter, or its module is not loaded");
         else if (ret->verdict == VERDICT_FAIL)
-                finding_set(
-                        ret->remedy,
-                        "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
+                check_say(ret, WORDS_PARAMETER_WRONG);
 }
 
 int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "network.h"
 #include "plan.h"
 #include "source.h"
@@ -114,14 +115,11 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
 
         finding_init(&f, "netcfg.profile", "");
         finding_set(f.found, "%s", i->profile);
-        f.verdict = i->profile_note[0] && !i->no_tpu ? VERDICT_WARN : VERDICT_OK;
+        f.verdict = VERDICT_OK;
         if (i->no_tpu)
-                finding_set(f.reason, "%s", i->profile_note);
-        else if (i->profile_note[0]) {
-                finding_set(f.reason, "%s; the generic profile stands in", i->profile_note);
-                finding_set(f.remedy, "state it in /etc/tpu-hostd/identity.conf.d/10-identity.conf, two "
-                                      "lines: [Identity] and AcceleratorType=v6e-16");
-        }
+                check_say(&f, WORDS_PROFILE_NONE, i->profile_note);
+        else if (i->profile_note[0])
+                check_say(&f, WORDS_PROFILE_GENERIC, i->profile_note);
         return finding_list_add(l, &f);
 }
 
@@ -183,14 +181,13 @@ static void judge_route(const struct intent *i, const struct found *f, const str
         if (ret->verdict == VERDICT_OK)
                 return;
         if (!r->expires && !r->ambiguous) {
-                finding_set(ret->remedy, "tpu-netcfg --once");
+                check_say(ret, WORDS_REPAIR);
                 return;
         }
-        ret->verdict = VERDICT_WARN;
-        finding_set(ret->reason, "left alone: %s", r->expires ?
-                    "router advertisements renew it, and changing it would lose its lifetime" :
-                    "another route has the same destination and priority, and a change could hit either");
-        finding_set(ret->remedy, "ip -d route show; a kernel from 6.11 on needs no route's setting");
+        check_say(ret, WORDS_ROUTE_LEFT,
+                  r->expires ? "router advertisements renew it, and changing it would lose its lifetime"
+                             : "another route has the same destination and priority, and a change could hit "
+                               "either");
 }
 
 /* One finding for each route that is wrong, one for all that are right. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "rp_filter.h"
 
 /* Linux, ip-sysctl.rst: the greater of conf/all and conf/NIC holds; 1 strict, 2 loose. */
@@ -71,15 +72,7 @@ static void judge(const struct intent *i, const struct found *f, size_t k, struc
         ret->verdict = VERDICT_OK;
         if (!is_strict(f, k))
                 return;
-        ret->verdict = i->loose_rp_filter ? VERDICT_FAIL : VERDICT_WARN;
-        finding_set(ret->wanted, LOOSE);
-        finding_set(ret->reason,
-                    "strict: with several data-centre NICs, packets that come in by another NIC than their "
-                    "answers go out by are dropped");
-        if (i->loose_rp_filter)
-                finding_set(ret->remedy, "tpu-netcfg --once");
-        else
-                finding_set(ret->remedy, "sysctl -w %s=" LOOSE, name);
+        check_say(ret, i->loose_rp_filter ? WORDS_RP_STRICT : WORDS_RP_STRICT_ALONE);
 }
 
 int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l) {

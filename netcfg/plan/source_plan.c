@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 
+#include "check_words.h"
 #include "source.h"
 
 /* --- What is ours ------------------------------------------------------------------------------------- */
@@ -175,43 +176,32 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
 }
 
 static void explain_foreign(const struct rule *r, struct finding *ret) {
-        char source[INET6_ADDRSTRLEN] = "?";
+        char source[INET6_ADDRSTRLEN] = "?", text[INET6_ADDRSTRLEN + 64];
 
         (void) inet_ntop(r->family, r->src, source, sizeof(source));
-        ret->verdict = VERDICT_WARN;
-        finding_set(ret->reason,
-                    "someone else has a rule for its address (%u: from %s/%u, table %u): left to him",
-                    r->priority, source, r->src_len, r->table);
-        finding_set(ret->remedy, "ip%s rule show; take that rule away, or set SourceRouting=no in "
-                                 "/etc/tpu-hostd/netcfg.conf.d/",
-                    r->family == AF_INET ? "" : " -6");
+        (void) snprintf(text, sizeof(text), "%u: from %s/%u, table %u", r->priority, source, r->src_len,
+                        r->table);
+        check_say(ret, WORDS_SOURCE_FOREIGN, text, r->family == AF_INET ? "-4" : "-6");
 }
 
 static void judge_nic(const struct intent *i, const struct link *nic, const struct account *a,
                       struct finding *ret) {
+        char pending[24];
+
         finding_init(ret, CHECK, nic->name);
         finding_set(ret->source, "%s", i->source_routing_source);
         finding_set(ret->found, "table %u: rules %zu, routes %zu", SOURCE_TABLE_BASE + (uint32_t) nic->index,
                     a->rules, a->routes);
         ret->verdict = VERDICT_OK;
         if (a->pending > 0) {
-                ret->verdict = VERDICT_FAIL;
-                finding_set(ret->reason, "%zu to change, first: %s: %s instead of %s", a->pending,
-                            a->first->subject, a->first->from, a->first->to);
-                finding_set(ret->remedy, "tpu-netcfg --once");
+                (void) snprintf(pending, sizeof(pending), "%zu", a->pending);
+                check_say(ret, WORDS_SOURCE_PENDING, pending, a->first->subject, a->first->from,
+                          a->first->to);
         } else if (a->foreign)
                 explain_foreign(a->foreign, ret);
-        else if (a->no_default[0] || a->no_default[1]) {
-                ret->verdict = VERDICT_WARN;
-                finding_set(ret->reason,
-                            "no %s gateway by it is known: beyond its own routes, its traffic leaves by "
-                            "another NIC",
-                            a->no_default[0] ? "IPv4" : "IPv6");
-                finding_set(ret->remedy, "ip %sroute add default via GATEWAY dev %s metric 20000",
-                            a->no_default[0] ? "" : "-6 ", nic->name);
-        }
-        if (ret->verdict != VERDICT_OK)
-                finding_set(ret->wanted, "what is sent from its addresses leaves by it");
+        else if (a->no_default[0] || a->no_default[1])
+                check_say(ret, WORDS_SOURCE_NO_GATEWAY, a->no_default[0] ? "IPv4" : "IPv6",
+                          a->no_default[0] ? "-4" : "-6");
 }
 
 static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *due,
@@ -227,11 +217,8 @@ static int judge_leftovers(const struct intent *i, const struct found *f, const 
         }
         if (n == 0)
                 return 0;
-        finding_init(&finding, CHECK, "");
-        finding.verdict = VERDICT_FAIL;
+        check_tell(&finding, WORDS_SOURCE_LEFT, "");
         finding_set(finding.found, "%zu rules and routes of ours that nothing asks for any more", n);
-        finding_set(finding.wanted, "none");
-        finding_set(finding.remedy, "tpu-netcfg --once");
         return finding_list_add(l, &finding);
 }
 

@@ -12,29 +12,8 @@ static int64_t whole(uint64_t n) {
 /* --- Time to connect ----------------------------------------------------------------------------------- */
 
 static void put_connect_time(const struct net_counts *c, struct sink *s) {
-        const struct metric_def *d = metric_def(METRIC_KERNEL_CONNECT_TIME);
-        double bounds[NET_CONNECT_BUCKETS - 1];
-        uint64_t counts[NET_CONNECT_BUCKETS];
-        struct sample_histogram h = {
-                .sum = (double) c->connect_ns / 1e9,
-                .min = NAN,
-                .max = NAN,
-                .bounds = bounds,
-                .counts = counts,
-                .n_bounds = ELEMENTSOF(bounds),
-        };
-        const struct sample m = {
-                .name = d->name, .unit = d->unit, .description = d->description, .kind = d->kind, .h = &h
-        };
-
-        for (size_t b = 0; b < NET_CONNECT_BUCKETS; b++) {
-                if (b < ELEMENTSOF(bounds))
-                        bounds[b] = (double) (1ULL << b) / 1e6;
-                counts[b] = c->connect_histogram[b];
-                h.count += counts[b];
-        }
-        if (h.count > 0)
-                s->sample(s, &m);
+        put_buckets(s, METRIC_KERNEL_CONNECT_TIME, c->connect_histogram, NET_CONNECT_BUCKETS, c->connect_ns,
+                    NULL, NULL);
 }
 
 /* --- Drops --------------------------------------------------------------------------------------------- */

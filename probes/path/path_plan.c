@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "addresses.h"
 #include "path_plan.h"
 #include "route.h"
@@ -78,47 +79,42 @@ static const struct link *find_link(const struct link_table *links, int index, c
 }
 
 /* One UNKNOWN of a path that cannot be tried. */
-static int cannot(struct finding_list *l, const struct path *p, const char *found, const char *reason,
-                  const char *remedy) {
+static int cannot(struct finding_list *l, const struct path *p, const char *found, enum check_words w,
+                  const char *reason) {
+        char from[ADDRESS_TEXT_MAX] = "", to[ADDRESS_TEXT_MAX] = "";
         struct finding f;
 
         path_finding_init(&f, &p->what);
         finding_set(f.found, "%s", found);
-        finding_set(f.reason, "%s", reason);
-        finding_set(f.remedy, "%s", remedy);
+        if (p->what.to.sa.sa_family != 0)
+                (void) address_text(&p->what.to, to);
+        if (p->what.from.sa.sa_family != 0)
+                (void) address_text(&p->what.from, from);
+        check_say(&f, w, reason, p->what.peer, to, from);
         return finding_list_add(l, &f);
 }
 
 static int not_resolved(struct finding_list *l, const struct path *p) {
-        char remedy[PATH_NAME_MAX + 64];
-
-        (void) snprintf(remedy, sizeof(remedy), "getent ahosts %s; or name its address: --peer ADDRESS",
-                        p->what.peer);
-        return cannot(l, p, "not tried: the name has no address",
+        return cannot(l, p, "not tried: the name has no address", WORDS_PATH_NO_ADDRESS,
                       p->error == -ENOENT      ? "no such name"
                       : p->error == -ETIMEDOUT ? "the resolver gave no answer within 1 s"
-                                               : "the resolver is in trouble",
-                      remedy);
+                                               : "the resolver is in trouble");
 }
 
 static int wrong_way(struct routing *r, const struct path *p, const struct route *route, int error) {
         const struct link *other = error < 0 ? NULL : find_link(r->links, route->nic, NULL);
-        char found[96], remedy[160], from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
+        char found[96];
 
-        (void) snprintf(remedy, sizeof(remedy), "ip route get %s from %s; ip rule; ip route show table all",
-                        address_text(&p->what.to, to), address_text(&p->what.from, from));
         if (error < 0) {
                 (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
-                return cannot(r->findings, p, found, "the kernel has no way there from this NIC's address",
-                              remedy);
+                return cannot(r->findings, p, found, WORDS_PATH_NO_ROUTE,
+                              "the kernel has no route there from this NIC's address");
         }
         (void) snprintf(found, sizeof(found), "not tried: leaves by %s",
                         other ? other->name : "another NIC");
-        return cannot(r->findings, p, found,
+        return cannot(r->findings, p, found, WORDS_PATH_NO_ROUTE,
                       "packets from this NIC's address take another NIC: there is no source routing for it, "
-                      "and what they show is "
-                      "not this path",
-                      remedy);
+                      "and what they show is not this path");
 }
 
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
@@ -135,9 +131,8 @@ static int choose_nic(struct routing *r, struct path *p) {
         }
         l = find_link(r->links, route.nic, NULL);
         if (!l || !usable_nic(r->intent, l))
-                return cannot(r->findings, p, "not tried: no data-centre NIC leads there",
-                              "the route to it takes another kind of interface",
-                              "name an address of the data-centre network: --peer ADDRESS");
+                return cannot(r->findings, p, "not tried: no data-centre NIC leads there", WORDS_PATH_ASIDE,
+                              "the route to it takes another kind of interface");
         (void) snprintf(p->what.nic, sizeof(p->what.nic), "%s", l->name);
         return 1;
 }
@@ -149,8 +144,8 @@ static int use(struct routing *r, struct path *p) {
 
         if (!l || !usable_nic(r->intent, l))
                 return cannot(r->findings, p,
-                              "not tried: this host has no such data-centre NIC, or it is down", "",
-                              "ip -d link show; Nics= and IgnoreNics= in /etc/tpu-hostd/netcfg.conf.d/");
+                              "not tried: this host has no such data-centre NIC, or it is down",
+                              WORDS_PATH_NO_NIC, "");
         p->what.mtu = l->mtu;
         k = nic_address(&r->addresses, l->index, p->what.to.sa.sa_family, &p->what.from);
         if (k < 0 && nic_address(&r->addresses, l->index, p->other.sa.sa_family, &p->what.from) == 0) {
@@ -158,16 +153,16 @@ static int use(struct routing *r, struct path *p) {
                 k = 0;
         }
         if (k < 0)
-                return cannot(r->findings, p, "not tried: this NIC has no address of that family", "",
-                              "ip address show");
+                return cannot(r->findings, p, "not tried: this NIC has no address of that family",
+                              WORDS_PATH_NIC_BARE, "");
         k = router_ask(&r->router, &p->what.from, &p->what.to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)
                 return wrong_way(r, p, &route, k);
         if (l->mtu <= PROOF_SMALL || l->mtu > UINT16_MAX)
-                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds", "",
-                              "ip link show");
+                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds",
+                              WORDS_PATH_NIC_MTU, "");
         p->usable = true;
         return 0;
 }
@@ -239,13 +234,8 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
 
                 if (!usable_nic(p->intent, l) || has_path(p, l->name) || is_mentioned(findings, l->name))
                         continue;
-                finding_init(&f, PATH_CHECK, l->name);
+                check_tell(&f, WORDS_PATH_NIC_ALONE, l->name);
                 finding_set(f.found, "not tried: no peer's address on this NIC is known");
-                finding_set(f.reason, "no peer has a name like PEER-%s, and none is configured", l->name);
-                finding_set(
-                        f.remedy,
-                        "name them in /etc/tpu-hostd/path.conf.d/10-site.conf: [Path] Peers=%s=ADDRESS,…",
-                        l->name);
                 r = finding_list_add(findings, &f);
         }
         return r;

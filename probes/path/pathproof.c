@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/random.h>
 
+#include "check_words.h"
 #include "lane.h"
 #include "path_plan.h"
 #include "pathproof.h"
@@ -64,48 +65,36 @@ static void finish(struct pathproof *p) {
 }
 
 /* Of the whole run, without a path. */
-static int add_finding(struct pathproof *p, enum verdict verdict, const char *found, const char *reason,
-                       const char *remedy) {
-        struct finding f;
-
-        finding_init(&f, PATH_CHECK, NULL);
-        f.verdict = verdict;
-        finding_set(f.found, "%s", found);
-        finding_set(f.reason, "%s", reason);
-        finding_set(f.remedy, "%s", remedy);
-        return finding_list_add(&p->report.findings, &f);
+static int add_finding(struct pathproof *p, struct finding *f, const char *found) {
+        finding_set(f->found, "%s", found);
+        return finding_list_add(&p->report.findings, f);
 }
 
 static int could_not(struct pathproof *p, int error) {
-        char range[64], reason[256];
+        char range[64], group[16];
+        struct finding f;
 
-        if (error != -EACCES)
-                return add_finding(p, VERDICT_UNKNOWN, "not tried",
-                                   error == -E2BIG ? "too many paths: name fewer peers" : strerror(-error),
-                                   "tpuctl check path --peer HOST");
+        if (error != -EACCES) {
+                check_tell(&f, WORDS_PATH_NOT_TRIED, NULL,
+                           error == -E2BIG ? "too many paths: name fewer peers" : strerror(-error));
+                return add_finding(p, &f, "not tried");
+        }
         if (host_read(p->host, PING_GROUPS, range, sizeof(range), NULL) < 0)
                 (void) snprintf(range, sizeof(range), "not readable");
-        for (char *c = range; *c; c++)
-                if (*c == '\t')
-                        *c = ' ';
-        (void) snprintf(reason, sizeof(reason),
-                        "net.ipv4.ping_group_range is \"%s\": no group of this process (gid %u) is in it, "
-                        "so it may not send an echo",
-                        range, (unsigned) getegid());
-        return add_finding(p, VERDICT_UNKNOWN, "not tried: ping sockets are not permitted", reason,
-                           "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
+        (void) snprintf(group, sizeof(group), "%u", (unsigned) getegid());
+        check_tell(&f, WORDS_PATH_NO_PING, NULL, range, group);
+        return add_finding(p, &f, "not tried: ping sockets are not permitted");
 }
 
 static int nothing_to_try(struct pathproof *p, bool any_peer) {
+        struct finding f;
+
         if (p->report.findings.n > 0)
                 return 0;
-        if (any_peer)
-                return add_finding(p, VERDICT_OK, "no peer but this host: there is no path to prove", "",
-                                   "");
-        return add_finding(p, VERDICT_UNKNOWN, "not tried: no peer is known",
-                           "the identity names no workers, and no peer is configured",
-                           "tpuctl check path --peer HOST; or WorkerHostnames= in "
-                           "/etc/tpu-hostd/identity.conf.d/");
+        check_tell(&f, any_peer ? WORDS_PATH_NONE : WORDS_PATH_NO_PEER, NULL);
+        return add_finding(p, &f,
+                           any_peer ? "no peer but this host: there is no path to prove"
+                                    : "not tried: no peer is known");
 }
 
 /* --- Proving ------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "verdict.h"
 
 void path_finding_init(struct finding *f, const struct path_result *p) {
@@ -45,27 +46,22 @@ static void judge_smaller(const struct path_result *p, struct finding *f) {
                 [PROOF_BACK] = "a full datagram does arrive there",
         };
         const struct proof_result *r = &p->proof;
-        char ping[160];
+        char ping[160], passes[16];
 
-        f->verdict = VERDICT_FAIL;
         set_smaller(f, r->passes, p->mtu,
                     r->direction == PROOF_THERE  ? "towards the peer"
                     : r->direction == PROOF_BACK ? "from the peer"
                                                  : "direction UNKNOWN");
-        finding_set(f->reason,
-                    "%s %" PRIu32
-                    " bytes vanish on the way without a word: connections open, then stall; %s",
-                    r->exact ? "packets of more than" : "packets well above", r->passes, how[r->direction]);
+        (void) snprintf(passes, sizeof(passes), "%" PRIu32, r->passes);
         remedy_ping(p, p->mtu, ping, sizeof(ping));
-        finding_set(f->remedy,
-                    "%s 'tpuctl check nic'; the network: gcloud compute networks describe NETWORK "
-                    "--format='value(mtu)'; again: %s",
-                    r->direction == PROOF_BACK ? "there and here" : "on the peer", ping);
+        check_say(f, WORDS_PATH_SMALLER, r->exact ? "packets of more than" : "packets well above", passes,
+                  how[r->direction], ping,
+                  r->direction == PROOF_BACK ? "here and on the peer" : "on the peer");
 }
 
 void path_judge(const struct path_result *p, struct finding *ret) {
         const struct proof_result *r = &p->proof;
-        char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
+        char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX], text[160];
         struct finding f;
 
         path_finding_init(&f, p);
@@ -75,40 +71,30 @@ void path_judge(const struct path_result *p, struct finding *ret) {
                 finding_set(f.found, "%" PRIu32 " bytes pass both ways", p->mtu);
                 break;
         case PROOF_PIECES:
-                f.verdict = VERDICT_FAIL;
                 finding_set(f.found,
                             "%" PRIu32 " bytes pass, answers come in pieces of %" PRIu32 " (from the peer)",
                             p->mtu, r->passes);
-                finding_set(f.reason,
-                            "the peer, or a router on the way back, sends no more than %" PRIu32
-                            " bytes at once: the peer's NIC or its path has a smaller MTU",
-                            r->passes);
-                finding_set(f.remedy, "on the peer: tpuctl check nic; ip route get %s",
-                            address_text(&p->from, from));
+                (void) snprintf(text, sizeof(text), "%" PRIu32, r->passes);
+                check_say(&f, WORDS_PATH_PIECES, text, address_text(&p->from, from));
                 break;
         case PROOF_SMALLER:
                 judge_smaller(p, &f);
                 break;
         case PROOF_SILENT:
                 finding_set(f.found, "no answer to an echo of any size");
-                finding_set(f.reason,
-                            "the peer is down or away, or a firewall drops ICMP: nothing is known of the "
-                            "path");
-                remedy_ping(p, PROOF_SMALL, f.remedy, sizeof(f.remedy));
+                remedy_ping(p, PROOF_SMALL, text, sizeof(text));
+                check_say(&f, WORDS_PATH_SILENT, text);
                 break;
         case PROOF_REFUSED:
                 finding_set(f.found, "cannot be sent: %s", strerror(-r->error));
-                if (r->error == -EMSGSIZE)
-                        finding_set(f.reason, "the MTU of %s was lowered while the path was tried", p->nic);
-                else
-                        finding_set(f.reason, "this host's kernel refuses to send there from %s", p->nic);
-                finding_set(f.remedy, "ip route get %s from %s; ip link show %s", address_text(&p->to, to),
-                            address_text(&p->from, from), p->nic);
+                check_say(&f, WORDS_PATH_REFUSED,
+                          r->error == -EMSGSIZE ? "the NIC's MTU was lowered while the path was tried"
+                                                : "this host's kernel refuses to send there from this NIC",
+                          address_text(&p->to, to), address_text(&p->from, from), p->nic);
                 break;
         case PROOF_OPEN:
                 finding_set(f.found, "not settled in time");
-                finding_set(f.reason, "the time for all paths was over; try fewer peers");
-                finding_set(f.remedy, "tpuctl check path --peer %s", p->peer);
+                check_say(&f, WORDS_PATH_OPEN, p->peer);
                 break;
         }
         *ret = f;
@@ -224,10 +210,7 @@ static void add_witness(const struct path_result *own, const struct path_report 
         } else if (own->proof.answer != PROOF_PASSES)
                 add_to_reason(f, told);
         else if (w.contradiction) {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "%s: the path changed between the two runs, or differs by packet",
-                            told);
-                finding_set(f->remedy, "again here and on the peer: tpuctl check path");
+                check_say(f, WORDS_PATH_CHANGED, told);
         }
 }
 

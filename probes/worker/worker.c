@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "check_words.h"
 #include "worker.h"
 
 #include <fcntl.h>
@@ -274,15 +275,15 @@ int worker_take(struct worker *w, struct sink *s) {
 }
 
 void worker_tell_failure(const struct probe *p, int error, bool stuck, struct sink *s) {
+        char seconds[16];
         struct finding f;
 
         finding_init(&f, p->name, NULL);
         finding_set(f.found, "nothing");
         if (error == -ETIMEDOUT) {
-                finding_set(f.reason, "no answer within %u s: a file system or another process hangs%s",
-                            (unsigned) (p->timeout / USEC_PER_SEC),
-                            stuck ? "; the process that looks cannot be killed and is left alone" : "");
-                finding_set(f.remedy, "ps -eo pid,stat,wchan:30,comm | grep ' D'; df; dmesg | tail");
+                (void) snprintf(seconds, sizeof(seconds), "%u", (unsigned) (p->timeout / USEC_PER_SEC));
+                check_say(&f, WORDS_PROBE_HANGS, seconds,
+                          stuck ? "the process that looks cannot be killed and is left alone" : "");
         } else
                 finding_set(f.reason, "nothing could be looked at: %s",
                             error == -EPIPE ? "the process that looks ended early" : strerror(-error));

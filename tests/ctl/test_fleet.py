@@ -84,7 +84,6 @@ the captures are not kept any more: this is what was found out from them
 episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
 """)
         self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout), report)
-        self.expect(["diagnose", "s0", "--collector", url, "--folded"], 3, stdout="")
         report.update(outcome="goes_on", suspects=[])
         self.expect(["diagnose", "s0", "--collector", url], 0)
     def test_leader(self):

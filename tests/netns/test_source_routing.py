@@ -145,7 +145,7 @@ class OneShot(Routed):
         self.host.check("ip", "route", "add", "default", "via", "10.10.0.1", "table", "77")
         untouched = self.policy()
         text = self.netcfg("--once", code=1).stdout
-        self.assertIn("someone else has a rule for its address (500: from 10.10.1.10/32, table 77): left to him", text)
+        self.assertIn("someone else has a rule for its address (500: from 10.10.1.10/32, table 77): left alone", text)
         self.assertEqual(self.left_by(4, 1), [PACKETS, 0])
         self.assertEqual(self.left_by(6, 1), [0, PACKETS])
         self.netcfg("--restore")

@@ -220,9 +220,9 @@ static inline void world_join_all(struct world *w) {
 }
 
 static inline json_t *world_intent(const char *serial, unsigned min, unsigned max, unsigned restarts) {
-        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I}", "v", 1, "name", "job", "serial", serial, "user",
+        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name", "job", "serial", serial, "user",
                          "alice", "argv", "train", "slices", "min", (int) min, "max", (int) max, "restarts", (int) restarts,
-                         "wait", (json_int_t) (600 * USEC_PER_SEC));
+                         "wait", (json_int_t) (600 * USEC_PER_SEC), "grace", (json_int_t) (30 * USEC_PER_SEC));
 }
 
 static inline int world_want(struct world *w, json_t *intent) {

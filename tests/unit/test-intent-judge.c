@@ -102,10 +102,10 @@ static void test_stated_mtu(void) {
 static void test_mtu_verdicts(void) {
         judge(8896, 8896, 8896, 65535, VERDICT_OK, "");
         judge(8896, 8896, 1460, 65535, VERDICT_FAIL, "tpu-netcfg --once");
-        judge(8896, 1460, 1460, 65535, VERDICT_FAIL, "gcloud compute networks update NETWORK --mtu=8896");
+        judge(8896, 1460, 1460, 65535, VERDICT_FAIL, "--mtu=8896");
         judge(8896, 1460, 8896, 65535, VERDICT_FAIL, "gcloud");
         judge(8896, 8896, 1500, 1500, VERDICT_WARN, "GVNIC");
-        judge(8896, 0, 1460, 65535, VERDICT_UNKNOWN, "gcloud compute networks describe NETWORK");
+        judge(8896, 0, 1460, 65535, VERDICT_UNKNOWN, "gcloud compute networks list");
         judge(0, 8896, 1460, 65535, VERDICT_OK, "");
 }
 
