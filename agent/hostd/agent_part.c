@@ -174,9 +174,10 @@ void part_start(struct run_part *p) {
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
         r = local_call_new(a->event,
-                           &(struct local_question){
-                                   "tpu-launchd", agent_launchd_socket(a), LOCAL__KIND__KIND_RUN_REQUEST,
-                                   LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base, START_TIME },
+                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_RUN_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base,
+                                                     START_TIME },
                            on_started, p, &p->call);
         if (r < 0) {
                 part_enter(p, p->now.generation, PART_PREPARED, strerror(-r));
@@ -214,9 +215,10 @@ void part_stop(struct run_part *p) {
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
                  run_text(p->record, "why"));
         r = local_call_new(a->event,
-                           &(struct local_question){
-                                   "tpu-launchd", agent_launchd_socket(a), LOCAL__KIND__KIND_STOP_REQUEST,
-                                   LOCAL__KIND__KIND_STOP_REPLY, &m.base, grace + STOP_MARGIN },
+                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+                                                     LOCAL__KIND__KIND_STOP_REQUEST,
+                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base,
+                                                     grace + STOP_MARGIN },
                            on_stopped, p, &p->call);
         if (r < 0) {
                 p->stopping = false;
