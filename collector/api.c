@@ -1,119 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which calls there are (docs/api.md, docs/openapi-collector.yaml), what each takes, and what it needs. */
 #include "api_json.h"
 #include "api_registry.h"
 #include "gate.h"
+#include "http_routes.h"
 
-#define HOSTS_PATH "/api/v1/hosts/"
+#define WAIT_MAX 30 /* seconds */
 
-enum route {
-        ROUTE_HOSTS,
-        ROUTE_SLICES,
-        ROUTE_EVENTS,
-        ROUTE_SERIES,
-        ROUTE_METRICS,
-        ROUTE_HEALTH,
-        ROUTE_HOST,
-        _ROUTE_MAX
+enum needs {
+        NEEDS_NOTHING,
+        NEEDS_LEADER,    /* where there is a registry: of the collector that leads */
+        NEEDS_REGISTRY,  /* that, and a registry */
+        NEEDS_TELEMETRY, /* answered from what agents push: wherever that is kept */
 };
 
-struct route_def {
-        const char *path;
-        unsigned parameters;
-        int64_t limit_max;
+struct api_route {
+        struct route route;
+        enum needs needs;
+        void (*call)(const struct api *a, const struct http_request *q, struct http_reply *reply);
 };
 
-static const struct route_def routes[_ROUTE_MAX] = {
-        [ROUTE_HOSTS] = { "/api/v1/hosts",
-                          QUERY_BIT(QUERY_HOST) | QUERY_BIT(QUERY_SLICE) | QUERY_BIT(QUERY_STATE) |
-                                  QUERY_BIT(QUERY_LIMIT) | QUERY_BIT(QUERY_OFFSET),
-                          API_HOSTS_MAX },
-        [ROUTE_SLICES] = { "/api/v1/slices", 0, 0 },
-        [ROUTE_EVENTS] = { "/api/v1/events",
-                           QUERY_BIT(QUERY_HOST) | QUERY_BIT(QUERY_SLICE) | QUERY_BIT(QUERY_NAME) |
-                                   QUERY_BIT(QUERY_SINCE) | QUERY_BIT(QUERY_LIMIT) | QUERY_BIT(QUERY_WAIT) |
-                                   QUERY_BIT(QUERY_FROM),
-                           API_EVENTS_MAX },
-        [ROUTE_SERIES] = { "/api/v1/series",
-                           QUERY_BIT(QUERY_HOST) | QUERY_BIT(QUERY_NAME) | QUERY_BIT(QUERY_LIMIT) |
-                                   QUERY_BIT(QUERY_FROM) | QUERY_BIT(QUERY_UNTIL),
-                           API_POINTS_MAX },
-        [ROUTE_METRICS] = { "/metrics", 0, 0 },
-        [ROUTE_HEALTH] = { "/healthz", 0, 0 },
-        [ROUTE_HOST] = { HOSTS_PATH "NAME", 0, 0 },
-};
-
-static enum route find_route(const char *path) {
-        for (enum route r = 0; r < ROUTE_HOST; r++)
-                if (streq(path, routes[r].path))
-                        return r;
-        return startswith(path, HOSTS_PATH) && path[strlen(HOSTS_PATH)] ? ROUTE_HOST : _ROUTE_MAX;
-}
-
-static void health(struct http_reply *reply) {
+static void api_health(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        (void) a;
+        (void) q;
         reply->status = 200;
         reply->content_type = "text/plain; charset=utf-8";
         reply->body = strdup("ok\n");
         reply->len = reply->body ? 3 : 0;
 }
 
-static void answer(const struct api *a, enum route route, const struct http_request *q,
-                   const struct query *query, struct http_reply *reply) {
-        if (!a->telemetry && (route == ROUTE_EVENTS || route == ROUTE_SERIES)) {
-                api_no_telemetry(a, reply);
+#define TEXT(name) TAKES_TEXT(name, 0)
+#define LIMIT(most) TAKES_NUMBER("limit", 1, most)
+#define COUNT(name) TAKES_NUMBER(name, 0, INT64_MAX)
+#define WAIT TAKES_NUMBER("wait", 0, WAIT_MAX)
+#define REASON TAKES_TEXT("reason", API_REASON_MAX)
+
+static const struct argument order_arguments[] = { REASON, TAKES_TIME("until"), TAKES_END };
+
+static const struct api_route routes[] = {
+        { ROUTE_WITH("GET", "/api/v1/hosts",
+                     ARGUMENTS(TEXT("host"), TEXT("slice"), TEXT("state"), LIMIT(API_HOSTS_MAX),
+                               COUNT("offset"))),
+          NEEDS_LEADER, api_hosts },
+        { ROUTE("GET", "/api/v1/hosts/NAME"), NEEDS_LEADER, api_host },
+        { ROUTE("GET", "/api/v1/hosts/NAME/orders"), NEEDS_REGISTRY, api_orders },
+        { ROUTE_WITH("PUT", "/api/v1/hosts/NAME/mode", order_arguments), NEEDS_REGISTRY, api_act_order },
+        { ROUTE("DELETE", "/api/v1/hosts/NAME/mode"), NEEDS_REGISTRY, api_act_order },
+        { ROUTE_WITH("PUT", "/api/v1/hosts/NAME/cordon", order_arguments), NEEDS_REGISTRY, api_act_order },
+        { ROUTE("DELETE", "/api/v1/hosts/NAME/cordon"), NEEDS_REGISTRY, api_act_order },
+        { ROUTE_WITH("PUT", "/api/v1/hosts/NAME/drain", order_arguments), NEEDS_REGISTRY, api_act_order },
+        { ROUTE("DELETE", "/api/v1/hosts/NAME/drain"), NEEDS_REGISTRY, api_act_order },
+        { ROUTE("GET", "/api/v1/slices"), NEEDS_LEADER, api_slices },
+        { ROUTE("GET", "/api/v1/slices/NAME"), NEEDS_REGISTRY, api_slice },
+        { ROUTE("DELETE", "/api/v1/slices/NAME/slots/WORKER"), NEEDS_REGISTRY, api_release_slot },
+        { ROUTE_WITH("POST", "/api/v1/slices/NAME/capture", ARGUMENTS(REASON, TEXT("run"))),
+          NEEDS_REGISTRY, api_capture },
+        { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis", ARGUMENTS(TEXT("episode"))),
+          NEEDS_REGISTRY, api_diagnosis },
+        { ROUTE_WITH("GET", "/api/v1/slices/NAME/captures", ARGUMENTS(TEXT("episode"), COUNT("since"))),
+          NEEDS_REGISTRY, api_captures },
+        { ROUTE("GET", "/api/v1/slices/NAME/episodes"), NEEDS_REGISTRY, api_episodes },
+        { ROUTE("GET", "/api/v1/runs"), NEEDS_REGISTRY, api_runs },
+        { ROUTE("POST", "/api/v1/runs"), NEEDS_REGISTRY, api_post_run },
+        { ROUTE("GET", "/api/v1/runs/NAME"), NEEDS_REGISTRY, api_run },
+        { ROUTE("DELETE", "/api/v1/runs/NAME"), NEEDS_REGISTRY, api_delete_run },
+        { ROUTE_WITH("GET", "/api/v1/runs/NAME/logs",
+                     ARGUMENTS(TEXT("host"), TEXT("worker"), COUNT("since"), LIMIT(API_LINES_MAX), WAIT)),
+          NEEDS_TELEMETRY, api_lines },
+        { ROUTE("GET", "/api/v1/mode"), NEEDS_REGISTRY, api_mode },
+        { ROUTE_WITH("PUT", "/api/v1/mode", order_arguments), NEEDS_REGISTRY, api_act_mode },
+        { ROUTE("DELETE", "/api/v1/mode"), NEEDS_REGISTRY, api_act_mode },
+        { ROUTE_WITH("GET", "/api/v1/events",
+                     ARGUMENTS(TEXT("host"), TEXT("slice"), TEXT("name"), COUNT("since"), LIMIT(API_EVENTS_MAX),
+                               WAIT, TAKES_TIME("from"))),
+          NEEDS_TELEMETRY, api_events },
+        { ROUTE_WITH("GET", "/api/v1/series",
+                     ARGUMENTS(TEXT("host"), TEXT("name"), LIMIT(API_POINTS_MAX), TAKES_TIME("from"),
+                               TAKES_TIME("until"))),
+          NEEDS_TELEMETRY, api_series },
+        { ROUTE("GET", "/metrics"), NEEDS_NOTHING, api_metrics },
+        { ROUTE("GET", "/healthz"), NEEDS_NOTHING, api_health },
+};
+static const struct route_table table = ROUTE_TABLE(routes);
+
+/* True: the reply is complete. */
+static bool lacks_what_it_needs(const struct api *a, const struct api_route *route,
+                                const struct http_request *q, struct http_reply *reply) {
+        if (route->needs == NEEDS_TELEMETRY) {
+                if (!a->telemetry)
+                        api_no_telemetry(a, reply);
+                return !a->telemetry;
+        }
+        if (route->needs == NEEDS_NOTHING)
+                return false;
+        if (a->registry && !registry_leads(a->registry)) {
+                gate_go_to_leader(a, q, reply);
+                return true;
+        }
+        if (route->needs == NEEDS_LEADER || a->registry)
+                return false;
+        api_reply_error(reply, 404, "no registry is kept here",
+                        "ask the collector that Endpoint= of [Registry] names on the hosts");
+        return true;
+}
+
+static void make_call(const struct api *a, const struct api_route *route, const struct http_request *q,
+                      struct routed *routed, struct http_reply *reply) {
+        if (lacks_what_it_needs(a, route, q, reply))
                 return;
-        }
-        switch (route) {
-        case ROUTE_HOSTS:
-                api_hosts(a, query, reply);
-                break;
-        case ROUTE_SLICES:
-                api_slices(a, reply);
-                break;
-        case ROUTE_EVENTS:
-                api_events(a, query, q->call, reply);
-                break;
-        case ROUTE_SERIES:
-                api_series(a, query, reply);
-                break;
-        case ROUTE_METRICS:
-                api_metrics(a, http_header(q, "Accept"), reply);
-                break;
-        case ROUTE_HEALTH:
-                health(reply);
-                break;
-        case ROUTE_HOST:
-                api_host(a, q->path + strlen(HOSTS_PATH), reply);
-                break;
-        case _ROUTE_MAX:
-                break;
-        }
+        if (!http_reads(q) && !q->caller->acts) {
+                api_reply_error(reply, 403, "this certificate may read, not act",
+                                "use a certificate that AllowActors= of the collector names");
+                api_acted(a, q, reply, "refused: no right to act");
+        } else if (q->too_large || q->no_room || (q->len > 0 && !streq(q->method, "POST")))
+                api_reply_error(reply, 413, "too much is sent",
+                                "an intent is at most 256 KiB; other calls take no body");
+        else if (route->needs == NEEDS_REGISTRY && strlen(routed->part[0]) >= API_NAME_MAX)
+                routes_refuse(&table, q, "", reply);
+        else if (routes_check_arguments(q, routed, reply))
+                route->call(a, q, reply);
+        else if (!http_reads(q))
+                api_acted(a, q, reply, routed->arguments.why);
 }
 
 void api_handle(const struct http_request *q, struct http_reply *reply, void *userdata) {
-        const struct api *a = userdata;
-        enum route route = find_route(q->path);
-        char why[QUERY_WHY_MAX];
-        struct query query;
+        struct http_request known = *q;
+        const struct route *route;
+        char allow[HTTP_ALLOW_MAX];
+        struct routed routed = { 0 };
 
-        if (q->denied && route != ROUTE_HEALTH)
+        known.routed = &routed;
+        route = routes_find(&table, q, &routed, allow);
+        if (q->denied && !(route && streq(route->path, "/healthz")))
                 api_reply_error(reply, 403, q->denied,
                                 "use a certificate that AllowReaders= of the collector names");
-        else if (gate_handle(a, q, reply))
-                return;
-        else if (route != ROUTE_HEALTH && api_registry_handle(a, q, reply))
-                return;
-        else if (route == _ROUTE_MAX)
-                api_reply_error(
-                        reply, 404, "there is no such path",
-                        "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/slices, /api/v1/events, "
-                        "/api/v1/series, " API_REGISTRY_PATHS ", /metrics, /healthz");
-        else if (!streq(q->method, "GET") && !streq(q->method, "HEAD")) {
-                api_reply_error(reply, 405, "this path is for reading only", "use GET");
-                reply->allow = "GET, HEAD";
-        } else if (q->too_large || q->no_room || q->len > 0)
-                api_reply_error(reply, 413, "a GET takes no body", "leave it out");
-        else if (query_parse(q, routes[route].parameters, routes[route].limit_max, &query, why) < 0)
-                api_reply_error(reply, 400, why, "see docs/api.md");
+        else if (!route)
+                routes_refuse(&table, q, allow, reply);
         else
-                answer(a, route, q, &query, reply);
+                make_call(userdata, (const struct api_route *) (const void *) route, &known, &routed, reply);
 }

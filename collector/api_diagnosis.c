@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/v1/slices/NAME/diagnosis: the verdict about an episode; /captures: what it is from; /episodes: which there are. */
 #include "api_json.h"
+#include "hex.h"
 #include "store_episodes.h"
 
 #define EPISODES_SHOWN 32
@@ -40,19 +41,11 @@ static int on_one(const struct store_episode *e, void *userdata) {
         return v ? 1 : -ENOMEM;
 }
 
-void api_diagnosis(const struct api *a, const char *slice, const struct http_request *q,
-                   struct http_reply *reply) {
-        struct store_episode_filter f = { .slice = slice, .limit = 1 };
-        char why[QUERY_WHY_MAX];
-        struct query query;
+void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"), .limit = 1 };
         json_t *v = NULL;
         int r;
 
-        if (query_parse(q, QUERY_BIT(QUERY_EPISODE), 0, &query, why) < 0) {
-                api_reply_error(reply, 400, why, "see docs/api.md");
-                return;
-        }
-        f.episode = query.text[QUERY_EPISODE];
         r = store_list_episodes(a->store, &f, on_one, &v);
         if (r == 0)
                 api_reply_error(
@@ -68,7 +61,8 @@ static int on_each(const struct store_episode *e, void *userdata) {
         return json_array_append_new(userdata, head(e)) < 0 ? -ENOMEM : 0;
 }
 
-void api_episodes(const struct api *a, const char *slice, struct http_reply *reply) {
+void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *slice = route_part(q, 0);
         const struct store_episode_filter f = { .slice = slice, .limit = EPISODES_SHOWN, .brief = true };
         json_t *list = json_array();
         int r = list ? store_list_episodes(a->store, &f, on_each, list) : -ENOMEM;
@@ -84,26 +78,13 @@ struct page {
         int64_t last;
 };
 
-static char *hex(const uint8_t *data, size_t len) {
-        static const char digits[] = "0123456789abcdef";
-        char *text = malloc(2 * len + 1);
-
-        for (size_t i = 0; text && i < len; i++) {
-                text[2 * i] = digits[data[i] >> 4];
-                text[2 * i + 1] = digits[data[i] & 15];
-        }
-        if (text)
-                text[2 * len] = '\0';
-        return text;
-}
-
 static int on_capture(const struct store_capture *c, void *userdata) {
         _cleanup_free_ char *data = NULL;
         struct page *p = userdata;
 
         if (p->bytes + c->len > CAPTURES_BYTES && p->bytes > 0)
                 return 1;
-        data = hex(c->data, c->len);
+        data = hex_encode(c->data, c->len);
         if (!data ||
             json_array_append_new(p->list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:s}", "slice", c->slice,
                                                      "worker_id", api_number(c->worker_id), "host", c->host,
@@ -128,21 +109,12 @@ static int on_evidence(const struct store_episode *e, void *userdata) {
         return 1;
 }
 
-void api_captures(const struct api *a, const char *slice, const struct http_request *q,
-                  struct http_reply *reply) {
-        struct store_episode_filter f = { .slice = slice, .limit = 1 };
+void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"), .limit = 1 };
         struct page page = { .list = json_array() };
         struct evidence e = { 0 };
-        char why[QUERY_WHY_MAX];
-        struct query query;
         int r, more = 0;
 
-        if (query_parse(q, QUERY_BIT(QUERY_EPISODE) | QUERY_BIT(QUERY_SINCE), 0, &query, why) < 0) {
-                json_decref(page.list);
-                api_reply_error(reply, 400, why, "see docs/api.md");
-                return;
-        }
-        f.episode = query.text[QUERY_EPISODE];
         r = page.list ? store_list_episodes(a->store, &f, on_evidence, &e) : -ENOMEM;
         if (r == 0) {
                 json_decref(page.list);
@@ -152,8 +124,7 @@ void api_captures(const struct api *a, const char *slice, const struct http_requ
         }
         if (r > 0)
                 more = r =
-                        store_list_captures(a->store, e.episode, MAX(query.number[QUERY_SINCE], INT64_C(0)),
-                                            on_capture, &page);
+                        store_list_captures(a->store, e.episode, route_number(q, "since", 0), on_capture, &page);
         api_reply_result(reply, a, MIN(r, 0),
                          json_pack("{s:s, s:o, s:o, s:o}", "episode", e.episode, "expected",
                                    e.expected ? e.expected : json_null(), "captures", page.list, "next",

@@ -41,27 +41,26 @@ static int list(const struct api *a, const struct follow_what *what, struct http
         return what->lines ? api_list_lines(a, &what->line, reply) : list_events(a, &what->event, reply);
 }
 
-void api_events(const struct api *a, const struct query *q, struct http_call *call,
-                struct http_reply *reply) {
+void api_events(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct store_event_filter f = {
-                .host = q->text[QUERY_HOST],
-                .slice = q->text[QUERY_SLICE],
-                .name = q->text[QUERY_NAME],
-                .since = q->number[QUERY_SINCE],
-                .limit = q->number[QUERY_LIMIT] > 0 ? q->number[QUERY_LIMIT] : API_EVENTS_DEFAULT,
+                .host = route_text(q, "host"),
+                .slice = route_text(q, "slice"),
+                .name = route_text(q, "name"),
+                .since = route_number(q, "since", -1),
+                .limit = route_number(q, "limit", API_EVENTS_DEFAULT),
         };
-        int64_t wait = q->number[QUERY_WAIT];
+        int64_t wait = route_number(q, "wait", 0), from = route_number(q, "from", -1);
         int r = 0;
 
-        if (q->number[QUERY_FROM] >= 0 && f.since < 0)
-                r = store_event_before(a->store, (usec_t) q->number[QUERY_FROM], &f.since);
+        if (from >= 0 && f.since < 0)
+                r = store_event_before(a->store, (usec_t) from, &f.since);
         if (r < 0) {
                 api_reply_result(reply, a, r, NULL);
                 return;
         }
         r = list_events(a, &f, reply);
         if (r != 0 || wait <= 0 || f.since < 0 ||
-            follow_add(a->follow, &(struct follow_what){ .event = f }, (unsigned) wait, call) < 0)
+            follow_add(a->follow, &(struct follow_what){ .event = f }, (unsigned) wait, q->call) < 0)
                 return;
         free(reply->body);
         *reply = (struct http_reply) { .later = true };

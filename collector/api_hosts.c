@@ -8,12 +8,12 @@ struct listing {
         const struct api *api;
 };
 
-void api_hosts(const struct api *a, const struct query *q, struct http_reply *reply) {
+void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const struct fleet_filter f = {
-                .name = q->text[QUERY_HOST], .slice = q->text[QUERY_SLICE], .state = q->text[QUERY_STATE]
+                .name = route_text(q, "host"), .slice = route_text(q, "slice"), .state = route_text(q, "state")
         };
-        size_t limit = q->number[QUERY_LIMIT] > 0 ? (size_t) q->number[QUERY_LIMIT] : API_HOSTS_MAX,
-               offset = (size_t) MAX(q->number[QUERY_OFFSET], INT64_C(0)), n = 0;
+        size_t limit = (size_t) route_number(q, "limit", API_HOSTS_MAX),
+               offset = (size_t) route_number(q, "offset", 0), n = 0;
         json_t *all = NULL, *page = json_array();
         int r = page ? fleet_list(a, &f, &all) : -ENOMEM;
 
@@ -48,7 +48,8 @@ static int on_host(const struct store_host *h, void *userdata) {
         return 1;
 }
 
-void api_host(const struct api *a, const char *name, struct http_reply *reply) {
+void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *name = route_part(q, 0);
         struct listing metrics = { .list = json_array() };
         json_t *all = NULL, *host;
         int64_t id = -1;
@@ -86,11 +87,12 @@ static int add_slice(struct listing *l, const char *name, const json_t *hosts, s
                                    "oldest_age_seconds", s.oldest, "gang", api_slice_gang(l->api, name)));
 }
 
-void api_slices(const struct api *a, struct http_reply *reply) {
+void api_slices(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct listing l = { .list = json_array(), .api = a };
         json_t *hosts = NULL;
         int r = l.list ? fleet_list(a, &(struct fleet_filter){ .name = NULL }, &hosts) : -ENOMEM;
 
+        (void) q;
         for (size_t from = 0, to; r == 0 && from < json_array_size(hosts); from = to) {
                 const json_t *slice = json_object_get(json_array_get(hosts, from), "slice");
 
@@ -118,20 +120,19 @@ static int on_past(const struct store_past *p, void *userdata) {
                                                        api_value(p->is_int, p->i, p->d)));
 }
 
-void api_series(const struct api *a, const struct query *q, struct http_reply *reply) {
+void api_series(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct listing l = { .list = json_array() };
         usec_t now = clock_real(a->clock);
         struct store_series_filter f = {
-                .host = q->text[QUERY_HOST],
-                .name = q->text[QUERY_NAME],
-                .until = q->number[QUERY_UNTIL] >= 0 ? (usec_t) q->number[QUERY_UNTIL] : now + 1,
-                .limit = q->number[QUERY_LIMIT] > 0 ? (size_t) q->number[QUERY_LIMIT] : API_POINTS_MAX,
+                .host = route_text(q, "host"),
+                .name = route_text(q, "name"),
+                .until = (usec_t) route_number(q, "until", (int64_t) now + 1),
+                .limit = (size_t) route_number(q, "limit", API_POINTS_MAX),
         };
         bool cut = false;
         int r;
 
-        f.since = q->number[QUERY_FROM] >= 0 ? (usec_t) q->number[QUERY_FROM]
-                                             : f.until - MIN(f.until, API_SERIES_SPAN);
+        f.since = (usec_t) route_number(q, "from", (int64_t) (f.until - MIN(f.until, API_SERIES_SPAN)));
         if (!f.host || !f.name) {
                 json_decref(l.list);
                 api_reply_error(reply, 400, "host and name are needed",

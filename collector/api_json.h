@@ -7,7 +7,7 @@
 
 #include "api.h"
 #include "json_reply.h"
-#include "query.h"
+#include "http_routes.h"
 
 /* 404 with the URL where telemetry goes. */
 void api_no_telemetry(const struct api *a, struct http_reply *reply);
@@ -22,20 +22,22 @@ json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
 
-void api_hosts(const struct api *a, const struct query *q, struct http_reply *reply);
-void api_host(const struct api *a, const char *name, struct http_reply *reply);
-void api_slices(const struct api *a, struct http_reply *reply);
-void api_series(const struct api *a, const struct query *q, struct http_reply *reply);
-/* call: to wait with, when the query says so; reply->later then. */
-void api_events(const struct api *a, const struct query *q, struct http_call *call,
-                struct http_reply *reply);
-/* The lines of a run; likewise. query is checked here. */
-void api_lines(const struct api *a, const char *run, const struct http_request *q, struct http_reply *reply);
+/* --- Calls, as api.c makes them: arguments are checked ------------------------------------------------- */
+
+void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_slices(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_series(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* reply->later when it waits. */
+void api_events(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* The lines of a run; likewise. */
+void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
-void api_diagnosis(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply);
-void api_captures(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply);
-void api_episodes(const struct api *a, const char *slice, struct http_reply *reply);
+void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* Text for a scraper, in the format that its Accept header asks for. */
+void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply);
+
 /* How many there were; -errno. The reply is ready. */
 int api_list_lines(const struct api *a, const struct store_line_filter *f, struct http_reply *reply);
-/* Text for a scraper, in the format that its Accept header (NULL: none) asks for. */
-void api_metrics(const struct api *a, const char *accept, struct http_reply *reply);

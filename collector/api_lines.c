@@ -2,10 +2,6 @@
 /* GET /api/v1/runs/NAME/logs: what a run printed, on all its hosts or some. */
 #include "api_json.h"
 
-#define LINES_PARAMETERS \
-        (QUERY_BIT(QUERY_HOST) | QUERY_BIT(QUERY_WORKER) | QUERY_BIT(QUERY_SINCE) | QUERY_BIT(QUERY_LIMIT) | \
-         QUERY_BIT(QUERY_WAIT))
-
 struct listing {
         json_t *list;
         size_t bytes;
@@ -59,27 +55,21 @@ static int parse_worker(const char *text, char slice[static 64], struct store_li
         return *end ? -EINVAL : 0;
 }
 
-void api_lines(const struct api *a, const char *run, const struct http_request *q, struct http_reply *reply) {
-        struct store_line_filter f = { .run = run, .worker = -1 };
-        char why[QUERY_WHY_MAX], slice[64];
-        struct query query;
-        int64_t wait;
+void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        struct store_line_filter f = { .run = route_part(q, 0),
+                                       .worker = -1,
+                                       .host = route_text(q, "host"),
+                                       .since = route_number(q, "since", -1),
+                                       .limit = route_number(q, "limit", API_LINES_DEFAULT) };
+        const char *worker = route_text(q, "worker");
+        int64_t wait = route_number(q, "wait", 0);
+        char slice[64];
         int r;
 
-        r = query_parse(q, LINES_PARAMETERS, API_LINES_MAX, &query, why);
-        if (r == 0 && query.text[QUERY_WORKER]) {
-                r = parse_worker(query.text[QUERY_WORKER], slice, &f);
-                if (r < 0)
-                        (void) snprintf(why, sizeof(why), "parameter worker: must be SLICE/NUMBER or NUMBER");
-        }
-        if (r < 0) {
-                api_reply_error(reply, 400, why, "see docs/api.md");
+        if (worker && parse_worker(worker, slice, &f) < 0) {
+                api_reply_error(reply, 400, "worker= must be SLICE/NUMBER or NUMBER", "see docs/api.md");
                 return;
         }
-        f.host = query.text[QUERY_HOST];
-        f.since = query.number[QUERY_SINCE];
-        f.limit = query.number[QUERY_LIMIT] > 0 ? query.number[QUERY_LIMIT] : API_LINES_DEFAULT;
-        wait = query.number[QUERY_WAIT];
         r = api_list_lines(a, &f, reply);
         if (r != 0 || wait <= 0 || f.since < 0 ||
             follow_add(a->follow, &(struct follow_what){ .lines = true, .line = f }, (unsigned) wait, q->call) < 0)

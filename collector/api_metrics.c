@@ -127,8 +127,8 @@ static int look(const struct api *a, struct fleet_sum *ret_sum, struct store_siz
         return store_size(a->store, ret_size);
 }
 
-void api_metrics(const struct api *a, const char *accept, struct http_reply *reply) {
-        bool open_metrics = exposition_wants_open_metrics(accept);
+void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        bool open_metrics = exposition_wants_open_metrics(http_header(q, "Accept"));
         struct fleet_sum sum = { .hosts = 0 };
         struct exposition e;
         struct store_size size;

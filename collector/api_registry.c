@@ -4,11 +4,9 @@
 
 #include "api_json.h"
 #include "api_registry.h"
-#include "api_target.h"
 #include "audit.h"
 
-#define REASON_MAX  200
-#define UNTIL_MAX   ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
+#define UNTIL_MAX ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
 
 /* --- Who acts ------------------------------------------------------------------------------------------ */
 
@@ -67,8 +65,7 @@ static bool put_off(const struct api *a, const struct http_request *q, struct ht
         return true;
 }
 
-/* The last word of a call that acts. */
-static void told(const struct api *a, const struct http_request *q, struct http_reply *reply,
+void api_acted(const struct api *a, const struct http_request *q, struct http_reply *reply,
                  const char *result) {
         char by[TLS_NAME_TEXT];
 
@@ -93,17 +90,17 @@ static void refuse(const struct api *a, const struct http_request *q, struct htt
                         status == 503 ? "see the journal of tpu-collectord, and try again"
                                       : "see docs/registry.md");
         reply->retry_after = status == 503 ? 5 : 0;
-        told(a, q, reply, *why ? why : "refused");
+        api_acted(a, q, reply, *why ? why : "refused");
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------ */
 
-static void reply_record(const struct api *a, const char *prefix, const char *name,
+static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
                          struct http_reply *reply) {
         char key[GANG_KEY_MAX];
         const json_t *v;
 
-        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, name);
+        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, route_part(q, 0));
         v = registry_record(a->registry, key);
         if (v)
                 api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
@@ -112,36 +109,46 @@ static void reply_record(const struct api *a, const char *prefix, const char *na
                                 "GET /api/v1/slices and /api/v1/runs list them");
 }
 
+void api_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_record(a, "run/", q, reply);
+}
+
+void api_slice(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_record(a, "slice/", q, reply);
+}
+
 static void add_record(const char *key, const json_t *value, void *userdata) {
         (void) key;
         (void) json_array_append(userdata, (json_t *) (uintptr_t) value); /* out of memory: shorter */
 }
 
-static void list_runs(const struct api *a, struct http_reply *reply) {
+void api_runs(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         json_t *list = json_array();
 
+        (void) q;
         if (list)
                 registry_visit(a->registry, "run/", add_record, list);
         api_reply(reply, 200, json_pack("{s:o}", "runs", list));
 }
 
-static void reply_order(const struct api *a, const struct target *t, struct http_reply *reply) {
+void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         char key[GANG_KEY_MAX];
         const json_t *v, *mode, *cordon, *drain;
 
-        (void) snprintf(key, sizeof(key), "order/%s", t->name);
+        (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
         v = registry_record(a->registry, key);
         mode = json_object_get(v, "mode");
         cordon = json_object_get(v, "cordon");
         drain = json_object_get(v, "drain");
         api_reply(reply, 200,
-                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", t->name, "mode", mode, "cordon", cordon,
+                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", route_part(q, 0), "mode", mode, "cordon", cordon,
                             "drain", drain));
 }
 
-static void reply_mode(const struct api *a, struct http_reply *reply) {
+void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const json_t *v = registry_record(a->registry, "site/mode");
 
+        (void) q;
         api_reply(reply, 200,
                   v ? json_copy((json_t *) (uintptr_t) v)
                     : json_pack("{s:i, s:s, s:s, s:s, s:i, s:i}", "v", 1, "mode", "repair", "reason", "",
@@ -183,7 +190,7 @@ static int complete_intent(const struct api *a, const struct http_request *q, js
         return 0;
 }
 
-static void post_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+void api_post_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const char *type = http_header(q, "Content-Type"), *name;
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
         json_t *v;
@@ -212,19 +219,18 @@ static void post_run(const struct api *a, const struct http_request *q, struct h
                 (void) snprintf(key, sizeof(key), "run/%.64s", name);
                 api_reply(reply, 201,
                           json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
-                told(a, q, reply, name);
+                api_acted(a, q, reply, name);
         }
         json_decref(v);
 }
 
-static void delete_run(const struct api *a, const struct http_request *q, const struct target *t,
-                       struct http_reply *reply) {
+void api_delete_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
         const json_t *record, *intent;
         json_t *v;
         int r = 0;
 
-        (void) snprintf(key, sizeof(key), "run/%s", t->name);
+        (void) snprintf(key, sizeof(key), "run/%s", route_part(q, 0));
         record = gang_record(registry_gang(a->registry), key);
         intent = json_object_get(record, "intent");
         if (!record) {
@@ -232,7 +238,7 @@ static void delete_run(const struct api *a, const struct http_request *q, const 
                 return;
         }
         v = json_copy((json_t *) (uintptr_t) intent);
-        (void) snprintf(key, sizeof(key), "intent/%s", t->name);
+        (void) snprintf(key, sizeof(key), "intent/%s", route_part(q, 0));
         if (!v || json_object_set_new(v, "stop", json_true()) < 0)
                 r = -ENOMEM;
         else
@@ -242,67 +248,60 @@ static void delete_run(const struct api *a, const struct http_request *q, const 
                 refuse(a, q, reply, r, why);
                 return;
         }
-        (void) snprintf(key, sizeof(key), "run/%s", t->name);
+        (void) snprintf(key, sizeof(key), "run/%s", route_part(q, 0));
         api_reply(reply, 202,
                   json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
-        told(a, q, reply, "it is being stopped");
+        api_acted(a, q, reply, "it is being stopped");
 }
 
 /* --- Orders ------------------------------------------------------------------------------------------ */
 
 static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
-                       char why[static QUERY_WHY_MAX]) {
-        struct query query;
+                       char why[static ARGUMENTS_WHY_MAX]) {
+        const char *reason = route_text(q, "reason");
+        int64_t until = route_number(q, "until", -1);
         usec_t now = clock_real(a->clock);
         char by[TLS_NAME_TEXT];
-        int64_t until;
 
-        if (query_parse(q, QUERY_BIT(QUERY_REASON) | QUERY_BIT(QUERY_UNTIL), 0, &query, why) < 0)
-                return -EINVAL;
-        until = query.number[QUERY_UNTIL];
-        if (query.text[QUERY_REASON] && strlen(query.text[QUERY_REASON]) >= REASON_MAX) {
-                (void) snprintf(why, QUERY_WHY_MAX, "parameter reason: at most %d bytes", REASON_MAX - 1);
-                return -EINVAL;
-        }
         if (until >= 0 && ((usec_t) until <= now || (usec_t) until > now + UNTIL_MAX)) {
-                (void) snprintf(why, QUERY_WHY_MAX, "parameter until: must be a time up to a year ahead");
+                (void) snprintf(why, ARGUMENTS_WHY_MAX, "until= must be a time up to a year ahead");
                 return -EINVAL;
         }
         *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
-                         query.text[QUERY_REASON] ? query.text[QUERY_REASON] : "", "by", by_text(q, by),
-                         "at", (json_int_t) now, "until", (json_int_t) MAX(until, 0));
+                         reason ? reason : "", "by", by_text(q, by), "at", (json_int_t) now, "until", (json_int_t) MAX(until, 0));
         if (*ret)
                 return 0;
-        (void) snprintf(why, QUERY_WHY_MAX, "parameter reason: is no UTF-8");
+        (void) snprintf(why, ARGUMENTS_WHY_MAX, "reason= is no UTF-8");
         return -EINVAL;
 }
 
 static void reply_done(const struct api *a, const struct http_request *q, struct http_reply *reply,
                        json_t *v, const char *result) {
-        char copy[REASON_MAX + 1];
+        char copy[API_REASON_MAX + 1];
 
         (void) snprintf(copy, sizeof(copy), "%s", result && *result ? result : "done"); /* it may be of v */
         if (v)
                 api_reply(reply, 200, v);
         else
                 reply->status = 204;
-        told(a, q, reply, copy);
+        api_acted(a, q, reply, copy);
 }
 
 /* v: the order, NULL: it is taken back. Taken over. */
-static void put_order(const struct api *a, const struct http_request *q, const struct target *t, json_t *v,
+static void put_order(const struct api *a, const struct http_request *q, json_t *v,
                       struct http_reply *reply) {
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        const char *kind = strrchr(q->routed->route->path, '/') + 1; /* mode, cordon, drain */
         const json_t *before;
         json_t *all;
         int r = 0;
 
-        (void) snprintf(key, sizeof(key), "order/%s", t->name);
+        (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
         before = gang_record(registry_gang(a->registry), key);
         all = before ? json_copy((json_t *) (uintptr_t) before) : json_pack("{s:i}", "v", 1);
-        if (!all || (v && json_object_set(all, t->kind, v) < 0))
+        if (!all || (v && json_object_set(all, kind, v) < 0))
                 r = -ENOMEM;
-        if (!v && json_object_del(all, t->kind) < 0) {
+        if (!v && json_object_del(all, kind) < 0) {
                 json_decref(all);
                 reply_done(a, q, reply, NULL, "nothing was ordered");
                 return;
@@ -318,21 +317,20 @@ static void put_order(const struct api *a, const struct http_request *q, const s
         reply_done(a, q, reply, v, v ? json_string_value(json_object_get(v, "reason")) : "taken back");
 }
 
-static void act_order(const struct api *a, const struct http_request *q, const struct target *t,
-                      struct http_reply *reply) {
-        char why[QUERY_WHY_MAX];
+void api_act_order(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char why[ARGUMENTS_WHY_MAX];
         json_t *v = NULL;
 
         if (streq(q->method, "PUT") && parse_order(a, q, &v, why) < 0) {
                 refuse(a, q, reply, -EINVAL, why);
                 return;
         }
-        if (v && streq(t->kind, "mode"))
+        if (v && streq(q->routed->route->path, "/api/v1/hosts/NAME/mode"))
                 (void) json_object_set_new(v, "mode", json_string("observe"));
-        put_order(a, q, t, v, reply);
+        put_order(a, q, v, reply);
 }
 
-static void act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+void api_act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         char why[GANG_WHY_MAX] = "";
         json_t *v = NULL;
         int r = 0;
@@ -353,12 +351,16 @@ static void act_mode(const struct api *a, const struct http_request *q, struct h
                            v ? json_string_value(json_object_get(v, "reason")) : "taken back");
 }
 
-static void release_slot(const struct api *a, const struct http_request *q, const struct target *t,
-                         struct http_reply *reply) {
+void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *number = route_part(q, 1);
         char why[GANG_WHY_MAX] = "";
         int r;
 
-        r = registry_release(a->registry, t->name, t->worker, why);
+        if (strlen(number) > 5 || number[strspn(number, "0123456789")]) {
+                refuse(a, q, reply, -ENOENT, "a worker slot is a number");
+                return;
+        }
+        r = registry_release(a->registry, route_part(q, 0), (unsigned) strtoul(number, NULL, 10), why);
         if (r < 0)
                 refuse(a, q, reply, r, why);
         else
@@ -366,20 +368,15 @@ static void release_slot(const struct api *a, const struct http_request *q, cons
 }
 
 /* The stacks of a slice, or of all slices of the run that it is in. */
-static void capture_slice(const struct api *a, const struct http_request *q, const struct target *t,
-                          struct http_reply *reply) {
+void api_capture(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "", by[TLS_NAME_TEXT];
-        struct query query;
+        const char *run = route_text(q, "run"), *reason = route_text(q, "reason");
         json_t *v;
         int r;
 
-        if (query_parse(q, QUERY_BIT(QUERY_REASON) | QUERY_BIT(QUERY_RUN), 0, &query, why) < 0) {
-                refuse(a, q, reply, -EINVAL, why);
-                return;
-        }
-        (void) snprintf(key, sizeof(key), "capture/%s", t->name);
-        v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", query.text[QUERY_RUN] ? query.text[QUERY_RUN] : "", "by",
-                      by_text(q, by), "why", query.text[QUERY_REASON] ? query.text[QUERY_REASON] : "");
+        (void) snprintf(key, sizeof(key), "capture/%s", route_part(q, 0));
+        v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run ? run : "", "by",
+                      by_text(q, by), "why", reason ? reason : "");
         r = v ? registry_want(a->registry, key, v, why) : -EINVAL;
         json_decref(v);
         if (r < 0) {
@@ -389,109 +386,5 @@ static void capture_slice(const struct api *a, const struct http_request *q, con
         v = json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key));
         (void) snprintf(why, sizeof(why), "episode %s", json_string_value(json_object_get(v, "episode")));
         api_reply(reply, 202, v);
-        told(a, q, reply, why);
-}
-
-/* --- All ------------------------------------------------------------------------------------------------------------- */
-
-static const char *methods_of(enum what w) {
-        switch (w) {
-        case WHAT_RUNS:
-                return "GET, HEAD, POST";
-        case WHAT_RUN:
-                return "GET, HEAD, DELETE";
-        case WHAT_CAPTURE:
-                return "POST";
-        case WHAT_SLICE:
-        case WHAT_DIAGNOSIS:
-        case WHAT_CAPTURES:
-        case WHAT_EPISODES:
-        case WHAT_LOGS:
-        case WHAT_ORDERS:
-                return "GET, HEAD";
-        case WHAT_SLOT:
-                return "DELETE";
-        case WHAT_ORDER:
-                return "PUT, DELETE";
-        case WHAT_MODE:
-                return "GET, HEAD, PUT, DELETE";
-        case WHAT_NOTHING:
-                break;
-        }
-        return "";
-}
-
-static void read_it(const struct api *a, const struct http_request *q, const struct target *t,
-                    struct http_reply *reply) {
-        char why[QUERY_WHY_MAX];
-        struct query query;
-
-        if (t->what == WHAT_LOGS)
-                api_lines(a, t->name, q, reply);
-        else if (t->what == WHAT_DIAGNOSIS)
-                api_diagnosis(a, t->name, q, reply);
-        else if (t->what == WHAT_CAPTURES)
-                api_captures(a, t->name, q, reply);
-        else if (query_parse(q, 0, 0, &query, why) < 0)
-                api_reply_error(reply, 400, why, "see docs/registry.md");
-        else if (t->what == WHAT_RUNS)
-                list_runs(a, reply);
-        else if (t->what == WHAT_MODE)
-                reply_mode(a, reply);
-        else if (t->what == WHAT_EPISODES)
-                api_episodes(a, t->name, reply);
-        else if (t->what == WHAT_ORDERS)
-                reply_order(a, t, reply);
-        else
-                reply_record(a, t->what == WHAT_RUN ? "run/" : "slice/", t->name, reply);
-}
-
-static void act(const struct api *a, const struct http_request *q, const struct target *t,
-                struct http_reply *reply) {
-        if (t->what == WHAT_RUNS)
-                post_run(a, q, reply);
-        else if (t->what == WHAT_RUN)
-                delete_run(a, q, t, reply);
-        else if (t->what == WHAT_CAPTURE)
-                capture_slice(a, q, t, reply);
-        else if (t->what == WHAT_SLOT)
-                release_slot(a, q, t, reply);
-        else if (t->what == WHAT_MODE)
-                act_mode(a, q, reply);
-        else
-                act_order(a, q, t, reply);
-}
-
-static bool is_read(const char *method) {
-        return streq(method, "GET") || streq(method, "HEAD");
-}
-
-bool api_registry_handle(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        const struct target t = target_find(q->path);
-        const char *methods = methods_of(t.what), *there;
-
-        if (t.what == WHAT_NOTHING)
-                return false;
-        there = strstr(methods, q->method);
-        if (!there || (there != methods && there[-1] != ' ') ||
-            (there[strlen(q->method)] && there[strlen(q->method)] != ',')) {
-                api_reply_error(reply, 405, "this path takes no such method", "see docs/registry.md");
-                reply->allow = methods;
-        } else if (t.what == WHAT_LOGS && !a->telemetry)
-                api_no_telemetry(a, reply);
-        else if (t.what != WHAT_LOGS && !a->registry)
-                api_reply_error(reply, 404, "no registry is kept here",
-                                "ask the collector that Endpoint= of [Registry] names on the hosts");
-        else if (!is_read(q->method) && !q->caller->acts) {
-                api_reply_error(reply, 403, "this certificate may read, not act",
-                                "use a certificate that AllowActors= of the collector names");
-                told(a, q, reply, "refused: no right to act");
-        } else if (q->too_large || q->no_room || (q->len > 0 && !streq(q->method, "POST")))
-                api_reply_error(reply, 413, "too much is sent",
-                                "an intent is at most 256 KiB; other calls take no body");
-        else if (is_read(q->method))
-                read_it(a, q, &t, reply);
-        else
-                act(a, q, &t, reply);
-        return true;
+        api_acted(a, q, reply, why);
 }

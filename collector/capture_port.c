@@ -37,17 +37,10 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
 bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
                          usec_t now, struct capture_words *ret, struct http_reply *reply) {
         struct capture_words words, *w = &words;
-        char why[QUERY_WHY_MAX];
+        char why[ARGUMENTS_WHY_MAX];
 
-        if (q->denied)
-                capture_port_reply(reply, 403, q->denied);
-        else if (!streq(q->method, "POST")) {
-                capture_port_reply(reply, 405, "only POST");
-                reply->allow = "POST";
-        } else if (q->too_large || q->len > STORE_CAPTURE_MAX)
+        if (q->len > STORE_CAPTURE_MAX)
                 capture_port_reply(reply, 413, "a capture is at most 1 MiB");
-        else if (q->no_room)
-                capture_port_reply(reply, 503, "too many bodies at once");
         else if (capture_words_parse(q, w, why) < 0)
                 capture_port_reply(reply, 400, why);
         else if (q->len == 0)

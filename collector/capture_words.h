@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What stands behind POST /registry/v1/capture? (docs/registry.md, Captures), checked. */
-#include "query.h"
+#include "http_arguments.h"
 
 /* What a host says of its capture. */
 struct capture_words {
@@ -11,6 +11,6 @@ struct capture_words {
         int64_t round, rounds, hosts, slice_hosts, taken;
 };
 
-/* What a later agent says besides is passed over. -EINVAL with why, naming the parameter. */
+/* What a later agent says besides is passed over. -EINVAL with why, naming the argument. */
 int capture_words_parse(const struct http_request *q, struct capture_words *ret,
-                        char why[static QUERY_WHY_MAX]);
+                        char why[static ARGUMENTS_WHY_MAX]);

@@ -2,20 +2,6 @@
 #include "api_json.h"
 #include "gate.h"
 
-static bool ends_with(const char *text, const char *end) {
-        size_t n = strlen(text), m = strlen(end);
-
-        return n >= m && streq(text + n - m, end);
-}
-
-/* Answered from what agents push: wherever that is kept. */
-static bool is_telemetry(const char *path) {
-        return streq(path, "/api/v1/events") || streq(path, "/api/v1/series") ||
-               (startswith(path, "/api/v1/runs/") && ends_with(path, "/logs"));
-}
-
-/* --- The same URL at the leader ------------------------------------------------------------------------ */
-
 static void print_escaped(FILE *f, const char *text, const char *as_they_are) {
         for (; *text; text++)
                 if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
@@ -60,7 +46,8 @@ static char *same_at(const char *url, const struct http_request *q) {
         return NULL;
 }
 
-static void go_to(const char *url, const struct http_request *q, struct http_reply *reply) {
+void gate_go_to_leader(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *url = registry_control(a->registry)->people_url;
         char *location = *url ? same_at(url, q) : NULL;
 
         if (!location) {
@@ -75,11 +62,4 @@ static void go_to(const char *url, const struct http_request *q, struct http_rep
                 reply->location = location;
         else
                 free(location);
-}
-
-bool gate_handle(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        if (!a->registry || !startswith(q->path, "/api/v1/") || is_telemetry(q->path) || registry_leads(a->registry))
-                return false;
-        go_to(registry_control(a->registry)->people_url, q, reply);
-        return true;
 }

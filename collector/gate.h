@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What control answers and this collector cannot, because another leads (307) or nobody does (503): for the whole API, in front of it. */
+/* What control answers and this collector cannot: because another leads, 307 to the same URL there, or because nobody does, 503. */
 #include "api.h"
 
-/* True: the reply is complete. */
-bool gate_handle(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void gate_go_to_leader(const struct api *a, const struct http_request *q, struct http_reply *reply);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "pace_port.h"
 
 #include <math.h>
@@ -22,13 +23,9 @@ static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
         return r < 0 ? r : 1;
 }
 
-/* Any number that is the host's own: FNV-1a of its place. */
+/* Any number that is the host's own. */
 static int64_t number_of(const struct pace_source *who) {
-        uint64_t h = UINT64_C(14695981039346656037);
-
-        for (const char *c = who->slice; *c; c++)
-                h = (h ^ (unsigned char) *c) * UINT64_C(1099511628211);
-        return (int64_t) ((h ^ (uint64_t) who->worker) * UINT64_C(1099511628211) >> 1);
+        return (int64_t) (fnv(fnv_text(FNV_BEGIN, who->slice), &who->worker, sizeof(who->worker)) >> 1);
 }
 
 /* NaN: not known. */
@@ -70,7 +67,7 @@ int pace_port_figures(struct pace *p, struct store *s, const struct pace_source 
 
         source.host = number_of(who);
         json_array_foreach (list, i, v) {
-                int k = i < PACE_FIGURES_MAX ? take(p, s, &source, v, now) : 0;
+                int k = take(p, s, &source, v, now);
 
                 if (k < 0)
                         return k;

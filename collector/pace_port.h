@@ -9,9 +9,7 @@
 #include "pace.h"
 #include "store.h"
 
-#define PACE_FIGURES_MAX 16u /* runs of one host; further ones are passed over */
-
-/* list: as it came; what cannot be understood of one run is not the others'. who->host is set here. 1: an
+/* list: of registry.h's figures(); what cannot be understood of one run is not the others'. who->host is set here. 1: an
  * event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
 int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
                       usec_t now);

@@ -2,6 +2,7 @@
 #include <strings.h>
 
 #include "receive.h"
+#include "http_routes.h"
 #include "sync_port.h"
 
 /* "<16 hex digits>/<class>/<sequence>" */
@@ -69,7 +70,7 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
 static void receive_capture(struct receiver *v, const struct http_request *q, struct http_reply *reply) {
         struct group_item item = { .is_capture = true, .call = q->call, .body = q->body, .len = q->len };
 
-        if (!q->denied && sync_port_elsewhere(v->registry, reply))
+        if (sync_port_elsewhere(v->registry, reply))
                 return;
         if (!capture_port_accept(q, v->registry, v->episodes, clock_real(v->clock), &item.capture, reply))
                 return;
@@ -79,40 +80,62 @@ static void receive_capture(struct receiver *v, const struct http_request *q, st
                 reply->later = true;
 }
 
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+static const struct route routes[] = {
+        { .method = "POST", .path = "/v1/metrics" },
+        { .method = "POST", .path = "/v1/logs" },
+        { .method = "POST", .path = SYNC_PORT_PATH },
+        { .method = "POST", .path = CAPTURE_PORT_PATH },
+};
+static const struct route_table table = ROUTE_TABLE(routes);
+
+/* In the form of errors that who calls this path reads. */
+static void receive_refuse(bool control, struct http_reply *reply, unsigned status, const char *why) {
+        if (control)
+                capture_port_reply(reply, status, why);
+        else
+                otlp_reply_error(reply, status, why);
+}
+
+static void receive_any(struct receiver *v, const struct http_request *q, bool control, struct http_reply *reply) {
+        struct group_item item = { .push.kind = streq(q->path, "/v1/metrics") ? INGEST_METRICS : INGEST_LOGS };
+        char allow[HTTP_ALLOW_MAX];
+        struct routed routed;
+
+        if (q->denied)
+                receive_refuse(control, reply, 403, q->denied);
+        else if (!routes_find(&table, q, &routed, allow)) {
+                receive_refuse(control, reply, *allow ? 405 : 404,
+                               *allow ? "only POST"
+                                      : "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH
+                                        " here");
+                (void) snprintf(reply->allow, sizeof(reply->allow), "%s", allow);
+        } else if (control ? !v->registry : !v->telemetry)
+                receive_refuse(control, reply, 404,
+                               control ? "no registry is kept here" : "telemetry is not kept here");
+        else if (q->too_large)
+                receive_refuse(control, reply, 413, "the body is more than 4 MiB: send less at once");
+        else if (q->no_room)
+                receive_refuse(control, reply, 503, "too many bodies at once");
+        else if (streq(q->path, SYNC_PORT_PATH))
+                sync_port_handle(v->registry, q, reply);
+        else if (control)
+                receive_capture(v, q, reply);
+        else
+                receive_body(v, &item, q, reply);
+}
+
 void receive(const struct http_request *q, struct http_reply *reply, void *userdata) {
         struct receiver *v = userdata;
+        bool control = startswith(q->path, "/registry/");
         enum counters_path path = streq(q->path, "/v1/metrics") ? COUNTERS_METRICS
                                   : streq(q->path, "/v1/logs")  ? COUNTERS_LOGS
                                                                 : COUNTERS_OTHER;
-        struct group_item item = { .push.kind = path == COUNTERS_METRICS ? INGEST_METRICS : INGEST_LOGS };
 
-        if (streq(q->path, SYNC_PORT_PATH) || streq(q->path, CAPTURE_PORT_PATH)) {
-                if (!v->registry)
-                        capture_port_reply(reply, 404, "no registry is kept here");
-                else if (streq(q->path, SYNC_PORT_PATH))
-                        sync_port_handle(v->registry, q, reply);
-                else
-                        receive_capture(v, q, reply);
-                return;
-        }
-        v->counters->bytes += q->len;
-        if (q->denied)
-                otlp_reply_error(reply, 403, q->denied);
-        else if (path != COUNTERS_OTHER && !v->telemetry)
-                otlp_reply_error(reply, 404, "telemetry is not kept here");
-        else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, 404,
-                                 "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH
-                                 " here");
-        else if (!streq(q->method, "POST")) {
-                otlp_reply_error(reply, 405, "only POST");
-                reply->allow = "POST";
-        } else if (q->too_large)
-                otlp_reply_error(reply, 413, "the body is more than 4 MiB: send less at once");
-        else if (q->no_room)
-                otlp_reply_error(reply, 503, "too many bodies at once");
-        else
-                receive_body(v, &item, q, reply);
-        if (!reply->later)
+        if (!control)
+                v->counters->bytes += q->len;
+        receive_any(v, q, control, reply);
+        if (!control && !reply->later)
                 counters_answered(v->counters, path, reply->status);
 }

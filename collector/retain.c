@@ -8,6 +8,7 @@ struct retain {
         const struct damage *damage;
         const struct clock *clock;
         struct store_retention what;
+        struct clock_steady time; /* a clock that is set wrong is no reason to remove all that there is */
         sd_event_source *timer;
         unsigned hosts;
         bool failing;
@@ -34,7 +35,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
         (void) at;
         for (unsigned i = pieces(r); e == 0 && i > 0; i--)
-                e = store_tend(r->damage->store, &r->what, clock_real(r->clock), &r->hosts);
+                e = store_tend(r->damage->store, &r->what, clock_steady(&r->time, r->clock), &r->hosts);
         if (e < 0 && !r->failing)
                 log_warning("old data cannot be removed, tried again all the time: %s",
                             store_error(r->damage->store));

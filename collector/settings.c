@@ -7,6 +7,7 @@
 
 #define TEXT(x) #x
 #define PORT(x) TEXT(x)
+#define BYTES_MIN (UINT64_C(16) << 20)
 
 struct command_line {
         const char *otlp, *api, *database, *diagnose;
@@ -112,6 +113,9 @@ static int check_control(const struct settings *s) {
         const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
                               !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
                               !s->control.people_url[0] ? "PeopleUrl= (how people reach this collector)" :
+                              strlen(s->control.agents_url) >= CONTROL_URL_MAX ||
+                                              strlen(s->control.people_url) >= CONTROL_URL_MAX
+                                      ? "a shorter AgentsUrl= or PeopleUrl=" :
                               user != file ? "EtcdUser= and EtcdPasswordFile= belong together; one" :
                                              NULL;
 
@@ -135,133 +139,40 @@ static int check(struct settings *s) {
         return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", open, &s->api_address);
 }
 
-static int parse_days(const char *value, void *dest, char why[static 96]) {
-        uint32_t days;
-        int r;
-
-        r = config_parse_u32(value, &days, why);
-        if (r < 0)
-                return r;
-        if (days < 1 || days > 3650) {
-                (void) snprintf(why, 96, "not from 1 to 3650");
-                return -ERANGE;
-        }
-        *(uint32_t *) dest = days;
-        return 0;
-}
-
-static int parse_lease(const char *value, void *dest, char why[static 96]) {
-        usec_t lease;
-        int r;
-
-        r = config_parse_usec(value, &lease, why);
-        if (r < 0)
-                return r;
-        if (lease < 3 * USEC_PER_SEC || lease > 120 * USEC_PER_SEC || lease % USEC_PER_SEC != 0) {
-                (void) snprintf(why, 96, "no whole seconds from 3s to 120s");
-                return -ERANGE;
-        }
-        *(usec_t *) dest = lease;
-        return 0;
-}
-
-static int parse_patience(const char *value, void *dest, char why[static 96]) {
-        usec_t patience;
-        int r;
-
-        r = config_parse_usec(value, &patience, why);
-        if (r < 0)
-                return r;
-        if (patience < USEC_PER_SEC || patience > 300 * USEC_PER_SEC) {
-                (void) snprintf(why, 96, "not from 1s to 300s");
-                return -ERANGE;
-        }
-        *(usec_t *) dest = patience;
-        return 0;
-}
-
-static int parse_size(const char *value, void *dest, char why[static 96]) {
-        uint64_t bytes;
-        int r;
-
-        r = config_parse_bytes(value, &bytes, why);
-        if (r < 0)
-                return r;
-        if (bytes < 16 * 1024 * 1024) {
-                (void) snprintf(why, 96, "less than 16M");
-                return -ERANGE;
-        }
-        *(uint64_t *) dest = bytes;
-        return 0;
-}
-
-static int parse_store(const char *value, void *dest, char why[static 96]) {
-        if (!streq(value, "sqlite") && !streq(value, "etcd")) {
-                (void) snprintf(why, 96, "neither sqlite nor etcd");
-                return -EINVAL;
-        }
-        *(bool *) dest = streq(value, "etcd");
-        return 0;
-}
-
-/* A part of a key in etcd. */
-static int parse_tenant(const char *value, void *dest, char why[static 96]) {
-        size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
-
-        if (n == 0 || n >= 64 || value[n]) {
-                (void) snprintf(why, 96, "not 1 to 63 letters, digits, - and _");
-                return -EINVAL;
-        }
-        memcpy(dest, value, n + 1);
-        return 0;
-}
-
-static int parse_url(const char *value, void *dest, char why[static 96]) {
-        if (*value && !startswith(value, "http://") && !startswith(value, "https://")) {
-                (void) snprintf(why, 96, "no http:// or https:// URL");
-                return -EINVAL;
-        }
-        if (strlen(value) >= CONTROL_URL_MAX || strpbrk(value, " \t\"\\")) {
-                (void) snprintf(why, 96, "a URL has less than %d bytes, and no blanks", CONTROL_URL_MAX);
-                return -EINVAL;
-        }
-        memcpy(dest, value, strlen(value) + 1);
-        return 0;
-}
-
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
 static int load(const struct command_line *c, const struct options *o, struct settings *s) {
+        static const char *const stores[] = { "sqlite", "etcd", NULL };
         const struct config_item items[] = {
-                { "Collector", "ListenOtlp", config_parse_string63, s->otlp, "127.0.0.1:" PORT(PORT_OTLP) },
-                { "Collector", "ListenApi", config_parse_string63, s->api,
-                  "127.0.0.1:" PORT(PORT_COLLECTOR_API) },
-                { "Collector", "Database", config_parse_string255, s->database,
-                  PATH_COLLECTOR_STATE "/collector.db" },
-                { "Collector", "InsecureListen", config_parse_bool, &s->insecure, "no" },
-                { "Collector", "Certificate", config_parse_string255, s->certificate, "" },
-                { "Collector", "Key", config_parse_string255, s->key, "" },
-                { "Collector", "ClientCa", config_parse_string255, s->client_ca, "" },
-                { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
-                { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
-                { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
-                { "Collector", "CapturePatience", parse_patience, &s->patience, "20s" },
-                { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
-                { "Collector", "RunLogBytes", parse_size, &s->retention.line_bytes, "1G" },
-                { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
-                { "Control", "Enabled", config_parse_bool, &s->control.enabled, "yes" },
-                { "Control", "Store", parse_store, &s->control.etcd, "sqlite" },
-                { "Control", "Tenant", parse_tenant, s->control.tenant, REGISTRY_TENANT },
-                { "Control", "Lease", parse_lease, &s->control.lease, "15s" },
-                { "Control", "AgentsUrl", parse_url, s->control.agents_url, "" },
-                { "Control", "PeopleUrl", parse_url, s->control.people_url, "" },
-                { "Control", "Etcd", config_parse_string255, s->control.members, "" },
-                { "Control", "EtcdUser", config_parse_string63, s->control.user, "" },
-                { "Control", "EtcdPasswordFile", config_parse_string255, s->control.password_file, "" },
-                { "Control", "EtcdCa", config_parse_string255, s->control.ca, "" },
-                { "Control", "EtcdCertificate", config_parse_string255, s->control.certificate, "" },
-                { "Control", "EtcdKey", config_parse_string255, s->control.key, "" },
-                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes" },
-                { "Telemetry", "Elsewhere", parse_url, s->telemetry.elsewhere, "" },
+                CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp, "127.0.0.1:" PORT(PORT_OTLP)),
+                CONFIG_ITEM("Collector", "ListenApi", config_parse_string63, s->api, "127.0.0.1:" PORT(PORT_COLLECTOR_API)),
+                CONFIG_ITEM("Collector", "Database", config_parse_string255, s->database, PATH_COLLECTOR_STATE "/collector.db"),
+                CONFIG_ITEM("Collector", "InsecureListen", config_parse_bool, &s->insecure, "no"),
+                CONFIG_ITEM("Collector", "Certificate", config_parse_string255, s->certificate, ""),
+                CONFIG_ITEM("Collector", "Key", config_parse_string255, s->key, ""),
+                CONFIG_ITEM("Collector", "ClientCa", config_parse_string255, s->client_ca, ""),
+                CONFIG_ITEM("Collector", "AllowAgents", config_parse_string255, s->allow_agents, ""),
+                CONFIG_ITEM("Collector", "AllowReaders", config_parse_string255, s->allow_readers, ""),
+                CONFIG_ITEM("Collector", "AllowActors", config_parse_string255, s->allow_actors, ""),
+                CONFIG_WITHIN("Collector", "CapturePatience", config_parse_usec, &s->patience, "20s", USEC_PER_SEC,
+                              300 * USEC_PER_SEC),
+                CONFIG_WITHIN("Collector", "RetainDays", config_parse_u32, &s->retention.days, "30", 1, 3650),
+                CONFIG_WITHIN("Collector", "RunLogBytes", config_parse_bytes, &s->retention.line_bytes, "1G", BYTES_MIN, UINT64_MAX),
+                CONFIG_WITHIN("Collector", "RetainBytes", config_parse_bytes, &s->retention.bytes, "8G", BYTES_MIN, UINT64_MAX),
+                CONFIG_ITEM("Control", "Enabled", config_parse_bool, &s->control.enabled, "yes"),
+                CONFIG_WORD("Control", "Store", config_parse_bool, &s->control.etcd, "sqlite", stores),
+                CONFIG_ITEM("Control", "Tenant", config_parse_name63, s->control.tenant, REGISTRY_TENANT),
+                CONFIG_WITHIN("Control", "Lease", config_parse_usec, &s->control.lease, "15s", 3 * USEC_PER_SEC,
+                              120 * USEC_PER_SEC),
+                CONFIG_ITEM("Control", "AgentsUrl", config_parse_url, s->control.agents_url, ""),
+                CONFIG_ITEM("Control", "PeopleUrl", config_parse_url, s->control.people_url, ""),
+                CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.members, ""),
+                CONFIG_ITEM("Control", "EtcdUser", config_parse_string63, s->control.user, ""),
+                CONFIG_ITEM("Control", "EtcdPasswordFile", config_parse_string255, s->control.password_file, ""),
+                CONFIG_ITEM("Control", "EtcdCa", config_parse_string255, s->control.ca, ""),
+                CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255, s->control.certificate, ""),
+                CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.key, ""),
+                CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
+                CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
         };
         static const struct config_retired retired[] = {
                 { "Collector", "RegistryLease", NULL, "use Lease= in [Control]" },
@@ -279,6 +190,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
         r = config_load(&config, &host, "collectord", o->config);
         if (r < 0)
                 return log_error_errno(r, "%s: %m", o->config ?: "configuration");
+        s->control.lease -= s->control.lease % USEC_PER_SEC; /* etcd counts in seconds */
         if (c->show)
                 return config_show(&config, stdout);
         if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||

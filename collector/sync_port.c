@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_port.h"
-#include "api_json.h"
 
 static void release(void *text) {
         struct registry_body *b =
@@ -43,21 +42,9 @@ void sync_port_handle(struct registry *r, const struct http_request *q, struct h
         struct registry_body *body;
         unsigned status;
 
-        if (q->denied)
-                api_reply_error(reply, 403, q->denied,
-                                "use a certificate that AllowAgents= of the collector names");
-        else if (!streq(q->method, "POST")) {
-                api_reply_error(reply, 405, "only POST", "use POST");
-                reply->allow = "POST";
-        } else if (q->too_large)
-                api_reply_error(reply, 413, "a member is at most 256 KiB", "see docs/registry.md");
-        else if (q->no_room)
-                api_reply_error(reply, 503, "too many bodies at once", "try again");
-        else {
-                status = registry_sync(r, (const char *) q->body, q->len, q->call, &body);
-                if (status == 0)
-                        reply->later = true;
-                else
-                        set_body(reply, status, body);
-        }
+        status = registry_sync(r, (const char *) q->body, q->len, q->call, &body);
+        if (status == 0)
+                reply->later = true;
+        else
+                set_body(reply, status, body);
 }

@@ -3,10 +3,6 @@
 #include <linux/net_namespace.h>
 #include <linux/nsfs.h>
 #include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
-#include <netlink/netlink.h>
-#include <netlink/socket.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -14,15 +10,13 @@
 #include <sys/sysmacros.h>
 
 #include "log.h"
+#include "netlink.h"
 #include "netns.h"
 
 #define OWN_NETNS "/proc/self/ns/net"
 #ifndef SO_NETNS_COOKIE /* kernel 5.14; Debian 11's headers do not know the number yet */
 #define SO_NETNS_COOKIE 71
 #endif
-
-DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 void netns_clear(struct netns *n) {
         link_table_clear(&n->links);
@@ -114,35 +108,25 @@ static int name_runtime(struct netns *n, int fd) {
         return 0;
 }
 
-static int receive_nsid(struct nl_sock *s, int *ret) {
-        _cleanup_free_ unsigned char *datagram = NULL;
-        struct sockaddr_nl from = { 0 };
-        struct nlmsghdr *h;
-        struct nlattr *a;
-        int n = nl_recv(s, &from, &datagram, NULL);
+static int take_nsid(struct nlmsghdr *h, void *userdata) {
+        struct nlattr *a = h->nlmsg_type == RTM_NEWNSID && nlmsg_valid_hdr(h, sizeof(struct rtgenmsg)) ?
+                                   nlmsg_find_attr(h, sizeof(struct rtgenmsg), NETNSA_NSID) : NULL;
 
-        if (n <= 0 || from.nl_pid != 0)
-                return -EIO;
-        h = (struct nlmsghdr *) (void *) datagram;
-        if (!nlmsg_ok(h, n) || h->nlmsg_type != RTM_NEWNSID || !nlmsg_valid_hdr(h, sizeof(struct rtgenmsg)))
-                return -EOPNOTSUPP;
-        a = nlmsg_find_attr(h, sizeof(struct rtgenmsg), NETNSA_NSID);
         if (!a || nla_len(a) != sizeof(uint32_t))
                 return -EBADMSG;
-        *ret = (int) nla_get_u32(a);
-        return 0;
+        *(int *) userdata = (int) nla_get_u32(a);
+        return 1;
 }
 
 /* What this namespace calls the one behind fd. -1: it has no name for it, or the kernel does not say. */
 static int ask_nsid(int fd) {
-        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
-        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETNSID, NLM_F_REQUEST);
-        struct rtgenmsg head = { .rtgen_family = AF_UNSPEC };
+        const struct rtgenmsg head = { .rtgen_family = AF_UNSPEC };
+        _cleanup_(nlmsg_freep) struct nl_msg *m = netlink_message(RTM_GETNSID, 0, &head, sizeof(head));
+        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
         int nsid = -1;
 
-        if (!s || !m || nlmsg_append(m, &head, sizeof(head), NLMSG_ALIGNTO) < 0 ||
-            nla_put_u32(m, NETNSA_FD, (uint32_t) fd) < 0 || nl_connect(s, NETLINK_ROUTE) < 0 ||
-            nl_send_auto(s, m) < 0 || receive_nsid(s, &nsid) < 0)
+        if (!m || nla_put_u32(m, NETNSA_FD, (uint32_t) fd) < 0 || netlink_open(NETLINK_ROUTE, &s) < 0 ||
+            netlink_ask(s, m, take_nsid, &nsid) < 0)
                 return -1;
         return nsid;
 }

@@ -65,7 +65,8 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
                 return EXIT_FAILURE;
         }
         if (!json && n->plan.n == 0)
-                puts("Nothing to change.");
+                printf("Nothing to change%s%s.\n", n->intent.no_tpu ? ": " : "",
+                       n->intent.no_tpu ? n->intent.profile_note : "");
         if (!json)
                 print_plan(&n->plan,
                            n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");

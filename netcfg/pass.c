@@ -132,21 +132,21 @@ static int judge(struct netcfg *n, const struct found *found) {
 
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
-/* What a subject is, in front of it: "MTU of ", "gso_max_size of ". */
-static const char *label_of(const struct op *op, char buf[static 32]) {
+/* What a subject is, in front of it. */
+static const char *label(const struct op *op) {
         static const char *const labels[] = {
-                [OP_SYSCTL] = "",    [OP_MTU] = "MTU of ",       [OP_ROUTE] = "least RTO of ",
-                [OP_RULE] = "rule ", [OP_SOURCE_ROUTE] = "route "
+                [OP_SYSCTL] = "",
+                [OP_MTU] = "MTU of ",
+                [OP_ROUTE] = "least RTO of ",
+                [OP_RULE] = "rule ",
+                [OP_SOURCE_ROUTE] = "route ",
+                [OP_NIC_SETTING + NIC_FEATURE] = "feature of ",
+                [OP_NIC_SETTING + NIC_PRIVATE_FLAG] = "private_flag of ",
         };
-        enum nic_setting_kind k;
 
-        _Static_assert(ELEMENTSOF(labels) == OP_NIC_SETTING, "every kind has a label");
-        if (!op_is_nic_setting(op->kind, &k))
-                return labels[op->kind];
-        (void) snprintf(buf, 32, "%s of ", nic_setting_check(k) + strlen("nic."));
-        return buf;
+        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
+        return labels[op->kind];
 }
-#define label(op) label_of((op), (char[32]) { 0 })
 
 int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
         if (was_said(n, op, error))

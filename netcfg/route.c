@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <netlink/netlink.h>
-#include <netlink/socket.h>
-
-#include "request.h"
 #include "route.h"
+
+#include "netlink.h"
 
 /* What a dump says of the hardware's state, no one may say when setting. */
 #define SETTABLE_HOP_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE)
@@ -88,17 +86,37 @@ static int put_route(struct nl_msg *m, struct nlmsghdr *h, uint32_t ms, bool loc
         return r < 0 ? r : put_metrics(m, old, ms, lock);
 }
 
-static int replace(const struct route_table *t, const struct route *route, uint32_t ms, bool lock) {
+/* The route of that subject, as the kernel tells it, is put together again into a message that replaces it. */
+struct replacing {
+        const struct link_table *links;
+        const char *subject;
+        struct nl_msg *message;
+        uint32_t ms;
+        bool lock;
+};
+
+static int take_route(struct nlmsghdr *h, void *userdata) {
+        struct replacing *x = userdata;
+        char text[64];
+        struct route r;
+        int k = h->nlmsg_type == RTM_NEWROUTE ? route_parse_message(h, &r) : -EBADMSG;
+
+        if (k <= 0)
+                return k;
+        route_subject(&r, x->links, text);
+        if (!streq(text, x->subject))
+                return 0;
+        k = put_route(x->message, h, x->ms, x->lock);
+        return k < 0 ? k : 1;
+}
+
+static int replace(const struct link_table *links, const char *subject, uint32_t ms, bool lock) {
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 nlmsg_alloc_simple(RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_REPLACE);
-        _cleanup_free_ char *copy = malloc(route->len); /* libnl wants it aligned and writable */
-        int r;
+        struct replacing x = { .links = links, .subject = subject, .message = m, .ms = ms, .lock = lock };
+        int r = m ? routes_each(take_route, &x) : -ENOMEM;
 
-        if (!m || !copy)
-                return -ENOMEM;
-        memcpy(copy, t->data + route->at, route->len);
-        r = put_route(m, (struct nlmsghdr *) (void *) copy, ms, lock);
-        return r < 0 ? r : request_do(m);
+        return r < 0 ? r : r == 0 ? -ENODEV : netlink_do(m);
 }
 
 /* -ENODEV: none of that subject, -EEXIST: several at one place. */
@@ -122,7 +140,7 @@ int route_set(const struct host *h, const struct link_table *links, const char *
         if (r == 0)
                 r = find(&before, links, subject, &route);
         if (r == 0)
-                r = replace(&before, route, ms, lock);
+                r = replace(links, subject, ms, lock);
         if (r == 0)
                 r = routes_read(h, &after);
         if (r == 0)

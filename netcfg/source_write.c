@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
-#include "request.h"
+#include "netlink.h"
 #include "source.h"
 #include "source_write.h"
 
@@ -57,7 +58,7 @@ int source_write_rule(const struct host *h, const struct op *op) {
         int r = m ? put_rule(m, &op->rule) : -ENOMEM;
 
         if (r == 0)
-                r = request_do(m);
+                r = netlink_do(m);
         return r < 0 ? r : verify(h, op);
 }
 
@@ -125,6 +126,6 @@ int source_write_route(const struct host *h, const struct op *op) {
                               put_route(m, &op->route);
 
         if (r == 0)
-                r = request_do(m);
+                r = netlink_do(m);
         return r < 0 ? r : verify(h, op);
 }

@@ -1,90 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/sysmacros.h>
-
 #include "base.h"
 #include "words.h"
 #include "host.h"
 #include "host_stat.h"
+#include "mountinfo.h"
 #include "paths.h"
-
-/* File systems of this host's own disks, out of /proc/self/mountinfo (proc(5)). */
-
-#define MOUNTS_MAX 64
-struct mount_point {
-        char path[64]; /* longer ones are left out */
-        uint64_t device; /* 0: this file system has a number of its own (btrfs) */
-};
-
-/* "\040" stands for a blank, and so on. */
-static bool unescape(const char *from, size_t len, char *to, size_t size) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < len; i++) {
-                unsigned c = (unsigned char) from[i];
-
-                if (c == '\\') {
-                        if (len - i < 4 || sscanf(from + i + 1, "%3o", &c) != 1 || c == 0 || c > 0377)
-                                return false;
-                        i += 3;
-                }
-                if (n + 1 >= size)
-                        return false;
-                to[n++] = (char) c;
-        }
-        to[n] = 0;
-        return n > 0;
-}
-
-/* "36 35 98:0 /root-of-it /mnt rw,noatime master:1 - ext4 /dev/sda1 rw" */
-/* Pure: one line. False: none of those. */
-static bool mount_parse(const char *line, struct mount_point *ret) {
-        unsigned major, minor;
-        const char *separator = strstr(line, " - "), *path;
-        char type[32], source[64];
-        struct mount_point m;
-        int at = 0;
-
-        if (!separator || sscanf(line, "%*u %*u %u:%u %*s %n", &major, &minor, &at) != 2 || at == 0 ||
-            line + at >= separator || sscanf(separator, " - %31s %63s", type, source) != 2)
-                return false;
-        path = line + at;
-        if (!startswith(source, "/dev/") || startswith(source, "/dev/loop") ||
-            !unescape(path, strcspn(path, " "), m.path, sizeof(m.path)) || m.path[0] != '/')
-                return false;
-        m.device = streq(type, "btrfs") ? 0 : makedev(major, minor);
-        *ret = m;
-        return true;
-}
-
-/*
- * Those whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a
- * device come more than once. Returns how many; -errno.
- */
-static int mounts_read(const struct host *h, struct mount_point *ret, size_t max) {
-        _cleanup_fclose_ FILE *f = NULL;
-        char line[4096];
-        size_t n = 0;
-        int fd;
-
-        fd = host_open_file(h, "/proc/self/mountinfo", O_RDONLY);
-        if (fd < 0)
-                return fd;
-        f = fdopen(fd, "r");
-        if (!f) {
-                close_fd(fd);
-                return -ENOMEM;
-        }
-        while (n < max && fgets(line, sizeof(line), f))
-                if (strchr(line, '\n') && mount_parse(line, &ret[n]))
-                        n++;
-        return (int) n;
-}
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 
 #define WARN_PERCENT 5 /* check_words.def says them, too */
 #define FAIL_PERCENT 1
+
+#define OTHERS_MAX 64
+#define PATH_SHOWN_MAX 64 /* bytes; longer ones are left out */
 
 static const char *const places[] = { "/", PATH_HOSTD_STATE };
 
@@ -118,7 +46,7 @@ static void check_space(const char *place, const struct host_space *v, struct si
 
 /* The file systems that were told: each once, under the path that it was found at first. */
 struct told {
-        uint64_t devices[ELEMENTSOF(places) + MOUNTS_MAX];
+        uint64_t devices[ELEMENTSOF(places) + OTHERS_MAX];
         size_t n;
 };
 
@@ -131,25 +59,38 @@ static bool told_before(struct told *t, uint64_t device) {
         return false;
 }
 
-/* The host's other disks are measured and not judged: what a run keeps there is its own business. */
-static void sample_others(const struct host *h, struct told *t, struct sink *s) {
-        struct mount_point mounts[MOUNTS_MAX];
-        int n = mounts_read(h, mounts, ELEMENTSOF(mounts));
+struct others {
+        const struct host *host;
+        struct told *told;
+        struct sink *sink;
+        size_t n;
+};
 
-        for (int i = 0; i < n; i++) {
-                struct host_space v;
+/*
+ * One whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a device
+ * come more than once.
+ */
+static bool sample_other(const struct mount_entry *m, void *userdata) {
+        struct others *o = userdata;
+        char path[PATH_SHOWN_MAX];
+        struct host_space v;
 
-                /* Another device than the mount's: something else lies over it, such as our own sandbox. */
-                if (host_space(h, mounts[i].path, &v) < 0 || v.bytes == 0 ||
-                    (mounts[i].device != 0 && v.device != mounts[i].device) || told_before(t, v.device))
-                        continue;
-                (void) make_printable(mounts[i].path);
-                sample_space(mounts[i].path, &v, s);
+        if (!startswith(m->source, "/dev/") || startswith(m->source, "/dev/loop") ||
+            strlen(m->point) >= sizeof(path))
+                return true;
+        /* Another device than the mount's: something else lies over it, such as our own sandbox. */
+        if (host_space(o->host, m->point, &v) == 0 && v.bytes > 0 &&
+            (streq(m->type, "btrfs") || v.device == m->device) && !told_before(o->told, v.device)) {
+                (void) snprintf(path, sizeof(path), "%s", m->point);
+                (void) make_printable(path);
+                sample_space(path, &v, o->sink);
         }
+        return ++o->n < OTHERS_MAX;
 }
 
 int probe_disk(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct told told = { .n = 0 };
+        struct others others = { .host = h, .told = &told, .sink = s };
 
         (void) c;
         for (size_t i = 0; i < ELEMENTSOF(places); i++) {
@@ -167,6 +108,6 @@ int probe_disk(const struct host *h, const struct probe_context *c, struct sink 
                         continue;
                 check_space(places[i], &v, s);
         }
-        sample_others(h, &told, s);
+        (void) mountinfo_visit(h, sample_other, &others); /* the others are measured, not judged */
         return 0;
 }

@@ -5,9 +5,9 @@
 #include "nic_setting.h"
 #include "words.h"
 
-/* The settings of data-centre NICs that the profile wants: features, private flags, sizes of packets. */
+/* The settings of data-centre NICs that the profile wants: features and private flags. */
 
-/* Checks nic.feature, nic.private_flag, nic.gso_max_size and so on. -ENOMEM. */
+/* Checks nic.feature and nic.private_flag. -ENOMEM. */
 static int nic_look_at_settings(const struct host *h, const struct intent *i, const struct link_table *links,
                                 struct sink *s) {
         _cleanup_found_nic_settings_ struct found_nic_settings found = FOUND_NIC_SETTINGS_NULL;

@@ -7,7 +7,8 @@ Usage: crowd.py --kept FOLDER ctest PRESET [ARGUMENT]…        a CMake test pre
 A test that failed is run once more after the others, by itself. If it passes then, it counts as passed, is named in a line "passed alone,
 failed in the crowd: …", and its first output stays in FOLDER. It stays failed without another run when that output shows a sanitizer's
 report or a crash, when the sanitizers wrote a report at all during the step (SANITIZER_REPORTS is the folder where they do; such a
-report fails the step even if every test passed), or when more than MOST tests failed. Exit code 0: all passed, now or then.
+report fails the step even if every test passed), or when more than MOST tests and one in SHARE failed. Exit code 0: all
+passed, now or then.
 Programs alone take the machine's lock for themselves (LOCK in the environment: a file; several crowds share it).
 """
 
@@ -19,11 +20,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import failures
 
-MOST = 3  # that failed in one step: then it is not the crowd
+MOST, SHARE = 3, 20  # of one step failed more, and more than one in so many: then it is not the crowd
 SHOWN = 40  # lines of a first output
 PYTHON = "/usr/bin/python3"
 SIGNALS = "(?:4|6|7|8|11|ILL|ABRT|BUS|FPE|SEGV)"
@@ -58,19 +60,30 @@ def locked(how):
         yield
 
 
-def verdicts(failed, kept, again):
-    """failed: {name: first output}; again(name): (whether it passed, what it printed). Prints; returns the names that have passed now."""
+def keep(kept, name, first):
+    """Keeps a first output, which another run is about to replace; returns its file."""
+    kept.mkdir(parents=True, exist_ok=True)
+    file = kept / f"{name}.log"
+    file.write_text(first)
+    return file
+
+
+def most(total):
+    return max(MOST, total // SHARE)
+
+
+def verdicts(failed, total, kept, again):
+    """failed: {name: first output}, of total tests; again(name): (whether it passed, what it printed). Prints; returns the names that
+    have passed now."""
     passed = []
     written = reports()
     for name, first in failed.items():
         why = fault(first) or (written and f"the sanitizers wrote {written[0]}") or (
-            len(failed) > MOST and f"{len(failed)} failed, and more than {MOST} are no accident")
+            len(failed) > most(total) and f"{len(failed)} failed, and more than {most(total)} are no accident")
         if why:
             print(f"not run again: {name}: {why}")
             continue
-        kept.mkdir(parents=True, exist_ok=True)
-        file = kept / f"{name}.log"
-        file.write_text(first)
+        file = keep(kept, name, first)
         with locked(fcntl.LOCK_EX):
             ok, second = again(name)
         if ok and reports():
@@ -118,21 +131,29 @@ def of_ctest(preset, arguments, kept):
     if len(failed) != int(end[-1][0]) or not failed.keys() <= programs:
         print("not run again: " + ", ".join(failed) + ": only tests of programs are, and only when nothing else failed")
         return closed([None], [])
-    passed = verdicts(failed, kept, again)
-    total, bad = int(end[-1][1]), len(failed) - len(passed)
+    total = int(end[-1][1])
+    passed = verdicts(failed, total, kept, again)
+    bad = len(failed) - len(passed)
     print(f"{100 * (total - bad) // total}% tests passed, {bad} tests failed out of {total}")
     return closed(failed, passed)
 
 
 def of_files(at_once, files, kept):
+    def named_by(file):
+        return f"{file.parent.name}.{file.stem}"
+
     def run(file):
+        begin = time.monotonic()
         done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        print(f"{named_by(file)}: {time.monotonic() - begin:.0f} s, exit code {done.returncode}")
+        if done.returncode:
+            keep(kept, named_by(file), done.stdout)  # to be read while the others run
         return done.returncode, done.stdout
 
     with locked(fcntl.LOCK_SH), concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = dict(zip(files, pool.map(run, files)))
-    named = {f"{file.parent.name}.{file.stem}": file for file in files}
+    named = {named_by(file): file for file in files}
     failed = {name: results[file][1] for name, file in named.items() if results[file][0]}
     second = {}
 
@@ -143,7 +164,7 @@ def of_files(at_once, files, kept):
         second[name] = output
         return code == 0, ""
 
-    passed = verdicts(failed, kept, again)
+    passed = verdicts(failed, len(files), kept, again)
     for name, file in named.items():
         print(f"==> {name} <==\n{results[file][1]}", end="")
         if name in second and name not in passed:
@@ -164,7 +185,7 @@ def of_command(name, command, kept):
         code, second[name] = run()
         return code == 0, ""
 
-    passed = verdicts({name: output} if code else {}, kept, again)
+    passed = verdicts({name: output} if code else {}, 1, kept, again)
     print(second[name] if passed else output, end="")
     return closed([name] if code else [], passed)
 

@@ -44,6 +44,16 @@ usec_t clock_real(const struct clock *c) {
         return c->real(c->userdata);
 }
 
+usec_t clock_steady(struct clock_steady *s, const struct clock *c) {
+        usec_t boot = clock_boot(c), real = clock_real(c), passed = boot - s->boot, planned = s->real + passed;
+
+        if (s->real == 0)
+                planned = real;
+        s->real = MIN(MAX(real, planned - passed / 10), planned + passed / 10);
+        s->boot = boot;
+        return s->real;
+}
+
 const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
         time_t seconds = (time_t) (real / USEC_PER_SEC);
         struct tm tm;
@@ -57,4 +67,31 @@ const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
         n = strftime(buf, CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
         (void) snprintf(buf + n, CLOCK_TEXT_MAX - n, ".%03uZ", (unsigned) (real % USEC_PER_SEC / USEC_PER_MSEC));
         return buf;
+}
+
+int clock_parse(const char *text, usec_t *ret) {
+        static const int64_t seconds_max = 253402300800; /* the year 10000 */
+        int64_t seconds, micro = 0, unit = 100000;
+        struct tm tm = { 0 };
+        char *end;
+
+        if (*text < '0' || *text > '9' || strlen(text) > 40)
+                return -EINVAL;
+        errno = 0;
+        seconds = strtoll(text, &end, 10);
+        if (*end) {
+                end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+                if (!end)
+                        return -EINVAL;
+                if (*end == '.')
+                        for (end++; *end >= '0' && *end <= '9'; end++, unit /= 10)
+                                micro += (*end - '0') * unit;
+                if (!streq(end, "Z"))
+                        return -EINVAL;
+                seconds = timegm(&tm);
+        }
+        if (errno == ERANGE || seconds < 0 || seconds > seconds_max)
+                return -EINVAL;
+        *ret = (usec_t) seconds * USEC_PER_SEC + (usec_t) micro;
+        return 0;
 }

@@ -125,7 +125,7 @@ static int set_item(struct config *c, size_t i, const char *key, const char *val
 
         why[0] = '\0';
         if (!streq(item->key, "*"))
-                return item->parse(value, item->dest, why);
+                return config_item_set(item, value, why);
         (void) snprintf(pair, sizeof(pair), "%s=%s", key, value);
         return item->parse(pair, item->dest, why);
 }
@@ -295,7 +295,7 @@ int config_load(struct config *c, const struct host *h, const char *name, const 
                 if (!fallback)
                         continue;
                 (void) snprintf(c->origins[i].value, sizeof(c->origins[i].value), "%s", fallback);
-                if (c->items[i].parse(fallback, c->items[i].dest, why) < 0)
+                if (config_item_set(&c->items[i], fallback, why) < 0)
                         return -EINVAL; /* our own table is wrong */
         }
         return file ? read_given_file(c, file) : read_standard_files(c, h, name);

@@ -24,7 +24,19 @@ struct config_item {
         config_parse_t parse;
         void *dest;
         const char *fallback; /* the default as text, parsed first; NULL: dest is left as it is */
+        uint64_t least, most; /* of config_parse_u32, u64, usec and bytes; most 0: no bounds */
+        const char *const *words; /* NULL, or the only values there are, ended by NULL: dest is an unsigned, the
+                                     number of the word; with config_parse_bool true is the second of two */
 };
+#define CONFIG_ITEM(s, k, p, d, f) { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f) }
+#define CONFIG_WITHIN(s, k, p, d, f, from, to) \
+        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .least = (from), .most = (to) }
+#define CONFIG_WORD(s, k, p, d, f, w) \
+        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .words = (w) }
+
+/* Sets item->dest by its parser, bounds and words. -errno with why; dest is as it was. */
+int config_item_set(const struct config_item *item, const char *value, char why[static 96]);
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]);
 
 /* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and words. */
 struct config_retired {
@@ -72,8 +84,15 @@ int config_parse_string63(const char *value, void *dest /* char[64] */, char why
 int config_parse_string255(const char *value, void *dest /* char[256] */, char why[static 96]);
 int config_parse_bool(const char *value, void *dest /* bool */, char why[static 96]);
 int config_parse_u32(const char *value, void *dest /* uint32_t */, char why[static 96]);
-/* As config_parse_u32(), and -ERANGE outside of least to most. */
-int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]);
 int config_parse_u64(const char *value, void *dest /* uint64_t */, char why[static 96]);
 int config_parse_usec(const char *value, void *dest /* usec_t; "250ms", "10s", "2min", "1h" */, char why[static 96]);
 int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M", "1G" */, char why[static 96]);
+/* All char[256], where empty is allowed: an http:// or https:// URL without user and password; up to
+ * CONFIG_URLS_MAX of them with CONFIG_BETWEEN between; an absolute path. */
+#define CONFIG_URLS_MAX 4
+#define CONFIG_BETWEEN ", \t"
+int config_parse_url(const char *value, void *dest, char why[static 96]);
+int config_parse_urls(const char *value, void *dest, char why[static 96]);
+int config_parse_path(const char *value, void *dest, char why[static 96]);
+/* char[64], not empty: a part of a key or file name, of letters, digits, '-' and '_'. */
+int config_parse_name63(const char *value, void *dest, char why[static 96]);

@@ -24,30 +24,16 @@ static int ask_json(const struct http_request *q, const char *remedy, json_t **r
 
 /* --- tpuctl.conf --------------------------------------------------------------------------------------- */
 
-static int parse_urls(const char *value, void *dest, char why[static 96]) {
-        _cleanup_free_ char *copy = strdup(value);
-        char *rest = copy;
-        size_t n = 0;
-
-        for (const char *url; copy && (url = strsep(&rest, " ")); n += *url != '\0')
-                if (*url && (n == COLLECTORS_MAX || (!startswith(url, "http://") && !startswith(url, "https://")))) {
-                        (void) snprintf(why, 96, "not one to %d http:// or https:// URLs with blanks between",
-                                        COLLECTORS_MAX);
-                        return -EINVAL;
-                }
-        return copy ? config_parse_string255(value, dest, why) : -ENOMEM;
-}
-
 int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         struct ctl_settings s = { 0 };
         const struct config_item items[] = {
-                { "Ctl", "Collector", parse_urls, s.collector_url, "" },
-                { "Ctl", "CollectorCa", config_parse_string255, s.collector.ca, "" },
-                { "Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate, "" },
-                { "Ctl", "CollectorKey", config_parse_string255, s.collector.key, "" },
-                { "Ctl", "AgentCa", config_parse_string255, s.agents.ca, "" },
-                { "Ctl", "AgentCertificate", config_parse_string255, s.agents.certificate, "" },
-                { "Ctl", "AgentKey", config_parse_string255, s.agents.key, "" },
+                CONFIG_ITEM("Ctl", "Collector", config_parse_urls, s.collector_url, ""),
+                CONFIG_ITEM("Ctl", "CollectorCa", config_parse_string255, s.collector.ca, ""),
+                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate, ""),
+                CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s.collector.key, ""),
+                CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s.agents.ca, ""),
+                CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s.agents.certificate, ""),
+                CONFIG_ITEM("Ctl", "AgentKey", config_parse_string255, s.agents.key, ""),
         };
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         _cleanup_host_ struct host h = HOST_NULL;
@@ -168,12 +154,12 @@ int collector_open(const struct options *o, const char *given, struct collector 
                 return r;
         c.tls = s.collector;
         c.configured = given || s.collector_configured;
-        r = given ? parse_urls(*given ? given : "?", s.collector_url, why) : 0;
+        r = given ? config_parse_urls(*given ? given : "?", s.collector_url, why) : 0;
         if (r < 0) {
                 fprintf(stderr, "%s: --collector '%s': %s\n", o->program, given, why);
                 return r;
         }
-        for (const char *url; (url = strsep(&rest, " "));) {
+        for (const char *url; (url = strsep(&rest, CONFIG_BETWEEN));) {
                 size_t n = strlen(url);
 
                 while (n > 0 && url[n - 1] == '/')
@@ -189,7 +175,7 @@ int collector_open(const struct options *o, const char *given, struct collector 
         return 0;
 }
 
-static int call_one(const struct collector *c, const char *url, const char *method, const char *path,
+static int call_one(struct collector *c, const char *url, const char *method, const char *path,
                     const char *body, usec_t wait, json_t **ret, struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
                                   .method = method,
@@ -211,7 +197,15 @@ static int call_one(const struct collector *c, const char *url, const char *meth
                         ret, problem);
 }
 
-int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
+static void prefer(struct collector *c, size_t i) {
+        char url[sizeof(c->urls[0])];
+
+        memcpy(url, c->urls[i], sizeof(url));
+        memmove(c->urls[1], c->urls[0], i * sizeof(c->urls[0]));
+        memcpy(c->urls[0], url, sizeof(url));
+}
+
+int collector_call(struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem) {
         bool reads = !method || streq(method, "GET");
         int r = -ENOTCONN;
@@ -219,6 +213,8 @@ int collector_call(const struct collector *c, const char *method, const char *pa
         assert(c->n > 0);
         for (size_t i = 0; i < c->n; i++) {
                 r = call_one(c, c->urls[i], method, path, body, wait, ret, problem);
+                if (r >= 0 || !problem->no_answer)
+                        prefer(c, i);
                 if (r >= 0 || !problem->no_answer || (problem->sent && !reads))
                         break;
         }

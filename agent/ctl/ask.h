@@ -7,6 +7,7 @@
  */
 #include <jansson.h>
 
+#include "config.h"
 #include "frame.h"
 #include "http.h"
 #include "local.pb-c.h"
@@ -70,9 +71,8 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 #define COLLECTOR_HELP "where the collector's API is (of several: with blanks between); default: tpuctl.conf, else " COLLECTOR_DEFAULT
 #define OPTION_COLLECTOR(url) { "collector", "URL", COLLECTOR_HELP, url, NULL }
 
-#define COLLECTORS_MAX 4 /* as hosts have */
 struct collector {
-        char urls[COLLECTORS_MAX][256]; /* without a slash at their ends */
+        char urls[CONFIG_URLS_MAX][256]; /* without a slash at their ends */
         size_t n;
         struct ctl_certificates tls;
         bool configured; /* by a person; else it is the default */
@@ -83,8 +83,9 @@ int collector_open(const struct options *o, const char *given, struct collector 
 
 /* body: JSON or NULL; wait: how long the collector itself may take besides. An answer without text is an
  * empty object. One that does not lead names the one that does, which is then asked. Where one does not answer the next
- * is asked; what changes something and may have arrived is not said again. */
-int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
+ * is asked; what changes something and may have arrived is not said again. Who answered is the first of urls
+ * from then on: it is asked first the next time. */
+int collector_call(struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem);
 
 /* Adds "&KEY=VALUE" (the first one with "?"), escaped, to a path; nothing when value is NULL. -ENAMETOOLONG,

@@ -6,6 +6,7 @@
 #include "capture_files.h"
 #include "capture_read.h"
 #include "capture_wire.h"
+#include "hex.h"
 #include "io.h"
 #include "json_text.h"
 #include "utf8.h"
@@ -180,28 +181,6 @@ void capture_who(struct host_capture *c, const json_t *v, const char *slice, con
                 c->worker = (uint32_t) json_integer_value(number);
 }
 
-static int digit(char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
-        size_t n = strlen(text) / 2;
-        _cleanup_free_ uint8_t *data = malloc(n + 1);
-
-        if (!data)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-
-                if (high < 0 || low < 0)
-                        return -EPROTO;
-                data[i] = (uint8_t) (high << 4 | low);
-        }
-        *ret = TAKE_PTR(data);
-        *ret_len = n;
-        return 0;
-}
-
 int capture_hex_add(struct scene *s, const char *hex, const struct host_capture *who) {
         _cleanup_host_capture_ struct host_capture c;
         _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
@@ -211,7 +190,7 @@ int capture_hex_add(struct scene *s, const char *hex, const struct host_capture 
         int r;
 
         host_capture_init(&c);
-        r = from_hex(hex, &data, &len);
+        r = hex_decode(hex, &data, &len);
         if (r == 0)
                 r = capture_wire_unpack(data, len, &c, &t, &why);
         if (r == -ENOMEM)

@@ -255,9 +255,8 @@ static int is_path(const char *name, const struct check_path_request *paths, boo
 
         if (path && others)
                 fputs("tpuctl check: 'path' takes neither --golden nor --watch\n", stderr);
-        else if (!path && (paths->peers || paths->report || paths->peer_report))
-                fputs("tpuctl check: --peer, --report and --peer-report belong to 'tpuctl check path'\n",
-                      stderr);
+        else if (!path && (paths->peers || paths->peer_report))
+                fputs("tpuctl check: --peer and --peer-report belong to 'tpuctl check path'\n", stderr);
         else
                 return path;
         return -EINVAL;
@@ -287,8 +286,6 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &paths.peers, NULL },
                 { "peer-report", "FILE", "check path: the peers' saved --json, which tells the direction",
                   &paths.peer_report, NULL },
-                { "report", "FILE", "check path: this saved --json stands for sending packets",
-                  &paths.report, NULL },
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },
         };

@@ -82,8 +82,7 @@ static int prove(const struct options *o, const char *words, struct path_report 
 
 /* --- Saved reports ------------------------------------------------------------------------------------- */
 
-static int read_reports(const char *path, size_t most, struct ctl_reports *ret,
-                        char why[static PATH_REPORT_WHY_MAX]) {
+static int read_reports(const char *path, struct ctl_reports *ret, char why[static PATH_REPORT_WHY_MAX]) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         _cleanup_free_ char *text = f ? malloc(PATH_REPORT_BYTES_MAX) : NULL;
         size_t n = text ? fread(text, 1, PATH_REPORT_BYTES_MAX, f) : 0;
@@ -91,24 +90,18 @@ static int read_reports(const char *path, size_t most, struct ctl_reports *ret,
 
         if (r < 0)
                 (void) snprintf(why, PATH_REPORT_WHY_MAX, "%s", strerror(-r));
-        else
-                r = ctl_reports_add(ret, text, n, why);
-        if (r == 0 && ret->n > most) {
-                (void) snprintf(why, PATH_REPORT_WHY_MAX, "holds more than one report");
-                r = -EINVAL;
-        }
-        return r;
+        return r < 0 ? r : ctl_reports_add(ret, text, n, why);
 }
 
 /* One report or several, one after the other. -errno after saying why. */
-static int load_reports(const char *option, const char *path, size_t most, struct ctl_reports *ret) {
+static int load_reports(const char *path, struct ctl_reports *ret) {
         char why[PATH_REPORT_WHY_MAX];
-        int r = read_reports(path, most, ret, why);
+        int r = read_reports(path, ret, why);
 
         if (r < 0)
                 fprintf(stderr,
-                        "tpuctl check: --%s '%s': %s\nMake one there with: tpuctl check path --json >FILE\n",
-                        option, path, why);
+                        "tpuctl check: --peer-report '%s': %s\nMake one there with: tpuctl check path --json >FILE\n",
+                        path, why);
         return r;
 }
 
@@ -137,25 +130,19 @@ static int usage(const char *text) {
 
 int check_path(const struct options *o, const struct check_path_request *q) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
-        _cleanup_(ctl_reports_clear) struct ctl_reports own = { 0 }, others = { 0 };
-        _cleanup_path_report_ struct path_report proven = PATH_REPORT_NULL;
-        struct path_report *report = &proven;
+        _cleanup_(ctl_reports_clear) struct ctl_reports others = { 0 };
+        _cleanup_path_report_ struct path_report report = PATH_REPORT_NULL;
         char why[96];
 
         if (q->peers && path_peers_add(&peers, q->peers, why) < 0)
                 return usage(why);
         if (q->peers && peers.n == 0)
                 return usage("no peer is named");
-        if (q->peers && q->report)
-                return usage("a saved --report sends no packets");
-        if ((q->peer_report && load_reports("peer-report", q->peer_report, REPORTS_MAX, &others) < 0) ||
-            (q->report && load_reports("report", q->report, 1, &own) < 0))
+        if (q->peer_report && load_reports(q->peer_report, &others) < 0)
                 return EXIT_USAGE;
-        if (q->report)
-                report = &own.items[0];
-        else if (prove(o, q->peers, report) < 0 || peer_agents_ask(o, report, &others) < 0)
+        if (prove(o, q->peers, &report) < 0 || peer_agents_ask(o, &report, &others) < 0)
                 return EXIT_NO_ANSWER;
         if (others.n > 0)
-                path_report_add_witnesses(report, others.items, others.n);
-        return print(report, q->json);
+                path_report_add_witnesses(&report, others.items, others.n);
+        return print(&report, q->json);
 }

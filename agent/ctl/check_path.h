@@ -6,7 +6,6 @@
 
 struct check_path_request {
         const char *peers; /* --peer; NULL: the configuration's and the identity's */
-        const char *report; /* --report: a saved report of this host stands for sending; NULL: none */
         const char *peer_report; /* --peer-report: peers' saved reports; NULL: none */
         bool json;
 };

@@ -15,7 +15,7 @@ enum source { SOURCE_FILES, SOURCE_COLLECTOR, SOURCE_AGENTS };
 
 struct wish {
         const char *slice, *from, *hosts, *run, *collector, *episode;
-        bool json, folded, all, capture;
+        bool json, all, capture;
         enum source source;
         const struct options *options;
         struct collector asked;   /* of SOURCE_COLLECTOR */
@@ -54,7 +54,7 @@ static int load_files(const struct wish *wish, const struct words *w, struct sce
 }
 
 static int load_from_collector(struct wish *wish, struct scene *s, struct problem *problem) {
-        const struct collector *c = &wish->asked;
+        struct collector *c = &wish->asked;
         char episode[64] = "";
         int r = 0;
 
@@ -90,8 +90,6 @@ static int print(const struct wish *wish, const struct diagnosis *d) {
 
         if (wish->json)
                 return report_print_json(stdout, diagnosis_to_json(d, wish->all));
-        if (wish->folded)
-                return diagnosis_print_folded(stdout, d, wish->all);
         r = diagnosis_print_text(stdout, d, wish->all);
         if (r == 0)
                 print_words(wish);
@@ -118,11 +116,6 @@ static int print_kept(const struct wish *wish, const json_t *report) {
         const char *outcome = json_text_of(report, "outcome");
         const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0);
 
-        if (wish->folded) {
-                fputs("tpuctl diagnose: the captures are not kept any more: --json has the verdict\n",
-                      stderr);
-                return EXIT_NO_ANSWER;
-        }
         if (wish->json)
                 (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or it is closed */
         else {
@@ -164,9 +157,7 @@ static int check(const struct wish *wish) {
         bool collector = wish->source == SOURCE_COLLECTOR;
         const char *wrong = NULL;
 
-        if (wish->json && wish->folded)
-                wrong = "--json or --folded, not both";
-        else if (!collector && (wish->episode || wish->capture || wish->collector))
+        if (!collector && (wish->episode || wish->capture || wish->collector))
                 wrong = "--episode, --capture and --collector are of captures that a collector has, not of "
                         "files or agents";
         else if (wish->episode && wish->capture)
@@ -197,14 +188,12 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                   &wish.run, NULL },
                 { "all-threads", NULL, "show every thread, not only those that make steps", NULL,
                   &wish.all },
-                { "folded", NULL, "print one line a stack, for flame graphs", NULL, &wish.folded },
                 { "json", NULL, "print JSON", NULL, &wish.json },
         };
         struct options o = {
                 .program = "tpuctl diagnose",
                 .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] "
-                            "[--hosts N] [--run STATE] [--all-threads] "
-                            "[--folded|--json]",
+                            "[--hosts N] [--run STATE] [--all-threads] [--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "

@@ -8,7 +8,7 @@
 #define WAIT_MAX       (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
 #define LOOK_EVERY     (500 * USEC_PER_MSEC)
 
-static int ask(const struct collector *c, const char *method, const char *slice, const char *what,
+static int ask(struct collector *c, const char *method, const char *slice, const char *what,
                const char *episode, int64_t since, json_t **ret, struct problem *problem) {
         char path[PATH_MAX_BYTES], number[24];
         struct again again = AGAIN_NULL;
@@ -29,7 +29,7 @@ static int ask(const struct collector *c, const char *method, const char *slice,
 
 /* --- A new round --------------------------------------------------------------------------------------- */
 
-static int wait_verdict(const struct collector *c, const char *slice, const char *episode,
+static int wait_verdict(struct collector *c, const char *slice, const char *episode,
                         struct problem *problem) {
         for (usec_t until = 0; until < WAIT_MAX; until += LOOK_EVERY) {
                 json_t *v = NULL;
@@ -48,7 +48,7 @@ static int wait_verdict(const struct collector *c, const char *slice, const char
                            episode);
 }
 
-int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
+int diagnose_collector_capture(struct collector *c, const char *slice, char episode[static 64],
                                struct problem *problem) {
         json_t *v;
         int r = ask(c, "POST", slice, "capture", NULL, 0, &v, problem);
@@ -119,7 +119,7 @@ static int add_page(struct scene *s, const json_t *page, json_t *answered, int64
         return r < 0 || *ret_next > 0 ? r : add_silent(s, expected, answered);
 }
 
-int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
+int diagnose_collector_load(struct collector *c, const char *slice, const char *episode,
                             struct scene *s, struct kept_verdict *ret, struct problem *problem) {
         json_t *v, *answered = json_object();
         int64_t next = 0;

@@ -11,10 +11,10 @@ struct kept_verdict {
 
 /* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with
  * problem set. */
-int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
+int diagnose_collector_capture(struct collector *c, const char *slice, char episode[static 64],
                                struct problem *problem);
 
 /* Adds the captures of this episode (NULL: the last) to s, and who was asked and is silent. -errno with
  * problem set. */
-int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
+int diagnose_collector_load(struct collector *c, const char *slice, const char *episode,
                             struct scene *s, struct kept_verdict *ret, struct problem *problem);

@@ -9,6 +9,7 @@
 #include "metadata_copy.h"
 #include "options.h"
 #include "report.h"
+#include "run_key.h"
 #include "table.h"
 #include "words.h"
 
@@ -328,8 +329,9 @@ static int parse_chip(const char *text, struct environment_options *wanted) {
 int verb_env(const struct ctl *c, int argc, char *argv[]) {
         const char *framework = "plain", *chip = NULL, *ray_head = NULL;
         bool explain = false, json = false;
+        char help[160];
         const struct option_def defs[] = {
-                { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &framework, NULL },
+                { "framework", "NAME", run_key_help(run_key_find("framework"), help, sizeof(help)), &framework, NULL },
                 { "chip", "N", "torch_xla with one process per chip: of process N", &chip, NULL },
                 { "ray-head", "HOST:PORT", "ray: a head outside of this slice", &ray_head, NULL },
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },

@@ -72,7 +72,7 @@ static bool is_plain(const char *word) {
                strlen(word) < 64;
 }
 
-static int act(const struct collector *c, const char *method, const char *path, const char *said) {
+static int act(struct collector *c, const char *method, const char *path, const char *said) {
         struct problem problem;
         json_t *answer;
 
@@ -85,7 +85,7 @@ static int act(const struct collector *c, const char *method, const char *path, 
 }
 
 /* until: a time, or NULL */
-static int put(const struct collector *c, const char *where, const char *kind, const char *reason,
+static int put(struct collector *c, const char *where, const char *kind, const char *reason,
                const char *until) {
         char path[PATH_SIZE], said[320];
 
@@ -100,7 +100,7 @@ static int put(const struct collector *c, const char *where, const char *kind, c
         return act(c, "PUT", path, said);
 }
 
-static int end_orders(const struct collector *c, const char *where, const char *host) {
+static int end_orders(struct collector *c, const char *where, const char *host) {
         static const char *const kinds[] = { "cordon", "drain" };
         char path[PATH_SIZE], said[120];
         int r = 0;
@@ -113,7 +113,7 @@ static int end_orders(const struct collector *c, const char *where, const char *
         return r;
 }
 
-static int release(const struct collector *c, const struct words *w) {
+static int release(struct collector *c, const struct words *w) {
         char path[PATH_SIZE], said[160];
 
         if (w->n != 3 || !is_plain(w->items[1]) || !*w->items[2] ||
@@ -129,7 +129,7 @@ static int release(const struct collector *c, const struct words *w) {
 }
 
 /* "observe [--host NAME] [REASON …]": the whole fleet without a host. */
-static int set_mode(const struct collector *c, const struct words *w, const char *host, const char *until) {
+static int set_mode(struct collector *c, const struct words *w, const char *host, const char *until) {
         _cleanup_free_ char *reason = words_join(w, 1);
         char where[160], path[168];
 
@@ -144,7 +144,7 @@ static int set_mode(const struct collector *c, const struct words *w, const char
                         : "the fleet is not ordered to observe any more");
 }
 
-static int hold_runs(const struct collector *c, const struct words *w, const char *until) {
+static int hold_runs(struct collector *c, const struct words *w, const char *until) {
         _cleanup_free_ char *reason = words_join(w, 2);
         bool ends = streq(w->items[0], "uncordon");
         char where[160];
@@ -204,7 +204,7 @@ static int fleet_registry(const struct ctl *c, int argc, char *argv[]) {
 /* --- Hosts --------------------------------------------------------------------------------------------- */
 
 /* All pages as one answer. A collector without pages says no "next". */
-static int ask_all(const struct collector *c, const char *slice, const char *state, json_t **ret,
+static int ask_all(struct collector *c, const char *slice, const char *state, json_t **ret,
                    struct problem *problem) {
         json_t *all = json_array();
         char offset[24] = "";

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "http.h"
+#include "http_loop.h"
 
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
@@ -14,10 +15,6 @@ struct body {
         size_t len, size;
         bool too_large;
 };
-
-static void body_clear(struct body *b) {
-        free(b->data);
-}
 
 static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
         struct body *b = userdata;
@@ -54,28 +51,15 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
                                                                                    CURL_SOCKOPT_OK;
 }
 
-static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b,
-                        struct curl_slist *headers) {
+/* What http_loop.h leaves to the owner. */
+static CURLcode set_request(CURL *curl, const struct http_request *q, struct body *b, struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
         SET(CURLOPT_URL, q->url);
-        SET(CURLOPT_NOSIGNAL, 1L);
-        SET(CURLOPT_NOPROXY, "*");
-        SET(CURLOPT_FOLLOWLOCATION, 0L);
-        SET(CURLOPT_CONNECTTIMEOUT_MS, (long) MIN(q->timeout / USEC_PER_MSEC, (usec_t) 5000));
-        SET(CURLOPT_TIMEOUT_MS, (long) (q->timeout / USEC_PER_MSEC));
         SET(CURLOPT_WRITEFUNCTION, take_body);
         SET(CURLOPT_WRITEDATA, b);
-        SET(CURLOPT_USERAGENT, "tpuctl/" TPU_HOSTD_VERSION);
-#if LIBCURL_VERSION_NUM >= 0x075500
-        SET(CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-        SET(CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-        if (q->ca && *q->ca) {
+        if (q->ca && *q->ca)
                 SET(CURLOPT_CAINFO, q->ca);
-                SET(CURLOPT_CAPATH, NULL); /* that file alone; and GnuTLS would read a whole folder */
-        }
         if (q->certificate && *q->certificate)
                 SET(CURLOPT_SSLCERT, q->certificate);
         if (q->key && *q->key)
@@ -105,8 +89,9 @@ static const char *where(const struct http_request *q) {
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(CURL *curl, CURLcode code, const struct http_request *q, const struct body *b,
+static int transport_failure(const struct http_transfer *t, const struct http_request *q, const struct body *b,
                              struct problem *p) {
+        CURLcode code = t->code;
         long os = 0, sent = 0;
 
         if (b->too_large)
@@ -115,9 +100,9 @@ static int transport_failure(CURL *curl, CURLcode code, const struct http_reques
         if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
                 return problem_set(p, -EINVAL, NULL, "'%s' is no http or https URL", where(q));
         p->no_answer = true;
-        (void) curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
+        (void) curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
         p->sent = sent > 0;
-        (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os);
+        (void) curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os);
         if (code == CURLE_COULDNT_CONNECT && os > 0)
                 return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q),
                                    strerror((int) os));
@@ -125,7 +110,7 @@ static int transport_failure(CURL *curl, CURLcode code, const struct http_reques
                 return problem_set(p, -ETIMEDOUT, NULL, "no answer from %s within %u s", where(q),
                                    (unsigned) (q->timeout / USEC_PER_SEC));
         return problem_set(p, -ECONNREFUSED, NULL, "no answer from %s: %s", where(q),
-                           curl_easy_strerror(code));
+                           t->tls[0] ? t->tls : curl_easy_strerror(code));
 }
 
 /* Refused for a moment: when the server says so. */
@@ -175,101 +160,108 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
 /* --- Exchanges ----------------------------------------------------------------------------------------- */
 
 struct transfer {
-        CURL *curl; /* NULL: not asked for, or out of memory */
+        struct http_transfer transfer; /* the first member */
+        struct http_exchange *exchange;
+        struct http_request request; /* as it is followed */
         char *location;
         struct body body;
-        CURLcode code;
-        bool done;
+        bool whole; /* there is an answer, or why there is none */
+        size_t *left;
 };
 
-static void finish_transfers(CURLM *multi, struct transfer *t, size_t n) {
-        CURLMsg *m;
-        int left;
-
-        while ((m = curl_multi_info_read(multi, &left)))
-                for (size_t i = 0; m->msg == CURLMSG_DONE && i < n; i++)
-                        if (t[i].curl == m->easy_handle) {
-                                t[i].code = m->data.result;
-                                t[i].done = true;
-                        }
-}
-
-static void drive(CURLM *multi, struct transfer *t, size_t n) {
-        int running = 1;
-
-        while (running > 0) {
-                if (curl_multi_perform(multi, &running) != CURLM_OK)
-                        return;
-                finish_transfers(multi, t, n);
-                if (running > 0 && curl_multi_poll(multi, NULL, 0, 1000, NULL) != CURLM_OK)
-                        return;
-        }
-}
-
-/* By a collector that does not lead, to the one that does; never from https to http. */
-static void follow(struct transfer *t, struct http_request *q) {
+/* By a collector that does not lead, to the one that does; never from https to http. True: it is asked. */
+static bool follow(struct transfer *t) {
         const char *to = NULL;
         long status = 0;
 
-        (void) curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
-        (void) curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &to);
-        if (!q->follows || status != 307 || !to ||
-            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(q->url, "http://"))))
-                return;
+        (void) curl_easy_getinfo(t->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+        (void) curl_easy_getinfo(t->transfer.easy, CURLINFO_REDIRECT_URL, &to);
+        if (!t->request.follows || t->location || status != 307 || !to ||
+            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(t->request.url, "http://"))))
+                return false;
         t->location = strdup(to);
+        if (!t->location || curl_easy_setopt(t->transfer.easy, CURLOPT_URL, t->location) != CURLE_OK)
+                return false;
+        t->request.url = t->location;
         t->body.len = 0;
-        if (!t->location)
-                t->code = CURLE_OUT_OF_MEMORY;
-        else
-                t->code = curl_easy_setopt(t->curl, CURLOPT_URL, t->location);
-        if (t->code == CURLE_OK)
-                t->code = curl_easy_perform(t->curl);
-        q->url = t->location ? t->location : q->url;
+        return http_transfer_start(&t->transfer) == 0;
 }
 
-static void end_transfer(struct transfer *t, struct http_exchange *x) {
-        struct http_request q = x->request;
+static void on_done(struct http_transfer *transfer, const char *error) {
+        struct transfer *t = (struct transfer *) transfer;
+
+        if (!error && follow(t))
+                return;
+        t->whole = true;
+        (*t->left)--;
+}
+
+static void begin_transfer(struct http_loop *l, struct transfer *t, struct http_exchange *x,
+                           struct curl_slist *headers, size_t *left) {
+        const struct http_options o = { .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
+                                        .connect_timeout = MIN(x->request.timeout, 5 * USEC_PER_SEC),
+                                        .timeout = x->request.timeout };
+
+        *t = (struct transfer){
+                .transfer.done = on_done, .exchange = x, .request = x->request, .left = left
+        };
+        http_loop_add(l, &t->transfer);
+        if (http_transfer_prepare(&t->transfer, &o) > 0 &&
+            set_request(t->transfer.easy, &t->request, &t->body, headers) == CURLE_OK &&
+            http_transfer_start(&t->transfer) == 0)
+                (*left)++; /* else it is out of memory */
+}
+
+static void end_transfer(struct transfer *t) {
+        struct http_exchange *x = t->exchange;
 
         x->answer = NULL;
         x->problem = (struct problem) { 0 };
-        if (t->done && t->code == CURLE_OK)
-                follow(t, &q);
-        if (!t->done)
+        if (!t->whole)
                 x->error = problem_set(&x->problem, -ENOMEM, NULL, "out of memory");
-        else if (t->code != CURLE_OK)
-                x->error = transport_failure(t->curl, t->code, &q, &t->body, &x->problem);
+        else if (t->transfer.code != CURLE_OK)
+                x->error = transport_failure(&t->transfer, &t->request, &t->body, &x->problem);
         else
-                x->error = read_answer(t->curl, &t->body, &q, &x->answer, &x->problem);
-        curl_easy_cleanup(t->curl);
-        body_clear(&t->body);
+                x->error = read_answer(t->transfer.easy, &t->body, &t->request, &x->answer, &x->problem);
+        free(t->body.data);
         free(t->location);
+}
+
+/* Each takes two descriptors, and many are asked at once. */
+static void allow_descriptors(void) {
+        struct rlimit files;
+
+        if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+                return;
+        files.rlim_cur = files.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &files); /* then some hosts are not reached, and named */
 }
 
 int http_json_many(struct http_exchange *x, size_t n) {
         _cleanup_free_ struct transfer *t = calloc(n, sizeof(*t));
+        _cleanup_(http_loop_freep) struct http_loop *loop = NULL;
         char json[] = "Content-Type: application/json",
              no_wait[] = "Expect:"; /* by itself curl asks before a long body */
         struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
-        CURLM *multi = curl_multi_init();
+        sd_event *e = NULL;
+        size_t left = 0;
+        int r = t ? sd_event_new(&e) : -ENOMEM;
 
-        if (!t || !multi) {
-                (void) curl_multi_cleanup(multi);
-                return -ENOMEM;
-        }
-        for (size_t i = 0; i < n; i++) {
-                t[i].curl = x[i].skip ? NULL : curl_easy_init();
-                if (t[i].curl && prepare(t[i].curl, &x[i].request, &t[i].body, &headers) == CURLE_OK)
-                        (void) curl_multi_add_handle(multi, t[i].curl); /* then it is never done */
-        }
-        drive(multi, t, n);
-        for (size_t i = 0; i < n; i++) {
-                if (t[i].curl)
-                        (void) curl_multi_remove_handle(multi, t[i].curl);
+        if (r >= 0)
+                r = http_loop_new(e, "tpuctl", &loop);
+        if (n > 256)
+                allow_descriptors();
+        for (size_t i = 0; i < n && r >= 0; i++)
                 if (!x[i].skip)
-                        end_transfer(&t[i], &x[i]);
-        }
-        (void) curl_multi_cleanup(multi);
-        return 0;
+                        begin_transfer(loop, &t[i], &x[i], &headers, &left);
+        while (left > 0 && r >= 0)
+                r = sd_event_run(e, UINT64_MAX);
+        for (size_t i = 0; i < n && t && loop; i++)
+                if (!x[i].skip)
+                        end_transfer(&t[i]);
+        loop = http_loop_free(loop); /* before what its transfers are in */
+        sd_event_unref(e);
+        return MIN(r, 0);
 }
 
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {

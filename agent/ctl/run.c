@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl run: a run on this host, asked of tpu-launchd with the caller's own rights, or over slices, by an
  * intent. */
+#include <fcntl.h>
 #include <pwd.h>
 
 #include "ask.h"
 #include "ctl.h"
 #include "environment.h"
+#include "io.h"
 #include "order.h"
 #include "run_fleet.h"
 #include "run_secrets.h"
 #include "run_spec.h"
-#include "steps.h"
 #include "table.h"
 #include "words.h"
 
+#define FILE_MAX (256 * 1024)
+#define HELP_MAX 200
 #define RUN_TIMEOUT (60 * USEC_PER_SEC) /* starting a unit waits for its exec */
 
 static int refuse(const char *text) {
@@ -21,33 +24,9 @@ static int refuse(const char *text) {
         return -EINVAL;
 }
 
-static int check_words(const struct options *o, const struct run_spec *s) {
-        static const char *const mallocs[] = { "auto", "tcmalloc", "glibc" };
-        enum framework f;
-        size_t i = 0;
-
-        if (s->name && words_check_run_name(o, s->name) < 0)
-                return -EINVAL;
-        while (s->malloc && i < ELEMENTSOF(mallocs) && !streq(mallocs[i], s->malloc))
-                i++;
-        if (i == ELEMENTSOF(mallocs))
-                fprintf(stderr, "tpuctl run: --malloc is auto, tcmalloc or glibc, not '%s'\n", s->malloc);
-        else if (s->framework && framework_parse(s->framework, &f) < 0)
-                fprintf(stderr, "tpuctl run: --framework is " FRAMEWORK_NAMES ", not '%s'\n", s->framework);
-        else if (s->directory && s->directory[0] && s->directory[0] != '/')
-                fprintf(stderr, "tpuctl run: --directory must be absolute, not '%s'\n", s->directory);
-        else if (s->n_argv == 0)
-                fprintf(stderr, "tpuctl run: which command? Usage: tpuctl run %s\n", o->synopsis);
-        else if (run_spec_is_fleet(s) && !s->name)
-                fprintf(stderr, "tpuctl run: a run over slices needs a name: --name\n");
-        else
-                return 0;
-        return -EINVAL;
-}
-
 /* What only a run of this host may have. */
 struct here {
-        bool despite_cordon, share_devices;
+        bool despite_cordon;
         struct run_secrets secrets;
 };
 
@@ -81,47 +60,16 @@ static int print(const struct frame *f) {
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 
-/* False: none is given. */
-static bool set_limits(const struct run_spec *s, const struct run_numbers *n, Local__RunLimits *l) {
-        l->memlock = n->memlock;
-        l->nofile = n->nofile;
-        l->memory_max = n->memory;
-        l->memory_total = n->memory_total;
-        l->memory_high = n->memory_high;
-        l->cpus = wire_text(s->cpus ? s->cpus : "");
-        l->numa = wire_text(s->numa ? s->numa : "");
-        l->core = wire_text(s->core ? s->core : "");
-        return s->memlock || s->nofile || s->memory || s->memory_total || s->memory_high || s->cpus ||
-               s->numa || s->core;
-}
-
-static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n,
-                    const struct here *only) {
-        Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
+static int run_here(const struct options *o, Run__Spec *s, const struct here *only) {
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
-        Local__Preempt preempt = LOCAL__PREEMPT__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem = { 0 };
         struct frame reply;
         int r;
 
-        m.name = wire_text(s->name ? s->name : "");
-        m.framework = wire_text(s->framework ? s->framework : "plain");
-        m.malloc = wire_text(s->malloc ? s->malloc : "auto");
-        m.user = wire_text(s->user ? s->user : "");
-        m.directory = wire_text(s->directory ? s->directory : "");
-        m.argv = wire_list(s->argv);
-        m.n_argv = s->n_argv;
-        m.env = wire_list(s->env);
-        m.n_env = s->n_env;
-        m.restarts = n->restarts;
-        m.grace_usec = n->grace == USEC_INFINITY ? 0 : n->grace;
-        preempt.signal = wire_text(s->preempt ? s->preempt : "TERM");
-        m.preempt = &preempt;
-        if (set_limits(s, n, &limits))
-                m.limits = &limits;
-        m.share_devices = only->share_devices;
-        m.devices = wire_text(s->devices ? s->devices : "");
+        if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
+                return problem_complain(&problem);
+        m.spec = s;
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
@@ -132,31 +80,36 @@ static int run_here(const struct options *o, const struct run_spec *s, const str
 /* --- Over slices --------------------------------------------------------------------------------------- */
 
 /* A run by intent is nobody's by credentials: it says whose it is, and each host decides whether it may. */
-static const char *user_of(const struct run_spec *s, char buf[static 64]) {
-        const struct passwd *p;
+static int name_user(Run__Spec *s) {
+        const struct passwd *p = s->user[0] ? NULL : getpwuid(getuid());
 
-        if (s->user && s->user[0])
-                return s->user;
-        p = getpwuid(getuid());
-        (void) snprintf(buf, 64, "%s", p ? p->pw_name : "");
-        return buf;
+        return p ? run_key_set_text(run_key_find("user"), s, p->pw_name) : 0;
 }
 
-static int run_fleet(const struct options *o, const struct run_spec *s, const char *url, bool detach) {
-        char user[64], serial[64], why[RUN_SPEC_WHY_MAX];
+/* As many slices as are named, and the port where the framework's own coordinator listens. */
+static void complete_slices(Run__Spec *s) {
+        enum framework f;
+
+        if (!s->has_min && s->n_slices > 0) {
+                s->has_min = s->has_max = true;
+                s->min = s->max = (uint32_t) s->n_slices;
+        }
+        if (!s->has_port && framework_parse(s->framework, &f) == 0 && framework_port(f) > 0) {
+                s->has_port = true;
+                s->port = framework_port(f);
+        }
+}
+
+static int run_fleet(const struct options *o, const Run__Spec *s, const char *url, bool detach) {
+        char serial[64];
         struct collector c;
-        json_t *intent;
+        json_t *intent = run_spec_to_json(s);
         int code;
 
-        if (run_spec_intent(s, user_of(s, user), &intent, why) < 0) {
-                (void) refuse(why);
-                return EXIT_USAGE;
-        }
-        if (streq(user_of(s, user), "root")) {
+        if (!intent || json_object_set_new(intent, "v", json_integer(1)) < 0) {
                 json_decref(intent);
-                (void) refuse("nothing that comes by the registry runs as root: --user USER names whose run "
-                              "it is");
-                return EXIT_USAGE;
+                (void) refuse("out of memory");
+                return EXIT_REFUSED;
         }
         code = collector_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
         json_decref(intent);
@@ -174,12 +127,66 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
+static int read_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        _cleanup_free_ char *text = malloc(FILE_MAX + 1);
+        ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, FILE_MAX + 1) : -ENOMEM;
+
+        if (n >= 0 && n <= FILE_MAX)
+                return run_spec_parse_file(s, path, text, (size_t) n, why);
+        (void) snprintf(why, RUN_WHY_MAX, "%.200s: %s", path, n < 0 ? strerror((int) -n) : "longer than 256 KiB");
+        return -EINVAL;
+}
+
+/* The options of the keys, behind those that the verb has besides. */
+struct key_options {
+        struct option_def defs[RUN_KEYS_MAX + 8];
+        size_t n;
+        const char *texts[RUN_KEYS_MAX];
+        bool flags[RUN_KEYS_MAX];
+        char names[RUN_KEYS_MAX][RUN_KEY_TEXT_MAX], help[RUN_KEYS_MAX][HELP_MAX];
+};
+
+static void add_key_options(struct key_options *k) {
+        for (size_t i = 0; i < run_keys_count(); i++) {
+                const struct run_key *key = run_key_at(i);
+
+                if (run_key_flag(key, k->names[i]))
+                        k->defs[k->n++] = (struct option_def){ k->names[i], key->value,
+                                                               run_key_help(key, k->help[i], HELP_MAX), &k->texts[i],
+                                                               &k->flags[i] };
+        }
+}
+
+static int take_key_options(const struct key_options *k, Run__Spec *s, char why[static RUN_WHY_MAX]) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < run_keys_count(); i++) {
+                const struct run_key *key = run_key_at(i);
+                const char *text = k->flags[i] ? "yes" : k->texts[i];
+
+                if (text && key->kind != RUN_KEY_VARIABLES) /* these may be given many times */
+                        r = run_key_parse(key, s, text, why);
+        }
+        return r;
+}
+
+static int take_words(const struct words *env, char *const *argv, size_t n, Run__Spec *s, char why[static RUN_WHY_MAX]) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < env->n; i++)
+                r = run_key_parse(run_key_find("env"), s, env->items[i], why);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = run_key_append(run_key_find("argv"), s, argv[i]);
+        return r;
+}
+
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const char *const *file, struct run_spec *s,
-                  struct here *only) {
-        char why[RUN_SPEC_WHY_MAX];
+static int gather(struct options *o, int argc, char *argv[], const struct key_options *k, const char *const *file,
+                  Run__Spec *s, struct here *only) {
+        char why[RUN_WHY_MAX] = "out of memory";
         struct words env = { .n = 0 }, secrets = { .n = 0 };
-        int r = words_take_repeated(o, "env", &argc, argv, &env);
+        int r = words_take_repeated(o, "env", &argc, argv, &env), first;
 
         if (r == 0)
                 r = words_take_repeated(o, "secret", &argc, argv, &secrets);
@@ -187,138 +194,59 @@ static int gather(struct options *o, int argc, char *argv[], const char *const *
                 r = options_parse(o, argc, argv);
         if (r < 0)
                 return r;
-        if (argc - r > RUN_SPEC_ARGV_MAX || env.n > RUN_SPEC_ENV_MAX)
-                return refuse("more than 1024 words or variables: put them into a file");
-        for (; r < argc; r++)
-                s->argv[s->n_argv++] = argv[r];
-        for (size_t i = 0; i < env.n; i++)
-                s->env[s->n_env++] = env.items[i];
-        if (*file && run_spec_read(s, *file, why) < 0)
+        first = r;
+        r = take_key_options(k, s, why);
+        if (r == 0)
+                r = take_words(&env, argv + first, (size_t) (argc - first), s, why);
+        if (r == 0 && *file)
+                r = read_file(s, *file, why);
+        if (r < 0)
                 return refuse(why);
-        r = check_words(o, s);
-        return r < 0 ? r : run_secrets_read(&secrets, &only->secrets);
+        return run_secrets_read(&secrets, &only->secrets);
 }
 
-static int act(struct options *o, const struct run_spec *s, const char *url, const struct here *only,
-               bool detach) {
-        char why[RUN_SPEC_WHY_MAX];
-        struct run_numbers n;
-        struct problem problem = { 0 };
+static int act(struct options *o, Run__Spec *s, const char *url, const struct here *only, bool detach) {
+        bool over_slices = run_spec_is_over_slices(s);
+        char why[RUN_WHY_MAX] = "out of memory";
 
-        if (run_spec_numbers(s, &n, why) < 0) {
+        if (over_slices)
+                complete_slices(s);
+        if (over_slices && only->secrets.n > 0)
+                (void) refuse("--secret is for runs of one host: every host reads an intent");
+        else if ((over_slices && name_user(s) < 0) || run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
                 (void) refuse(why);
-                return EXIT_USAGE;
-        }
-        if (run_spec_is_fleet(s) && (only->share_devices || only->secrets.n > 0)) {
-                (void) refuse("--secret and --share-devices are for runs of this host: what an intent says "
-                              "is read by every host");
-                return EXIT_USAGE;
-        }
-        if (run_spec_is_fleet(s))
-                return run_fleet(o, s, url, detach);
-        if (s->wait || s->late || s->port || s->last_call || s->shrink_after || s->grow_after || url ||
-            detach) {
-                (void) refuse("--wait, --late, --last-call, --shrink-after, --grow-after, --port, --detach "
-                              "and --collector are "
-                              "for runs over slices (--slices, --on)");
-                return EXIT_USAGE;
-        }
-        if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
-                return problem_complain(&problem);
-        return run_here(o, s, &n, only);
+        else if (!over_slices && (url || detach))
+                (void) refuse("--detach and --collector are for runs over slices (--slices, --on)");
+        else
+                return over_slices ? run_fleet(o, s, url, detach) : run_here(o, s, only);
+        return EXIT_USAGE;
 }
 
 static void here_clear(struct here *h) {
         run_secrets_clear(&h->secrets);
 }
 
-/* It goes with the run's environment, to whatever host. variable is borrowed by s. */
-static int add_expression(struct run_spec *s, const char *text, char *variable, size_t size) {
-        _cleanup_(step_expression_freep) struct step_expression *e = NULL;
-        char why[96] = "out of memory";
-
-        if (step_expression_new(text, why, sizeof(why), &e) < 0) {
-                fprintf(stderr, "tpuctl run: --step-regex '%s': %s\n", text, why);
-                return -EINVAL;
-        }
-        if (s->n_env == ELEMENTSOF(s->env)) {
-                fputs("tpuctl run: --step-regex: the run has too many variables already\n", stderr);
-                return -E2BIG;
-        }
-        (void) snprintf(variable, size, STEP_EXPRESSION_VARIABLE "=%s", text);
-        s->env[s->n_env++] = variable;
-        return 0;
-}
-
 int verb_run(const struct ctl *c, int argc, char *argv[]) {
         static char long_file[] = "--file";
-        _cleanup_run_spec_ struct run_spec s = { .n_env = 0 };
+        _cleanup_(run_spec_freep) Run__Spec *s = run_spec_new();
         _cleanup_(here_clear) struct here only = { .despite_cordon = false };
-        const char *assignment = NULL, *secret = NULL, *file = NULL, *url = NULL, *expression = NULL;
-        char variable[STEP_EXPRESSION_MAX + sizeof(STEP_EXPRESSION_VARIABLE) + 1];
+        const char *secret = NULL, *file = NULL, *url = NULL;
         bool detach = false;
-        const struct option_def defs[] = {
-                { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &s.name,
-                  NULL },
-                { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &s.framework, NULL },
-                { "malloc", "NAME", "auto (default), tcmalloc or glibc", &s.malloc, NULL },
-                { "user", "USER", "run as USER (on this host: root only); default: you", &s.user, NULL },
-                { "directory", "DIR", "working directory; default: the user's home", &s.directory, NULL },
-                { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated",
-                  &assignment, NULL },
-                { "step-regex", "EXPRESSION",
-                  "how a step line of its log looks, first group: the step (regex(7), extended)",
-                  &expression, NULL },
-                { "restarts", "N", "start it again so often when it fails; default 0", &s.restarts, NULL },
-                { "grace", "SPAN", "from TERM to KILL, when it is ended", &s.grace, NULL },
-                { "preempt", "SIGNAL",
-                  "what tells it that its host goes: TERM (default), INT, USR1, USR2, none, or a command: "
-                  "/…",
-                  &s.preempt, NULL },
-                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL,
-                  &only.despite_cordon },
-                { "share-devices", NULL, "also while another process has a TPU open", NULL,
-                  &only.share_devices },
-                { "secret", "NAME=FILE",
-                  "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
-                { "memlock", "BYTES", "memory that it may lock; default infinity", &s.memlock, NULL },
-                { "nofile", "N", "files that it may have open; default 100000", &s.nofile, NULL },
-                { "memory", "BYTES", "memory that it may use; default infinity", &s.memory, NULL },
-                { "memory-total", "BYTES",
-                  "memory for it and the containers it starts, in all; default infinity", &s.memory_total,
-                  NULL },
-                { "memory-high", "BYTES", "of that, above which it is slowed down and memory taken back",
-                  &s.memory_high, NULL },
-                { "cpus", "LIST", "CPUs that it may run on: 0-3,8", &s.cpus, NULL },
-                { "numa", "LIST", "NUMA nodes that it takes memory from", &s.numa, NULL },
-                { "core", "WORD", "core dumps: none (default) or keep", &s.core, NULL },
-                { "devices", "LIST",
-                  "what it may open: tpu (default), any, or more nodes: /dev/net/tun,char-nvidia",
-                  &s.devices, NULL },
-                { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many",
-                  &s.slices, NULL },
-                { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
-                { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },
-                { "late", "WORD", "and then: fail (default), or min: go on with what is there, at least MIN",
-                  &s.late, NULL },
-                { "last-call", "SPAN", "with MIN there, so long more are waited for; default 30s",
-                  &s.last_call, NULL },
-                { "shrink-after", "SPAN", "a lost host's slice may come back for so long; default 30s",
-                  &s.shrink_after, NULL },
-                { "grow-after", "SPAN", "a slice below MAX that is fit for so long is taken; default 30s",
-                  &s.grow_after, NULL },
-                { "port", "PORT", "of the coordinator, on its first host", &s.port, NULL },
-                { "detach", NULL, "do not wait until it runs", NULL, &detach },
-                { "collector", "URL",
-                  "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
-                  &url, NULL },
-                { "file", "FILE", "[Job] with these as Name=, Env=, …, and Command= (also: -f)", &file,
-                  NULL },
+        struct key_options k = {
+                .defs = { { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL,
+                            &only.despite_cordon },
+                          { "secret", "NAME=FILE",
+                            "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
+                          { "detach", NULL, "over slices: do not wait until it runs", NULL, &detach },
+                          { "collector", "URL",
+                            "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                          { "file", "FILE", "[Run] with the others as Name=, Env=, …, and Command= (also: -f)", &file,
+                            NULL } },
+                .n = 5,
         };
         struct options o = { .program = "tpuctl run",
                              .synopsis = "[OPTION…] -- COMMAND…",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
+                             .defs = k.defs,
                              .root = c->root,
                              .config = c->config,
                              .summary = "Starts COMMAND as a service of its own that outlives tpuctl and "
@@ -331,11 +259,11 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                                         "said until it runs." };
         int r;
 
+        add_key_options(&k);
+        o.n_defs = k.n;
         words_spell_out(&o, 'f', long_file, argc, argv);
-        r = gather(&o, argc, argv, &file, &s, &only);
+        r = s ? gather(&o, argc, argv, &k, &file, s, &only) : -ENOMEM;
         if (r == -ECANCELED)
                 return options_exit(r);
-        if (r >= 0 && expression)
-                r = add_expression(&s, expression, variable, sizeof(variable));
-        return r < 0 ? EXIT_USAGE : act(&o, &s, url, &only, detach);
+        return r < 0 ? EXIT_USAGE : act(&o, s, url, &only, detach);
 }

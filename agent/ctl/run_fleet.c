@@ -88,21 +88,21 @@ static void say_waits(FILE *out, const char *name, const json_t *now, const json
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-int run_fleet_get(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
+int run_fleet_get(struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
         return collector_call(c, NULL, path, NULL, 0, ret, problem);
 }
 
-int run_fleet_stop(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
+int run_fleet_stop(struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
         return collector_call(c, "DELETE", path, NULL, 0, ret, problem);
 }
 
-int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]) {
+int run_fleet_start(struct collector *c, const json_t *intent, char ret_serial[static 64]) {
         _cleanup_free_ char *body = json_dumps(intent, JSON_COMPACT);
         struct problem problem;
         json_t *answer = NULL;
@@ -129,7 +129,7 @@ static int exit_code(const json_t *run) {
 }
 
 struct watch {
-        const struct collector *collector;
+        struct collector *collector;
         const char *name, *serial;
         FILE *out;
         char line[800];
@@ -173,7 +173,7 @@ static int look(struct watch *w, int *ret_code) {
         return over;
 }
 
-int run_fleet_watch(const struct collector *c, const char *name, const char *serial, FILE *out) {
+int run_fleet_watch(struct collector *c, const char *name, const char *serial, FILE *out) {
         struct watch w = { .collector = c, .name = name, .serial = serial, .out = out };
         int code = 0;
 

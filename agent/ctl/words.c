@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
 
+#include "run_key.h"
+
 static int usage_error(const struct options *o, const char *text, const char *word) {
         fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", o->program, text, word ? " '" : "",
                 word ? word : "", word ? "'" : "", o->program);
@@ -88,9 +90,7 @@ int words_take_repeated(const struct options *o, const char *name, int *argc, ch
 }
 
 int words_check_run_name(const struct options *o, const char *name) {
-        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-        if (n > 0 && n <= 41 && name[n] == '\0' && name[0] != '-')
+        if (run_name_is_valid(name))
                 return 0;
         return usage_error(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
 }

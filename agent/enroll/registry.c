@@ -106,11 +106,11 @@ static void drop(const char *text) {
 }
 
 static bool copy_options(struct registry_options *o) {
-        bool endpoints = copy(&o->endpoints, true), tenant = copy(&o->tenant, true),
+        bool endpoints = copy(&o->endpoints, true), first = copy(&o->first, false), tenant = copy(&o->tenant, true),
              host = copy(&o->host, true), slice = copy(&o->slice, true), ca = copy(&o->ca, false),
              certificate = copy(&o->certificate, false), key = copy(&o->key, false);
 
-        return endpoints && tenant && host && slice && ca && certificate && key;
+        return endpoints && first && tenant && host && slice && ca && certificate && key;
 }
 
 int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
@@ -146,6 +146,7 @@ struct registry *registry_free(struct registry *r) {
         json_decref(r->member);
         registry_told_clear(&r->told);
         drop(r->options.endpoints);
+        drop(r->options.first);
         drop(r->options.tenant);
         drop(r->options.host);
         drop(r->options.slice);

@@ -8,9 +8,8 @@
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "config.h"
 
-#define REGISTRY_ENDPOINTS_MAX 4
 
 enum registry_kind {
         REGISTRY_NONE,
@@ -24,6 +23,7 @@ int registry_kind_parse(const char *name, enum registry_kind *ret); /* -EINVAL *
 struct registry_options {
         enum registry_kind kind;
         const char *endpoints; /* URLs of one to four collectors, with commas or blanks between */
+        const char *first; /* of these URLs: who is asked first, for it led last; NULL, or none of them: the first one */
         const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
         usec_t lease;                       /* until the collector has said its own */
@@ -46,7 +46,7 @@ struct registry_status {
         enum registry_state state;
         usec_t since;   /* boot clock */
         bool may_claim; /* the lease has certainly not ended yet */
-        char why[256];  /* with the address that was asked */
+        char why[256];  /* with the address that was asked; of a member: the URL of who leads */
 };
 
 struct registry_events {

@@ -31,7 +31,7 @@ struct sync_client {
         struct registry_told *told;
         const struct registry_options *options;
         struct sync_course course;
-        struct connections connections[COURSE_ENDPOINTS_MAX];
+        struct connections connections[CONFIG_URLS_MAX];
         sd_event_source *next;    /* when to ask */
         sd_event_source *claim;   /* when the lease may have ended on the other side */
         json_t *member, *figures; /* figures: NULL: nothing runs */
@@ -530,6 +530,8 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
         c->options = o;
         r = sync_course_init(&c->course, o->endpoints, o->lease > 0 ? o->lease : LEASE, why);
         if (r == 0)
+                sync_course_prefer(&c->course, o->first);
+        if (r == 0)
                 r = add_timer(c, "registry-next", on_next, &c->next);
         if (r >= 0)
                 r = add_timer(c, "registry-lease", on_claim, &c->claim);
@@ -545,7 +547,7 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
 struct sync_client *sync_client_free(struct sync_client *c) {
         if (!c)
                 return NULL;
-        for (size_t i = 0; i < COURSE_ENDPOINTS_MAX; i++) {
+        for (size_t i = 0; i < CONFIG_URLS_MAX; i++) {
                 (void) exchange_free(c->connections[i].sync);
                 (void) exchange_free(c->connections[i].post);
         }

@@ -20,11 +20,11 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
         for (const char *at = list + strspn(list, ", \t"); *at; at += strspn(at, ", \t")) {
                 size_t whole = strcspn(at, ", \t"), len = without_slash(at, whole);
 
-                if (c->n == COURSE_ENDPOINTS_MAX || len == 0 || len >= COURSE_URL_MAX) {
+                if (c->n == CONFIG_URLS_MAX || len == 0 || len >= COURSE_URL_MAX) {
                         (void) snprintf(
                                 why, COURSE_WHY_MAX,
                                 "'%.160s' is not one to %d URLs of tpu-collectords, each shorter than %d",
-                                list, COURSE_ENDPOINTS_MAX, COURSE_URL_MAX);
+                                list, CONFIG_URLS_MAX, COURSE_URL_MAX);
                         return -EINVAL;
                 }
                 (void) snprintf(c->urls[c->n++], COURSE_URL_MAX, "%.*s", (int) len, at);
@@ -39,6 +39,12 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
 
 const char *sync_course_url(const struct sync_course *c) {
         return c->urls[c->at];
+}
+
+void sync_course_prefer(struct sync_course *c, const char *url) {
+        for (size_t i = 0; url && i < c->n; i++)
+                if (streq(c->urls[i], url))
+                        c->at = i;
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */

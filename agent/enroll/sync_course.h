@@ -10,9 +10,8 @@
  * answer with a smaller term than the same store has said before is of a collector that led before, and does
  * not count.
  */
-#include "base.h"
+#include "config.h"
 
-#define COURSE_ENDPOINTS_MAX 4 /* as REGISTRY_ENDPOINTS_MAX */
 #define COURSE_URL_MAX 256
 #define COURSE_STORES_MAX 4 /* of which terms are remembered: one for each collector */
 #define COURSE_STORE_MAX 41 /* the name of a store with its NUL */
@@ -26,7 +25,7 @@ enum sync_failure {
 };
 
 struct sync_course {
-        char urls[COURSE_ENDPOINTS_MAX][COURSE_URL_MAX]; /* without a slash at the end */
+        char urls[CONFIG_URLS_MAX][COURSE_URL_MAX]; /* without a slash at the end */
         size_t n, at;              /* at: who is asked next */
         size_t answered;           /* whose answer counted last; n: nobody's yet */
         unsigned asked;            /* bits of urls: asked in this round */
@@ -46,6 +45,8 @@ struct sync_course {
 /* list: URLs with commas or blanks between. -EINVAL with why: none, more than four, one too long. */
 int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char why[static COURSE_WHY_MAX]);
 const char *sync_course_url(const struct sync_course *c);
+/* The first round begins with this URL; NULL, or none of urls: as they are given. */
+void sync_course_prefer(struct sync_course *c, const char *url);
 
 /*
  * How long urls[at] is waited for: full, or a quarter of the lease where it was silent before and nobody

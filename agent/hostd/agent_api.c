@@ -174,7 +174,7 @@ static bool stack_path(const char *path, char job[static JOB_NAME_SIZE]) {
                 return false;
         memcpy(job, path + p, len - p - s);
         job[len - p - s] = 0;
-        return job_name_valid(job);
+        return run_name_is_valid(job);
 }
 
 int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret) {

@@ -5,6 +5,7 @@
  * follows. Arguments have been checked by name.
  */
 #include "agent.h"
+#include "http_routes.h"
 
 /* agent_api.c */
 int agent_get_healthz(struct agent *a, const struct http_request *r, struct http_reply *ret);
@@ -25,6 +26,7 @@ int agent_delete_job(struct agent *a, const struct http_request *r, struct http_
 unsigned agent_status_of(int error);
 
 /* agent_events.c: may wait. */
+#define AGENT_EVENTS_WAIT_MAX 30 /* seconds */
 int agent_get_events(struct agent *a, const struct http_request *r, struct http_reply *ret);
 
 /* agent_capture_api.c */

@@ -392,7 +392,7 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
         struct capture_round *c;
 
         agent_capture_send_asked(k->send, v);
-        if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !job_name_valid(run)) ||
+        if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !run_name_is_valid(run)) ||
             was_answered(k, episode) ||
             (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
                 return;

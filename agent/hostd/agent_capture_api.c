@@ -4,21 +4,15 @@
 #include "capture_build.h"
 #include "capture_shelf.h"
 #include "capture_wire.h"
+#include "hex.h"
 
 #define SHOWN 2 /* a round */
 #define BUSY_AGAIN 5 /* seconds: a capture of one's own takes about as long */
 
 static json_t *hex_json(const uint8_t *data, size_t len) {
-        static const char digits[] = "0123456789abcdef";
-        _cleanup_free_ char *text = malloc(2 * len + 1);
+        _cleanup_free_ char *text = hex_encode(data, len);
 
-        if (!text)
-                return NULL;
-        for (size_t i = 0; i < len; i++) {
-                text[2 * i] = digits[data[i] >> 4];
-                text[2 * i + 1] = digits[data[i] & 15];
-        }
-        return json_stringn(text, 2 * len);
+        return text ? json_stringn(text, 2 * len) : NULL;
 }
 
 /* --- What is kept -------------------------------------------------------------------------------------- */
@@ -72,14 +66,14 @@ int agent_get_captures(struct agent *a, const struct http_request *r, struct htt
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
 int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *run = http_argument(r, "run");
+        const char *run = route_text(r, "run");
         struct agent_call *c;
         int k;
 
         if (!agent_caller_may_order(r->caller))
                 return agent_refuse(a, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
-        if (run && *run && !job_name_valid(run))
+        if (run && *run && !run_name_is_valid(run))
                 return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
                                           "argument run: no name of a run");
         c = agent_call_new(a, r, sizeof(*c), "POST /v1/captures");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/events, and those who wait there for the next one. */
 #include "agent_calls.h"
-#include "arguments.h"
 
-#define WAIT_MAX 30 /* seconds */
 #define WAITERS_MAX 16 /* who comes then is answered at once, */
 /* And so does who waits that often already: each user but root, and the network as a whole. */
 #define WAITERS_OF_ONE 8
@@ -96,21 +94,13 @@ static struct waiter *find_place(struct agent_events *e, const struct http_calle
 /* --- The call ------------------------------------------------------------------------------------------ */
 
 int agent_get_events(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *since_text = http_argument(r, "since"), *wait_text = http_argument(r, "wait");
-        uint64_t since = 0, wait = 0;
+        int64_t given = route_number(r, "since", -1);
+        uint64_t since = (uint64_t) MAX(given, INT64_C(0)), wait = (uint64_t) route_number(r, "wait", 0);
         struct waiter *w;
 
-        if (since_text && argument_number(since_text, INT64_MAX, &since) < 0)
-                return agent_answer_error(ret, 400,
-                                          "GET /v1/events?since=SEQ with the \"next\" of the last answer",
-                                          "since=%.64s is not a sequence number", since_text);
-        if (wait_text && argument_number(wait_text, WAIT_MAX, &wait) < 0)
-                return agent_answer_error(ret, 400, "GET /v1/events?since=SEQ&wait=25",
-                                          "wait=%.64s is not a number of seconds up to %d", wait_text,
-                                          WAIT_MAX);
         /* Above what comes next: an answer of an agent before this one. It is told at once where this one
          * is. */
-        if (!since_text || wait == 0 || since != a->ring.next_seq)
+        if (given < 0 || wait == 0 || since != a->ring.next_seq)
                 return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
         w = find_place(a->events, r->caller);
         if (!w)

@@ -15,7 +15,7 @@
 
 struct job_call {
         struct agent_call call; /* the first member */
-        char name[64], serial[20];
+        char name[64], serial[64];
         struct local_call *launchd;
         bool stops;
 };
@@ -155,6 +155,7 @@ static const struct order *order_against(struct agent *a) {
 }
 
 static int start_here(struct job_call *c, const struct job_body *b, struct http_reply *ret) {
+        Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
         const struct order *o = order_against(c->call.agent);
         char why[ORDER_REASON_MAX + 64];
 
@@ -164,8 +165,11 @@ static int start_here(struct job_call *c, const struct job_body *b, struct http_
                 agent_call_free(&c->call);
                 return agent_answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
         }
-        (void) snprintf(c->serial, sizeof(c->serial), "%.19s", run_text(b->json, "serial"));
-        return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &b->message.base, LOCAL__KIND__KIND_RUN_REPLY, START_TIME, ret);
+        (void) snprintf(c->serial, sizeof(c->serial), "%s", b->serial);
+        m.spec = b->spec;
+        m.generation = b->generation;
+        m.intent = c->serial;
+        return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, START_TIME, ret);
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
@@ -184,20 +188,20 @@ static int not_here(struct agent *a, const struct http_request *r, const char *w
 
 int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         _cleanup_job_body_ struct job_body b = { 0 };
-        char why[JOB_BODY_WHY_MAX], what[80] = "POST /v1/jobs";
+        char why[RUN_WHY_MAX], what[80] = "POST /v1/jobs";
         struct job_call *c;
 
         if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
         if (job_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
                 return agent_refuse(a, r, ret, what, 400, why, "docs/api.md, POST /v1/jobs");
-        (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", run_text(b.json, "name"));
         if (b.over_slices)
                 return not_here(a, r, what, ret);
+        (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", b.spec->name);
         c = job_call_new(a, r, what);
         if (!c)
                 return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
-        (void) snprintf(c->name, sizeof(c->name), "%s", run_text(b.json, "name"));
+        (void) snprintf(c->name, sizeof(c->name), "%s", b.spec->name);
         return start_here(c, &b, ret);
 }
 
@@ -214,10 +218,10 @@ int agent_delete_job(struct agent *a, const struct http_request *r, struct http_
         struct job_call *c;
         char what[80];
 
-        (void) snprintf(what, sizeof(what), "DELETE /v1/jobs/%.41s", job_name_valid(name) ? name : "?");
+        (void) snprintf(what, sizeof(what), "DELETE /v1/jobs/%.41s", run_name_is_valid(name) ? name : "?");
         if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
-        if (!job_name_valid(name))
+        if (!run_name_is_valid(name))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names", "the path holds no name of a run");
         if (find_run(a, name))
                 return not_here(a, r, what, ret);

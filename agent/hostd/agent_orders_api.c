@@ -9,6 +9,7 @@
 
 #include "agent_orders.h"
 #include "paths.h"
+#include "http_routes.h"
 
 /* --- Who ----------------------------------------------------------------------------------------------- */
 
@@ -65,7 +66,7 @@ static const struct {
 };
 
 static int copy_text(const char *text, char *buf, size_t size) {
-        return text && text[0] && strlen(text) < size ? snprintf(buf, size, "%s", text) : -EINVAL;
+        return text && strlen(text) < size ? snprintf(buf, size, "%s", text) : -EINVAL;
 }
 
 static bool check_is_known(const struct agent *a, const struct order *o) {
@@ -79,12 +80,13 @@ static bool check_is_known(const struct agent *a, const struct order *o) {
 /* The check and subject of a silence. 0, or 400 or 404 with why. */
 static unsigned read_about(const struct agent *a, const struct http_request *r, bool must_be_known,
                            struct order *o, char why[static 160]) {
-        const char *subject = http_argument(r, "subject");
+        const char *subject;
 
         if (o->kind != ORDER_SILENCE)
                 return 0;
-        if (copy_text(http_argument(r, "check"), o->check, sizeof(o->check)) < 0 ||
-            (subject && subject[0] && copy_text(subject, o->subject, sizeof(o->subject)) < 0)) {
+        subject = route_text(r, "subject");
+        if (copy_text(route_text(r, "check"), o->check, sizeof(o->check)) < 0 ||
+            (subject && copy_text(subject, o->subject, sizeof(o->subject)) < 0)) {
                 (void) snprintf(why, 160, "check= and subject= name no check");
                 return 400;
         }
@@ -98,18 +100,16 @@ static unsigned read_about(const struct agent *a, const struct http_request *r, 
 
 static unsigned read_order(const struct agent *a, const struct http_request *r, size_t which, struct order *o,
                            char why[static 160]) {
-        const char *reason = http_argument(r, "reason"), *until = http_argument(r, "until");
+        const char *reason = route_text(r, "reason");
+        int64_t until = route_number(r, "until", -1);
         usec_t now = host_now_real(a->host);
 
-        if (reason && reason[0] ? order_check_reason(reason) < 0 : calls[which].needs_reason) {
+        o->until = (usec_t) MAX(until, INT64_C(0));
+        if (reason ? order_check_reason(reason) < 0 : calls[which].needs_reason) {
                 (void) snprintf(why, 160, "reason= must be one line of 1 to %d bytes", ORDER_REASON_MAX - 1);
                 return 400;
         }
-        if (until && order_parse_time(until, &o->until) < 0) {
-                (void) snprintf(why, 160, "until=%.40s is no time as 2026-11-21T10:00:00Z", until);
-                return 400;
-        }
-        if (until ? o->until <= now || o->until - now > ORDER_SPAN_MAX : calls[which].needs_until) {
+        if (until >= 0 ? o->until <= now || o->until - now > ORDER_SPAN_MAX : calls[which].needs_until) {
                 (void) snprintf(why, 160, "until= must be a time from now to a year ahead");
                 return 400;
         }

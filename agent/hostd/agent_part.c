@@ -4,6 +4,7 @@
 #include "check_words.h"
 #include "agent_part.h"
 
+#include <assert.h>
 #include <fcntl.h>
 
 #include "agent_orders.h"
@@ -87,7 +88,7 @@ static int start_preflight(struct run_part *p) {
                                              .name = g->host,
                                              .slice = g->slice,
                                              .worker = g->worker,
-                                             .request = &p->request.message };
+                                             .request = p->request };
 
         return preflight_new(a->event, &o, on_preflight, p, &p->preflight);
 }
@@ -104,15 +105,12 @@ static void data_nics(const struct agent *a, char nics[static INTENT_NICS_TEXT_M
 static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
         const struct agent_registry *g = p->owner->registry;
         char nics[INTENT_NICS_TEXT_MAX];
-        int r;
 
         (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
         p->step = -1;
         data_nics(g->agent, nics);
-        r = run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
-        if (r == 0 && p->request.conflicts[0])
-                log_notice("run %s: %s", p->name, p->request.conflicts);
-        return r;
+        local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
+        return run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
 }
 
 void part_prepare(struct run_part *p) {
@@ -151,19 +149,31 @@ void part_prepared_before(struct run_part *p) {
         (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
 #define STOP_MARGIN (30 * USEC_PER_SEC) /* beyond the grace */
 
+/* What of the user's own environment differs from ours, as who built it says it. */
+static void log_conflicts(const struct run_part *p, const struct local_answer *a) {
+        Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
+
+        for (size_t i = 0; m && i < m->n_conflict; i++)
+                log_notice("run %s: %.300s", p->name, m->conflict[i]);
+        if (m)
+                local__run_reply__free_unpacked(m, NULL);
+}
+
 /* What could not be asked is asked again: the same generation is never started twice. */
 static void on_started(const struct local_answer *a, void *userdata) {
         struct run_part *p = userdata;
+        struct local_call *call = TAKE_PTR(p->call); /* what follows may ask anew */
         char text[sizeof(p->detail)];
 
-        p->call = local_call_free(p->call);
         if (a->no_answer) {
                 part_enter(p, p->now.generation, PART_PREPARED, a->text);
                 parts_try_again(p->owner);
         } else if (a->error < 0) {
                 (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
                 part_refuse(p, text);
-        }
+        } else
+                log_conflicts(p, a);
+        (void) local_call_free(call);
         jobs_ask(part_agent(p)->jobs); /* its list says how far it is */
 }
 
@@ -171,12 +181,13 @@ void part_start(struct run_part *p) {
         struct agent *a = part_agent(p);
         int r;
 
+        assert(p->request);
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
         r = local_call_new(a->event,
                            &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                      LOCAL__KIND__KIND_RUN_REQUEST,
-                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request.message.base,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request->base,
                                                      START_TIME },
                            on_started, p, &p->call);
         if (r < 0) {
@@ -201,6 +212,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
 void part_stop(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct agent *a = part_agent(p);
+        static const Run__Spec standard = RUN__SPEC__INIT;
         usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
         int r;
 
@@ -208,7 +220,6 @@ void part_stop(struct run_part *p) {
                 return;
         p->call = local_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
         m.name = p->name;
-        m.grace_usec = grace;
         m.generation = p->now.generation;
         p->stop_asked = p->now.generation;
         p->stopping = true;
@@ -218,7 +229,7 @@ void part_stop(struct run_part *p) {
                            &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
                                                      LOCAL__KIND__KIND_STOP_REPLY, &m.base,
-                                                     grace + STOP_MARGIN },
+                                                     (grace > 0 ? grace : standard.grace) + STOP_MARGIN },
                            on_stopped, p, &p->call);
         if (r < 0) {
                 p->stopping = false;
@@ -233,8 +244,9 @@ void part_stop(struct run_part *p) {
  * prepared it, and a host that had forgotten so would keep them waiting until the next one. In the state file
  * (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
- *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}]}
+ *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}], "leader": "https://…"}
  *
+ * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it at once.
  * Whether it was begun since, tpu-launchd knows; what cannot be read is as if nothing had been prepared.
  */
 static const struct state_format prepared_file = {
@@ -252,7 +264,8 @@ static json_t *prepared_to_json(const struct agent_parts *all) {
                 list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
                                                      "generation", (json_int_t) p->now.generation));
         }
-        return list ? json_pack("{s:s, s:o}", "boot_id", all->registry->agent->boot_id, "parts", list) :
+        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->agent->boot_id, "parts", list, "leader",
+                                all->registry->leader) :
                       NULL;
 }
 
@@ -289,6 +302,7 @@ int parts_keep_start(struct agent_parts *all) {
                 return -ENOMEM;
         }
         if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
+                (void) snprintf(all->registry->leader, sizeof(all->registry->leader), "%s", run_text(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
                 if (a->boot_id[0] && streq(run_text(o, "boot_id"), a->boot_id))
                         all->kept = json_incref(o);

@@ -19,8 +19,6 @@ void part_prepare(struct run_part *p);
 void part_start(struct run_part *p);
 void part_stop(struct run_part *p);
 int parts_keep_start(struct agent_parts *all);
-/* All that are prepared now. */
-void parts_keep(struct agent_parts *all);
 /* Whether the generation of its record is one that was prepared before this agent was started. */
 bool part_was_prepared(const struct run_part *p);
 /* It was: what was found then holds. */

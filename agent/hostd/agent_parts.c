@@ -15,7 +15,7 @@ static struct run_part *part_free(struct run_part *p) {
                 return NULL;
         p->preflight = preflight_free(p->preflight);
         p->call = local_call_free(p->call);
-        run_request_clear(&p->request);
+        local__run_request__free_unpacked(p->request, NULL);
         json_decref(p->record);
         free(p);
         return NULL;
@@ -270,7 +270,7 @@ void agent_parts_record(struct agent_parts *all, const char *name, const json_t 
         struct run_part *p;
         json_t *before;
 
-        if (!job_name_valid(name))
+        if (!run_name_is_valid(name))
                 return;
         p = record ? find_or_add(all, name) : find(all, name);
         if (!p) {

@@ -25,7 +25,7 @@ struct run_part {
         usec_t step_time_said; /* expected of a step; 0: not known */
         uint64_t absent; /* the question whose answer did not name it any more; 0: none */
         json_t *record; /* NULL: gone, or none was told */
-        struct run_request request; /* of the generation that is prepared */
+        Local__RunRequest *request; /* of the generation that is prepared; NULL: none is */
         struct preflight *preflight;
         struct local_call *call; /* a start or a stop at work */
         bool stopping; /* the call is a stop */
@@ -54,6 +54,8 @@ void agent_parts_listed(struct agent_parts *p);
 void agent_parts_look(struct agent_parts *p);
 /* Whether what this host has can be said. */
 bool agent_parts_known(const struct agent_parts *p);
+/* What outlives this process is written (agent_part.c): all that are prepared now, and who led last. */
+void parts_keep(struct agent_parts *all);
 /* All records are forgotten: another registry. */
 void agent_parts_forget(struct agent_parts *p);
 /* The steps that are said are as of now. */

@@ -9,6 +9,7 @@
 #include "agent.h"
 #include "log.h"
 #include "pathproof.h"
+#include "http_routes.h"
 
 #define PEERS_MAX 256 /* of one proof: what PATHPROOF_TIME is kept for */
 #define APART (10 * USEC_PER_SEC)
@@ -65,7 +66,7 @@ static int default_peers(const struct agent *a, struct path_peers *peers, char w
 static int check_call(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         usec_t now = host_now(a->host);
 
-        if (http_argument(r, "peer") && !agent_caller_is_root(r->caller))
+        if (route_text(r, "peer") && !agent_caller_is_root(r->caller))
                 return agent_refuse(a, r, ret, NULL, 403, "only root may name peers",
                               "POST /v1/path without peer= tries the workers of the slice; "
                               "tpuctl check path --peer A,B runs as you") == 0;
@@ -80,7 +81,7 @@ static int check_call(struct agent *a, const struct http_request *r, struct http
 
 int agent_path_post(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
-        const char *names = http_argument(r, "peer");
+        const char *names = route_text(r, "peer");
         struct agent_path *p = a->path;
         char why[96];
         int k;

@@ -230,11 +230,21 @@ static void tell_conflict(struct agent_registry *g) {
                           NULL);
 }
 
+/* Of several collectors the one that led last is asked first by the next life of this program, too. */
+static void remember_leader(struct agent_registry *g) {
+        if (g->kind != REGISTRY_COLLECTOR || g->status.state != REGISTRY_MEMBER || !strpbrk(g->endpoint, ", \t") ||
+            streq(g->leader, g->status.why))
+                return;
+        (void) snprintf(g->leader, sizeof(g->leader), "%s", g->status.why);
+        parts_keep(g->parts);
+}
+
 static void on_status(const struct registry_status *s, void *userdata) {
         struct agent_registry *g = userdata;
         bool other = g->status.state != s->state;
 
         g->status = *s;
+        remember_leader(g);
         agent_capture_registry(g->agent, false);
         if (!other)
                 return;
@@ -327,6 +337,7 @@ static void open_registry(struct agent_registry *g) {
         const struct registry_options o = {
                 .kind = g->kind,
                 .endpoints = g->endpoint,
+                .first = g->leader,
                 .tenant = g->agent->settings.registry.tenant,
                 .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,

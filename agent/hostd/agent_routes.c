@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-agent.yaml), and which arguments each takes. */
-#include <assert.h>
-
 #include "agent_calls.h"
 #include "agent_watch.h"
-#include "arguments.h"
-
-#define LIST_MAX 900 /* bytes of all calls by name */
+#include "http_routes.h"
 
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
 #define TLS_CONNECTIONS 64
@@ -20,89 +16,51 @@
 #define REQUEST_TIME (15 * USEC_PER_SEC)
 #define ANSWER_TIME (60 * USEC_PER_SEC)
 
-struct route {
-        const char *method, *path; /* NAME in a path: of a run, checked by the call */
-        const char *arguments[ARGUMENTS_MAX];
+#define ORDER_TAKES TAKES_TEXT("reason", 0), TAKES_TIME("until")
+#define SILENCE_TAKES TAKES_TEXT("check", 0), TAKES_TEXT("subject", 0)
+
+struct agent_route {
+        struct route route; /* NAME in a path: of a run, checked by the call */
         int (*call)(struct agent *a, const struct http_request *r, struct http_reply *ret);
 };
 
-static const struct route routes[] = {
-        { "GET", "/healthz", { 0 }, agent_get_healthz },
-        { "GET", "/metrics", { 0 }, agent_get_metrics },
-        { "GET", "/v1/status", { 0 }, agent_get_status },
-        { "GET", "/v1/checks", { 0 }, agent_get_checks },
-        { "GET", "/v1/identity", { 0 }, agent_get_identity },
-        { "GET", "/v1/jobs", { 0 }, agent_get_jobs },
-        { "POST", "/v1/jobs", { 0 }, agent_post_job },
-        { "DELETE", "/v1/jobs/NAME", { 0 }, agent_delete_job },
-        { "GET", "/v1/runs", { 0 }, agent_get_runs },
-        { "POST", "/v1/jobs/NAME/stack", { 0 }, agent_post_stack },
-        { "GET", "/v1/captures", { 0 }, agent_get_captures },
-        { "POST", "/v1/captures", { "run" }, agent_post_capture },
-        { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
-        { "GET", "/v1/sched", { "run", "watch" }, agent_get_sched },
-        { "GET", "/v1/io", { "run", "watch" }, agent_get_io },
-        { "GET", "/v1/net", { "peer" }, agent_get_net },
-        { "GET", "/v1/path", { 0 }, agent_path_get },
-        { "POST", "/v1/path", { "peer" }, agent_path_post },
-        { "PUT", "/v1/cordon", { "reason", "until" }, agent_orders_call },
-        { "DELETE", "/v1/cordon", { 0 }, agent_orders_call },
-        { "PUT", "/v1/drain", { "reason", "until" }, agent_orders_call },
-        { "DELETE", "/v1/drain", { 0 }, agent_orders_call },
-        { "PUT", "/v1/observe", { "reason", "until" }, agent_orders_call },
-        { "DELETE", "/v1/observe", { 0 }, agent_orders_call },
-        { "PUT", "/v1/silence", { "check", "subject", "reason", "until" }, agent_orders_call },
-        { "DELETE", "/v1/silence", { "check", "subject" }, agent_orders_call },
+static const struct argument order_arguments[] = { ORDER_TAKES, TAKES_END },
+                             silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END },
+                             watch_arguments[] = { TAKES_TEXT("run", 0),
+                                                   TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX), TAKES_END };
+
+static const struct agent_route routes[] = {
+        { ROUTE("GET", "/healthz"), agent_get_healthz },
+        { ROUTE("GET", "/metrics"), agent_get_metrics },
+        { ROUTE("GET", "/v1/status"), agent_get_status },
+        { ROUTE("GET", "/v1/checks"), agent_get_checks },
+        { ROUTE("GET", "/v1/identity"), agent_get_identity },
+        { ROUTE("GET", "/v1/jobs"), agent_get_jobs },
+        { ROUTE("POST", "/v1/jobs"), agent_post_job },
+        { ROUTE("DELETE", "/v1/jobs/NAME"), agent_delete_job },
+        { ROUTE("GET", "/v1/runs"), agent_get_runs },
+        { ROUTE("POST", "/v1/jobs/NAME/stack"), agent_post_stack },
+        { ROUTE("GET", "/v1/captures"), agent_get_captures },
+        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_TEXT("run", 0))), agent_post_capture },
+        { ROUTE_WITH("GET", "/v1/events",
+                     ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
+                               TAKES_NUMBER("wait", 0, AGENT_EVENTS_WAIT_MAX))),
+          agent_get_events },
+        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), agent_get_sched },
+        { ROUTE_WITH("GET", "/v1/io", watch_arguments), agent_get_io },
+        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_TEXT("peer", 0))), agent_get_net },
+        { ROUTE("GET", "/v1/path"), agent_path_get },
+        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_TEXT("peer", 0))), agent_path_post },
+        { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), agent_orders_call },
+        { ROUTE("DELETE", "/v1/cordon"), agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/drain", order_arguments), agent_orders_call },
+        { ROUTE("DELETE", "/v1/drain"), agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/observe", order_arguments), agent_orders_call },
+        { ROUTE("DELETE", "/v1/observe"), agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/silence", silence_arguments), agent_orders_call },
+        { ROUTE_WITH("DELETE", "/v1/silence", ARGUMENTS(SILENCE_TAKES)), agent_orders_call },
 };
-
-static bool path_is(const char *pattern, const char *path) {
-        const char *name = strstr(pattern, "NAME"), *rest;
-        size_t before, len = strlen(path);
-
-        if (!name)
-                return streq(path, pattern);
-        before = (size_t) (name - pattern);
-        rest = name + strlen("NAME");
-        return len > before + strlen(rest) && memcmp(path, pattern, before) == 0 &&
-               streq(path + len - strlen(rest), rest) && (rest[0] || !strchr(path + before, '/'));
-}
-
-static bool method_is(const char *of_route, const char *method) {
-        return streq(of_route, method) || (streq(of_route, "GET") && streq(method, "HEAD"));
-}
-
-/* --- What is no call ----------------------------------------------------------------------------------- */
-
-static int no_such_path(struct http_reply *ret) {
-        char list[LIST_MAX] = "there are ";
-        size_t n = strlen(list);
-
-        for (size_t i = 0; i < ELEMENTSOF(routes) && n < sizeof(list); i++)
-                n += (size_t) snprintf(list + n, sizeof(list) - n, "%s%s %s", i > 0 ? ", " : "",
-                                       routes[i].method, routes[i].path);
-        return agent_answer_error(ret, 404, list, "there is no such call");
-}
-
-static int no_such_method(const struct http_request *r, struct http_reply *ret) {
-        static const char *const sets[] = { "GET, HEAD", "GET, HEAD, POST", "POST", "PUT, DELETE",
-                                            "DELETE" };
-        char allow[48] = "", use[sizeof(allow) + 8];
-        size_t n = 0, set = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(routes) && n < sizeof(allow); i++)
-                if (path_is(routes[i].path, r->path))
-                        n += (size_t) snprintf(allow + n, sizeof(allow) - n, "%s%s", n > 0 ? ", " : "",
-                                               streq(routes[i].method, "GET") ? "GET, HEAD"
-                                                                              : routes[i].method);
-        (void) snprintf(use, sizeof(use), "use %s", allow);
-        (void) agent_answer_error(ret, 405, use, "%.16s %.80s is not a call", r->method, r->path);
-        while (!streq(sets[set], allow)) {
-                set++;
-                assert(set < ELEMENTSOF(sets)); /* a route with other methods needs one more */
-        }
-        ret->allow = sets[set];
-        return 0;
-}
+static const struct route_table table = ROUTE_TABLE(routes);
 
 static int too_much(const struct http_request *r, struct http_reply *ret) {
         if (r->no_room)
@@ -111,35 +69,24 @@ static int too_much(const struct http_request *r, struct http_reply *ret) {
                                   "no call has so long a body");
 }
 
-static int take_argument(const char *name, const char *value, void *userdata) {
-        (void) value;
-        return arguments_take(userdata, name);
-}
-
 /* --- Handlers ------------------------------------------------------------------------------------------ */
 
 /* 1: the answer follows. */
 static int answer(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        bool known = false;
+        struct http_request known = *r;
+        char allow[HTTP_ALLOW_MAX];
+        struct routed routed;
 
         if (r->received > BODY_MAX || r->no_room)
                 return too_much(r, ret);
         if (agent_caller_is_refused(a, r, ret))
                 return 0;
-        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
-                struct arguments arguments = { 0 };
-
-                if (!path_is(routes[i].path, r->path))
-                        continue;
-                known = true;
-                if (!method_is(routes[i].method, r->method))
-                        continue;
-                memcpy(arguments.allowed, routes[i].arguments, sizeof(arguments.allowed));
-                if (http_query(r, take_argument, &arguments) < 0)
-                        return agent_answer_error(ret, 400, "see docs/api.md", "%s", arguments.why);
-                return routes[i].call(a, r, ret);
-        }
-        return known ? no_such_method(r, ret) : no_such_path(ret);
+        known.routed = &routed;
+        if (!routes_find(&table, r, &routed, allow))
+                routes_refuse(&table, r, allow, ret);
+        else if (routes_check_arguments(r, &routed, ret))
+                return ((const struct agent_route *) (const void *) routed.route)->call(a, &known, ret);
+        return 0;
 }
 
 static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {

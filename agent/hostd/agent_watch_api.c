@@ -2,7 +2,6 @@
 /* GET /v1/sched and /v1/io: two looks at a run, and what BPF programs saw between them when they were asked to watch. */
 #include "agent_calls.h"
 #include "agent_watch.h"
-#include "arguments.h"
 #include "watch_json.h"
 
 #define LOOK_SPAN (1 * USEC_PER_SEC) /* between two looks, unless something is watched */
@@ -13,7 +12,7 @@ struct watch_call {
         struct agent *agent;
         struct http_call *call; /* NULL: nobody waits any more */
         enum watch_kind kind;
-        char run[64]; /* job_name_valid() */
+        char run[64]; /* run_name_is_valid() */
         bool watching, watched; /* watched: it was, and has ended */
         char refused[WATCH_WHY_MAX]; /* why nothing is watched; empty: nobody asked, or it is */
         struct run_look before;
@@ -91,7 +90,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* The named run, or the only one that lives. NULL: *ret says what is wrong. */
 static const char *choose_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *run = http_argument(r, "run");
+        const char *run = route_text(r, "run");
 
         if (!run)
                 run = agent_only_run(a);
@@ -100,7 +99,7 @@ static const char *choose_run(struct agent *a, const struct http_request *r, str
                                           "no run lives on this host, or more than one");
                 return NULL;
         }
-        if (!job_name_valid(run)) {
+        if (!run_name_is_valid(run)) {
                 (void) agent_answer_error(ret, 400, "[a-z0-9][a-z0-9-]{0,40}", "run= is no name of a run");
                 return NULL;
         }
@@ -109,18 +108,14 @@ static const char *choose_run(struct agent *a, const struct http_request *r, str
 
 static int check_watch(struct agent *a, const struct http_request *r, enum watch_kind kind, uint64_t *ret_seconds,
                        struct http_reply *ret) {
-        const char *watch = http_argument(r, "watch");
-
-        *ret_seconds = 0;
-        if (!watch)
+        *ret_seconds = (uint64_t) route_number(r, "watch", 0);
+        if (*ret_seconds == 0)
                 return 0;
         if (!agent_caller_may_order(r->caller)) {
                 agent_audit_refusal(a, names[kind], r->caller, "refused: no right to act");
                 return agent_answer_error(ret, 403, "sudo tpuctl; over the network AllowActors=",
                                           "watch= is for root: it makes every switch or call of the host dearer") == 0;
         }
-        if (argument_number(watch, WATCH_SECONDS_MAX, ret_seconds) < 0 || *ret_seconds == 0)
-                return agent_answer_error(ret, 400, "watch=10", "watch= takes 1 to %u seconds", WATCH_SECONDS_MAX) == 0;
         return 0;
 }
 

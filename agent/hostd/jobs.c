@@ -24,13 +24,6 @@ struct jobs {
         struct job_list *list, *next;
 };
 
-bool job_name_valid(const char *name) {
-        size_t len = strlen(name);
-
-        return len >= 1 && len <= 41 && name[0] != '-' &&
-               strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
-}
-
 static const struct job *find(const struct job_list *l, const char *name) {
         for (size_t i = 0; i < l->n; i++)
                 if (streq(l->jobs[i].name, name))
@@ -104,7 +97,7 @@ static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
         j->next->known = true;
         j->next->question = j->asked;
         for (size_t i = 0; i < reply->n_job && j->next->n < JOBS_MAX; i++)
-                if (job_name_valid(reply->job[i]->name)) {
+                if (run_name_is_valid(reply->job[i]->name)) {
                         struct job *job = &j->next->jobs[j->next->n++];
 
                         take_job(job, reply->job[i]);

@@ -8,6 +8,7 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "run_key.h"
 
 #define JOBS_MAX 64
 
@@ -67,5 +68,3 @@ const struct job *jobs_find(const struct jobs *j, const char *name);
  */
 void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since,
                   const struct jobs_handlers *h, void *userdata);
-/* [a-z0-9][a-z0-9-]{0,40}, as in proto/local.proto. */
-bool job_name_valid(const char *name);

@@ -206,22 +206,6 @@ const char *order_text(const struct order *o, char *buf, size_t size) {
         return buf;
 }
 
-int order_parse_time(const char *text, usec_t *ret) {
-        struct tm tm = { 0 };
-        const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-        time_t at;
-
-        if (end && *end == '.')
-                end += 1 + strspn(end + 1, "0123456789");
-        if (!end || !streq(end, "Z"))
-                return -EINVAL;
-        at = timegm(&tm);
-        if (at <= 0)
-                return -EINVAL;
-        *ret = (usec_t) at * USEC_PER_SEC;
-        return 0;
-}
-
 int order_check_reason(const char *text) {
         char clean[ORDER_REASON_MAX];
 

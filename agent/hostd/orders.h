@@ -76,8 +76,6 @@ const char *order_text(const struct order *o, char *buf, size_t size);
 /* "2026-11-21T10:00:00Z" or "no end". */
 const char *order_until_text(const struct order *o, char buf[static CLOCK_TEXT_MAX]);
 
-/* RFC 3339 in UTC, with seconds. -EINVAL. */
-int order_parse_time(const char *text, usec_t *ret);
 /* Text of a person: not empty, UTF-8 without control characters, shorter than ORDER_REASON_MAX. -EINVAL,
  * -E2BIG. */
 int order_check_reason(const char *text);

@@ -2,50 +2,27 @@
 #include "config.h"
 #include "policies.h"
 
-#define SPAN_MAX (24 * 3600 * USEC_PER_SEC)
-
-int policies_parse_count(const char *value, void *dest, char why[static 96]) {
-        return config_parse_u32_within(value, 1, 1000, dest, why);
-}
-
-int policies_parse_flaps(const char *value, void *dest, char why[static 96]) {
-        return config_parse_u32_within(value, 0, HEALTH_FLAPS_MAX, dest, why);
-}
-
-int policies_parse_span(const char *value, void *dest, char why[static 96]) {
-        usec_t span;
-        int r = config_parse_usec(value, &span, why);
-
-        if (r < 0)
-                return r;
-        if (span > SPAN_MAX) {
-                (void) snprintf(why, 96, "must be at most 24h");
-                return -ERANGE;
-        }
-        *(usec_t *) dest = span;
-        return 0;
-}
-
 /* --- Check= -------------------------------------------------------------------------------------------- */
 
 enum policy_key { FAIL_AFTER, HEAL_AFTER, HOLD, FLAP_AFTER, FLAP_WINDOW, FLAP_QUIET, _KEY_MAX };
 
 static const struct {
         const char *name;
-        int (*parse)(const char *value, void *dest, char why[static 96]);
+        config_parse_t parse;
+        uint64_t least, most;
         size_t offset, size;
 } keys[] = {
-#define KEY(text, parser, member)                                                                           \
+#define KEY(text, parser, from, to, member)                                                                 \
         {                                                                                                   \
-                text, parser, offsetof(struct health_policy, member),                                       \
+                text, parser, from, to, offsetof(struct health_policy, member),                             \
                         sizeof(((struct health_policy *) NULL)->member)                                     \
         }
-        [FAIL_AFTER] = KEY("FailAfter", policies_parse_count, fail_after),
-        [HEAL_AFTER] = KEY("HealAfter", policies_parse_count, heal_after),
-        [HOLD] = KEY("Hold", policies_parse_span, hold),
-        [FLAP_AFTER] = KEY("FlapAfter", policies_parse_flaps, flap_after),
-        [FLAP_WINDOW] = KEY("FlapWindow", policies_parse_span, flap_window),
-        [FLAP_QUIET] = KEY("FlapQuiet", policies_parse_span, flap_quiet),
+        [FAIL_AFTER] = KEY("FailAfter", config_parse_u32, 1, POLICY_COUNT_MAX, fail_after),
+        [HEAL_AFTER] = KEY("HealAfter", config_parse_u32, 1, POLICY_COUNT_MAX, heal_after),
+        [HOLD] = KEY("Hold", config_parse_usec, 0, POLICY_SPAN_MAX, hold),
+        [FLAP_AFTER] = KEY("FlapAfter", config_parse_u32, 0, HEALTH_FLAPS_MAX, flap_after),
+        [FLAP_WINDOW] = KEY("FlapWindow", config_parse_usec, 0, POLICY_SPAN_MAX, flap_window),
+        [FLAP_QUIET] = KEY("FlapQuiet", config_parse_usec, 0, POLICY_SPAN_MAX, flap_quiet),
 #undef KEY
 };
 _Static_assert(ELEMENTSOF(keys) == _KEY_MAX, "each key has its row");
@@ -63,9 +40,13 @@ static int parse_word(const char *word, struct check_policy *p, char why[static 
         int r;
 
         for (size_t k = 0; equals && k < _KEY_MAX; k++) {
+                const struct config_item item = CONFIG_WITHIN("Health", keys[k].name, keys[k].parse,
+                                                              (char *) &p->policy + keys[k].offset, NULL,
+                                                              keys[k].least, keys[k].most);
+
                 if (strlen(keys[k].name) != (size_t) (equals - word) || !startswith(word, keys[k].name))
                         continue;
-                r = keys[k].parse(equals + 1, (char *) &p->policy + keys[k].offset, inner);
+                r = config_item_set(&item, equals + 1, inner);
                 if (r < 0)
                         (void) snprintf(why, 96, "%s: %.70s", keys[k].name, inner);
                 else

@@ -30,8 +30,6 @@ int policies_parse(const char *value, void *dest, char why[static 96]);
 struct health_policy policies_for(const struct check_policies *p, const struct health_policy *all,
                                   const char *check);
 
-/* config_parse_t of the single keys: FailAfter and HealAfter (uint32_t), FlapAfter (uint32_t), spans
- * (usec_t). */
-int policies_parse_count(const char *value, void *dest, char why[static 96]);
-int policies_parse_flaps(const char *value, void *dest, char why[static 96]);
-int policies_parse_span(const char *value, void *dest, char why[static 96]);
+/* Bounds of the single keys: FailAfter and HealAfter from 1, spans. FlapAfter has HEALTH_FLAPS_MAX. */
+#define POLICY_COUNT_MAX 1000
+#define POLICY_SPAN_MAX (24 * 3600 * USEC_PER_SEC)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
-#include "run_journal.h"
+#include "journal_reader.h"
 #include "run_lines.h"
 #include "run_log.h"
 
 struct run_lines {
         sd_event *event;
-        struct run_journal followed;
+        struct journal_reader followed;
         sd_journal *journal; /* its */
         sd_event_source *timer;
         const struct run_lines_handlers *handlers;
@@ -64,11 +64,11 @@ static int take_entry(struct run_lines *l) {
         size_t len, n;
         int r;
 
-        if (run_journal_field(&l->followed, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
+        if (journal_reader_field(&l->followed, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
             run_log_job_of_unit(unit, n, run) < 0)
                 return 0;
         (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
-        run_journal_invocation(&l->followed, invocation);
+        journal_reader_invocation(&l->followed, invocation);
         r = pace(l, real);
         if (r < 0)
                 return r;
@@ -83,12 +83,12 @@ static int take_entry(struct run_lines *l) {
                 .invocation = invocation,
                 .number = part->number,
                 .time_real = real,
-                .priority = run_journal_field(&l->followed, "PRIORITY", &priority, &n) >= 0 && n == 1 &&
+                .priority = journal_reader_field(&l->followed, "PRIORITY", &priority, &n) >= 0 && n == 1 &&
                                             *priority >= '0' && *priority <= '7' ?
                                     *priority - '0' : 6,
                 .text = text,
         };
-        if (run_journal_field(&l->followed, "MESSAGE", &line, &len) < 0)
+        if (journal_reader_field(&l->followed, "MESSAGE", &line, &len) < 0)
                 len = 0;
         copy_text(text, len > 0 ? line : "", len);
         r = l->handlers->add(&told, l->userdata);
@@ -274,7 +274,7 @@ static int begin_at_end(struct run_lines *l) {
 static int open_journal(struct run_lines *l, const char *directory) {
         int r;
 
-        r = run_journal_open(&l->followed, l->event, directory, RUN_LINE_MAX, "run-lines-journal");
+        r = journal_reader_open(&l->followed, directory, "SYSLOG_IDENTIFIER=tpu-run", RUN_LINE_MAX);
         if (r < 0)
                 return r;
         l->journal = l->followed.journal;
@@ -292,7 +292,7 @@ static int open_journal(struct run_lines *l, const char *directory) {
 static int add_sources(struct run_lines *l) {
         int r;
 
-        r = run_journal_follow(&l->followed, on_changed, l);
+        r = journal_reader_follow(&l->followed, l->event, "run-lines-journal", on_changed, l);
         if (r < 0)
                 return r;
         r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC, on_batch, l);
@@ -332,7 +332,7 @@ struct run_lines *run_lines_free(struct run_lines *l) {
         if (!l)
                 return NULL;
         l->timer = sd_event_source_disable_unref(l->timer);
-        run_journal_close(&l->followed);
+        journal_reader_close(&l->followed);
         sd_event_unref(l->event);
         free(l->path);
         free(l);

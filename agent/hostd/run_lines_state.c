@@ -47,7 +47,7 @@ static int take_parts(const json_t *list, struct run_lines_state *s) {
         json_array_foreach (list, i, v) {
                 struct run_lines_part p = { 0 };
 
-                if (json_fields_take(v, fields, ELEMENTSOF(fields), &p) < 0 || !job_name_valid(p.run))
+                if (json_fields_take(v, fields, ELEMENTSOF(fields), &p) < 0 || !run_name_is_valid(p.run))
                         return -EBADMSG;
                 run_lines_part(s, p.run, p.invocation)->number = p.number;
         }

@@ -5,7 +5,7 @@
 #include "jobs.h"
 #include "log.h"
 #include "paths.h"
-#include "run_journal.h"
+#include "journal_reader.h"
 #include "run_log.h"
 #include "steps.h"
 
@@ -14,7 +14,7 @@
 
 struct run_log {
         sd_event *event;
-        struct run_journal journal;
+        struct journal_reader journal;
         sd_event_source *more;
         void (*told)(const struct run_log_line *l, void *userdata);
         void *userdata;
@@ -39,7 +39,7 @@ int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
                 return -EINVAL;
         memcpy(name, unit + p, len - p - s);
         name[len - p - s] = 0;
-        if (strlen(name) != len - p - s || !job_name_valid(name)) /* no NUL inside */
+        if (strlen(name) != len - p - s || !run_name_is_valid(name)) /* no NUL inside */
                 return -EINVAL;
         memcpy(ret, name, sizeof(name));
         return 0;
@@ -150,11 +150,11 @@ static void take_entry(struct run_log *l) {
         const char *unit;
         size_t len;
 
-        if (run_journal_field(&l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 ||
+        if (journal_reader_field(&l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 ||
             run_log_job_of_unit(unit, len, job) < 0)
                 return;
-        run_journal_invocation(&l->journal, invocation);
-        if (run_journal_field(&l->journal, "MESSAGE", &told.text, &told.len) < 0)
+        journal_reader_invocation(&l->journal, invocation);
+        if (journal_reader_field(&l->journal, "MESSAGE", &told.text, &told.len) < 0)
                 return;
         told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
         told.job = job;
@@ -225,11 +225,11 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
         if (r < 0)
                 return r;
         l->userdata = userdata;
-        r = run_journal_open(&l->journal, e, directory, RUN_LOG_LINE_MAX, "journal");
+        r = journal_reader_open(&l->journal, directory, "SYSLOG_IDENTIFIER=tpu-run", RUN_LOG_LINE_MAX);
         if (r >= 0)
                 r = go_to_start(l->journal.journal);
         if (r >= 0)
-                r = run_journal_follow(&l->journal, on_changed, l);
+                r = journal_reader_follow(&l->journal, e, "journal", on_changed, l);
         if (r < 0)
                 return r;
         r = sd_event_add_defer(e, &l->more, read_some, l);
@@ -252,7 +252,7 @@ struct run_log *run_log_free(struct run_log *l) {
         if (!l)
                 return NULL;
         l->more = sd_event_source_disable_unref(l->more);
-        run_journal_close(&l->journal);
+        journal_reader_close(&l->journal);
         l->expression = step_expression_free(l->expression);
         forget_expected(l);
         sd_event_unref(l->event);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_record.h"
 
-#include "environment.h"
-#include "utf8.h"
 
 #define HOSTS_MAX 65536
 #define SLICES_MAX 4096
@@ -95,215 +93,169 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
         }
 }
 
-/* --- The gang ------------------------------------------------------------------------------------------ */
-
-struct gang_view {
-        struct environment_gang gang;
-        struct environment_slice *slices;
-        struct environment_host *hosts;
-};
-
-static void gang_view_clear(struct gang_view *g) {
-        free(g->slices);
-        free(g->hosts);
-}
-
-static int view_slices(const json_t *run, const char *slice, struct gang_view *g) {
-        size_t n_hosts = count_hosts(run), used = 0, i, k;
-        const json_t *s, *h;
-
-        g->gang.n_slices = json_array_size(slices_of(run));
-        if (n_hosts == 0 || n_hosts == HOSTS_MAX || g->gang.n_slices > SLICES_MAX)
-                return -EBADMSG;
-        g->slices = calloc(g->gang.n_slices, sizeof(*g->slices));
-        g->hosts = calloc(n_hosts, sizeof(*g->hosts));
-        if (!g->slices || !g->hosts)
-                return -ENOMEM;
-        json_array_foreach(slices_of(run), i, s) {
-                const json_t *hosts = json_object_get(s, "hosts");
-
-                g->slices[i] = (struct environment_slice){ .name = run_text(s, "slice"),
-                                                           .hosts = g->hosts + used,
-                                                           .n_hosts = json_array_size(hosts) };
-                if (streq(g->slices[i].name, slice))
-                        g->gang.slice = i;
-                json_array_foreach(hosts, k, h)
-                        g->hosts[used++] = (struct environment_host){ .name = run_text(h, "host"),
-                                                                      .address = address_of(h) };
-        }
-        g->gang.slices = g->slices;
-        return 0;
-}
-
-static int view_gang(const json_t *run, const char *slice, unsigned worker, struct gang_view *g) {
-        struct run_coordinator c;
-        int r = view_slices(run, slice, g);
-
-        if (r < 0)
-                return r;
-        run_coordinator_of(run, &c);
-        g->gang.run = run_text(run, "name");
-        g->gang.generation = run_number(run, "generation");
-        g->gang.worker = worker;
-        g->gang.coordinator = c.address[0] ? c.address : NULL;
-        g->gang.port = c.port;
-        return 0;
-}
-
-/* --- Texts --------------------------------------------------------------------------------------------- */
-
-/* NULL-terminated; each text of its own. -EBADMSG: an entry is no text. */
-static int copy_list(const json_t *list, char ***ret, size_t *ret_n) {
-        char **out = calloc(json_array_size(list) + 1, sizeof(*out));
-        const json_t *v;
-        size_t i;
-
-        if (!out)
-                return -ENOMEM;
-        *ret = out;
-        json_array_foreach(list, i, v) {
-                if (!json_is_string(v))
-                        return -EBADMSG;
-                out[i] = strdup(json_string_value(v));
-                if (!out[i])
-                        return -ENOMEM;
-                *ret_n = i + 1;
-        }
-        return 0;
-}
-
-static void free_list(char **list) {
-        for (char **t = list; t && *t; t++)
-                free(*t);
-        free(list);
-}
-
-void run_request_clear(struct run_request *q) {
-        free_list(q->env);
-        free_list(q->argv);
-        json_decref(q->run);
-        *q = (struct run_request){ 0 };
-}
-
-static void note_conflict(struct run_request *q, const struct environment_entry *e) {
-        size_t n = strlen(q->conflicts);
-
-        (void) snprintf(q->conflicts + n, sizeof(q->conflicts) - n, "%s%.*s: %s", n > 0 ? "; " : "",
-                        (int) strcspn(e->assignment, "="), e->assignment, e->conflict);
-        (void) utf8_scrub(q->conflicts, strlen(q->conflicts)); /* it may be cut anywhere */
-}
-
-static int freeze(const struct environment *e, struct run_request *q) {
-        q->env = calloc(e->n + 1, sizeof(*q->env));
-        if (!q->env)
-                return -ENOMEM;
-        for (size_t i = 0; i < e->n; i++) {
-                q->env[i] = strdup(e->entries[i].assignment);
-                if (!q->env[i])
-                        return -ENOMEM;
-                q->message.n_env = i + 1;
-                if (e->entries[i].conflict)
-                        note_conflict(q, &e->entries[i]);
-        }
-        return 0;
-}
-
-static int make_environment(const json_t *intent, const struct gang_view *g, const struct identity *i,
-                            const char *interfaces, struct run_request *q, char why[static RUN_WHY_MAX]) {
-        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
-        char **user = NULL, text[ENVIRONMENT_WHY_MAX] = "";
-        struct environment_options o = { .gang = &g->gang, .interfaces = interfaces[0] ? interfaces : NULL };
-        const char *framework = run_text(intent, "framework");
-        int r = framework_parse(framework[0] ? framework : "plain", &o.framework);
-
-        if (r < 0) {
-                (void) snprintf(why, RUN_WHY_MAX, "there is no framework '%.40s'\none of " FRAMEWORK_NAMES, framework);
-                return r;
-        }
-        r = copy_list(json_object_get(intent, "env"), &user, &o.n_user);
-        o.user = (const char *const *) user;
-        if (r == 0)
-                r = environment_build(i, &o, &e, text);
-        if (r == 0)
-                r = freeze(&e, q);
-        else if (text[0])
-                (void) snprintf(why, RUN_WHY_MAX, "%.250s\ntpuctl identity; tpuctl env", text);
-        free_list(user);
-        return r;
-}
-
-/* --- All ----------------------------------------------------------------------------------------------- */
+/* --- Who runs together --------------------------------------------------------------------------------- */
 
 static char *wire(const char *text) {
         return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
 }
 
-static uint64_t limit_of(const json_t *limits, const char *key) {
-        const char *text = run_text(limits, key);
+/* The message, and what it points to: the rest is the record's, the identity's and the caller's. */
+struct draft {
+        Local__RunRequest message;
+        Local__World world;
+        Run__Spec *spec;
+        Local__Fact *facts[_IDENTITY_FIELD_MAX], fact[_IDENTITY_FIELD_MAX];
+        char **slices, **hosts;
+        uint32_t *counts;
+        char worker[16];
+};
 
-        return streq(text, "infinity") ? UINT64_MAX : run_number(limits, key);
+static void draft_clear(struct draft *q) {
+        (void) run_spec_free(q->spec);
+        free(q->slices);
+        free(q->hosts);
+        free(q->counts);
 }
 
-void run_take_limits(const json_t *intent, Local__RunLimits *ret) {
-        const json_t *l = json_object_get(intent, "limits");
-
-        local__run_limits__init(ret);
-        ret->memlock = limit_of(l, "memlock");
-        ret->nofile = limit_of(l, "nofile");
-        ret->memory_max = limit_of(l, "memory");
-        ret->memory_total = limit_of(l, "memory_total");
-        ret->memory_high = limit_of(l, "memory_high");
-        ret->cpus = wire(run_text(l, "cpus"));
-        ret->numa = wire(run_text(l, "numa"));
-        ret->core = wire(run_text(l, "core"));
+/* How it is reached: what goes into the variables of a run. */
+static const char *name_or_address(const json_t *host) {
+        return address_of(host)[0] ? address_of(host) : run_text(host, "host");
 }
 
-static void take_words(const json_t *run, const json_t *intent, const char *slice, struct run_request *q) {
+static int take_own_hosts(const json_t *hosts, struct draft *q) {
+        const json_t *h;
+        size_t i;
+
+        free(q->hosts); /* of a record that names a slice twice, which is refused later */
+        q->hosts = calloc(json_array_size(hosts) + 1, sizeof(*q->hosts));
+        if (!q->hosts)
+                return -ENOMEM;
+        json_array_foreach(hosts, i, h)
+                q->hosts[i] = wire(name_or_address(h));
+        q->world.host = q->hosts;
+        q->world.n_host = json_array_size(hosts);
+        return 0;
+}
+
+static int take_slices(const json_t *run, const char *slice, struct draft *q) {
+        const json_t *list = slices_of(run), *s;
+        size_t n = json_array_size(list), i;
+        int r = 0;
+
+        if (count_hosts(run) == 0 || count_hosts(run) == HOSTS_MAX || n > SLICES_MAX)
+                return -EBADMSG;
+        q->slices = calloc(n, sizeof(*q->slices));
+        q->counts = calloc(n, sizeof(*q->counts));
+        if (!q->slices || !q->counts)
+                return -ENOMEM;
+        json_array_foreach(list, i, s) {
+                q->slices[i] = wire(run_text(s, "slice"));
+                q->counts[i] = (uint32_t) json_array_size(json_object_get(s, "hosts"));
+                if (!streq(q->slices[i], slice))
+                        continue;
+                q->world.own = (uint32_t) i;
+                r = r < 0 ? r : take_own_hosts(json_object_get(s, "hosts"), q);
+        }
+        q->world.slice = q->slices;
+        q->world.hosts = q->counts;
+        q->world.n_slice = q->world.n_hosts = n;
+        return r == 0 && !q->hosts ? -EBADMSG : r;
+}
+
+/* What only follows from others follows there, too. */
+static void take_facts(const struct identity *i, struct draft *q) {
+        size_t n = 0;
+
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
+                if (!i->fields[f].text || identity_is_derived(i, f))
+                        continue;
+                local__fact__init(&q->fact[n]);
+                q->fact[n].field = wire(identity_field_name(f));
+                q->fact[n].value = i->fields[f].text;
+                q->fact[n].origin = wire(i->fields[f].origin);
+                q->facts[n] = &q->fact[n];
+                n++;
+        }
+        q->world.fact = q->facts;
+        q->world.n_fact = n;
+}
+
+static int take_world(const json_t *run, const char *slice, unsigned worker, const struct identity *i, const char *interfaces,
+                      struct draft *q) {
+        struct run_coordinator c;
+        int r;
+
+        local__world__init(&q->world);
+        r = take_slices(run, slice, q);
+        if (r < 0)
+                return r;
+        run_coordinator_of(run, &c);
+        if (!c.address[0]) /* worker 0 of slice 0, where the record names it */
+                c.address = name_or_address(json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
+        q->world.coordinator = wire(c.address);
+        q->world.port = c.port;
+        q->world.worker = worker;
+        q->world.interfaces = wire(interfaces);
+        take_facts(i, q);
+        q->message.world = &q->world;
+        return 0;
+}
+
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+/* The run's restarts are the gang's: the planner counts them. */
+static int take_spec(const json_t *run, const char *slice, struct draft *q, char why[static RUN_WHY_MAX]) {
+        const json_t *intent = json_object_get(run, "intent");
+        char reason[RUN_WHY_MAX];
         Local__RunRequest *m = &q->message;
+        int r = run_spec_from_json(intent, NULL, &q->spec, reason);
 
-        m->name = wire(run_text(run, "name"));
-        m->framework = wire(run_text(intent, "framework"));
-        m->malloc = wire(run_text(intent, "malloc")[0] ? run_text(intent, "malloc") : "auto");
-        m->user = wire(run_text(intent, "user"));
-        m->directory = wire(run_text(intent, "directory"));
+        if (r == 0)
+                r = run_key_set_text(run_key_find("name"), q->spec, run_text(run, "name"));
+        if (r == 0)
+                r = run_spec_check(q->spec, RUN_SLICES, reason);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                (void) snprintf(why, RUN_WHY_MAX, "%.200s\ntpu-collectord --version; tpu-hostd --version", reason);
+                return -EBADMSG;
+        }
+        run_key_unset(run_key_find("restarts"), q->spec);
+        m->spec = q->spec;
         m->generation = run_number(run, "generation");
         m->intent = wire(run_text(run, "serial")[0] ? run_text(run, "serial") : run_text(intent, "serial"));
         m->slice = wire(slice);
         m->worker = q->worker;
-        m->grace_usec = run_number(intent, "grace");
-        local__preempt__init(&q->preempt);
-        q->preempt.signal = wire(run_text(intent, "preempt"));
-        m->preempt = &q->preempt;
-        m->devices = wire(run_text(intent, "devices"));
-        run_take_limits(intent, &q->limits);
-        m->limits = &q->limits;
+        return 0;
+}
+
+/* One that owns everything: it is sent when the identity may be another. */
+static Local__RunRequest *copy_of(const Local__RunRequest *m) {
+        size_t len = local__run_request__get_packed_size(m);
+        _cleanup_free_ uint8_t *bytes = malloc(len + 1);
+
+        return bytes ? local__run_request__unpack(NULL, local__run_request__pack(m, bytes), bytes) : NULL;
 }
 
 int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
-                     const char *interfaces, struct run_request *ret, char why[static RUN_WHY_MAX]) {
-        const json_t *intent = json_object_get(run, "intent");
-        struct gang_view g = { 0 };
+                     const char *interfaces, Local__RunRequest **ret, char why[static RUN_WHY_MAX]) {
+        _cleanup_(draft_clear) struct draft q = { .spec = NULL };
+        Local__RunRequest *message = NULL;
         int r;
 
         (void) snprintf(why, RUN_WHY_MAX, "the run's record cannot be understood\ntpu-collectord --version; tpu-hostd --version");
-        run_request_clear(ret);
-        local__run_request__init(&ret->message);
-        (void) snprintf(ret->worker, sizeof(ret->worker), "%u", worker);
-        ret->run = json_incref((json_t *) (uintptr_t) run);
-        take_words(run, intent, slice, ret);
-        if (!ret->message.user[0] || json_array_size(json_object_get(intent, "argv")) == 0)
-                return -EBADMSG;
-        r = view_gang(run, slice, worker, &g);
+        local__run_request__init(&q.message);
+        (void) snprintf(q.worker, sizeof(q.worker), "%u", worker);
+        r = take_spec(run, slice, &q, why);
         if (r == 0)
-                r = copy_list(json_object_get(intent, "argv"), &ret->argv, &ret->message.n_argv);
+                r = take_world(run, slice, worker, i, interfaces, &q);
         if (r == 0)
-                r = make_environment(intent, &g, i, interfaces, ret, why);
-        gang_view_clear(&g);
-        ret->message.argv = ret->argv;
-        ret->message.env = ret->env;
-        if (r == -ENOMEM)
+                message = copy_of(&q.message);
+        if (r == -ENOMEM || (r == 0 && !message)) {
                 (void) snprintf(why, RUN_WHY_MAX, "out of memory");
-        if (r < 0)
-                run_request_clear(ret);
+                return -ENOMEM;
+        }
+        if (r == 0)
+                *ret = message;
         return r;
 }

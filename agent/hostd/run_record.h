@@ -9,8 +9,7 @@
 #include "base.h"
 #include "identity.h"
 #include "local.pb-c.h"
-
-#define RUN_WHY_MAX 320
+#include "run_spec.h"
 
 /* "" when it is not there, or no text. */
 const char *run_text(const json_t *o, const char *key);
@@ -30,23 +29,10 @@ void run_coordinator_of(const json_t *run, struct run_coordinator *ret);
 void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                      bool (*visit)(const char *host, const char *address, void *userdata), void *userdata);
 
-/* The limits of an intent; texts are the intent's. */
-void run_take_limits(const json_t *intent, Local__RunLimits *ret);
-
-/* What tpu-launchd is asked for. */
-struct run_request {
-        json_t *run; /* a reference: most texts are its */
-        Local__RunRequest message;
-        Local__RunLimits limits;
-        Local__Preempt preempt;
-        char **env, **argv;
-        char worker[16];
-        char conflicts[400]; /* what of the user's own environment differs from ours, in words; may be empty */
-};
-void run_request_clear(struct run_request *q);
 /*
- * interfaces: NICs of the data-centre network, "eth0,eth1". slice, worker: this host; slice is borrowed, too. -EBADMSG, -ENODATA, -EINVAL: why
- * (one line, then the remedy after a line feed where there is one); -ENOMEM.
+ * What tpu-launchd is asked for, to be freed with local__run_request__free_unpacked(). interfaces: NICs of the data-centre
+ * network, "eth0,eth1". slice, worker: this host. -EBADMSG, -EINVAL: why (one line, then the remedy after a line feed where
+ * there is one); -ENOMEM.
  */
 int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
-                     const char *interfaces, struct run_request *ret, char why[static RUN_WHY_MAX]);
+                     const char *interfaces, Local__RunRequest **ret, char why[static RUN_WHY_MAX]);

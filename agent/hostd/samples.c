@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "fnv.h"
 #include "samples.h"
 #include "utf8.h"
 
@@ -38,16 +39,13 @@ void sample_store_clear(struct sample_store *s) {
         *s = SAMPLE_STORE_NULL;
 }
 
-/* FNV-1a over the name and the attribute values. */
+/* Over the name and the attribute values. */
 static uint32_t series_hash(const struct sample *m) {
-        uint32_t h = 2166136261u;
+        uint64_t h = fnv_text(FNV_BEGIN, m->name);
 
-        for (const char *c = m->name; *c; c++)
-                h = (h ^ (uint8_t) *c) * 16777619u;
         for (size_t k = 0; k < ELEMENTSOF(m->values); k++)
-                for (const char *c = m->keys[k] && m->values[k] ? m->values[k] : ""; *c; c++)
-                        h = (h ^ (uint8_t) *c) * 16777619u;
-        return h;
+                h = fnv_text(h, m->keys[k] && m->values[k] ? m->values[k] : "");
+        return (uint32_t) (h ^ h >> 32);
 }
 
 static bool same_series(const struct sample_slot *slot, const struct sample *m, uint32_t hash) {

@@ -12,72 +12,16 @@
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
-
-static int check_url(const char *value, char why[static 96]) {
-        const char *host;
-
-        if (startswith(value, "http://"))
-                host = value + strlen("http://");
-        else if (startswith(value, "https://"))
-                host = value + strlen("https://");
-        else {
-                (void) snprintf(why, 96, "not an http:// or https:// URL");
-                return -EINVAL;
-        }
-        if (host[0] == 0 || host[0] == '/' || memchr(host, '@', strcspn(host, "/"))) {
-                (void) snprintf(why, 96, "needs a host, and takes no user or password");
-                return -EINVAL;
-        }
-        return 0;
-}
-
-static int parse_url(const char *value, void *dest, char why[static 96]) {
-        int r = value[0] ? check_url(value, why) : 0;
-
-        if (r == 0 && strpbrk(value, " \t")) {
-                (void) snprintf(why, 96, "holds a blank");
-                r = -EINVAL;
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
-}
-
-static int parse_urls(const char *value, const char *between, size_t most, char dest[static 256],
-                      char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        size_t n = 0;
-        int r = config_parse_string255(value, list, why);
-
-        while (r == 0 && (word = strsep(&rest, between))) {
-                if (!*word)
-                        continue;
-                r = check_url(word, why);
-                if (r == 0 && ++n > most) {
-                        (void) snprintf(why, 96, "more than %zu endpoints", most);
-                        r = -E2BIG;
-                }
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
-}
-
-static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
-        return parse_urls(value, " \t", UPLINK_ENDPOINTS_MAX, dest, why);
-}
+#define INTERVAL_MIN (100 * USEC_PER_MSEC)
+#define INTERVAL_MAX (3600 * USEC_PER_SEC)
+#define BYTES_MIN (UINT64_C(1) << 20)
+#define BYTES_MAX (UINT64_C(1) << 40)
 
 static int parse_expression(const char *value, void *dest, char why[static 96]) {
         _cleanup_(step_expression_freep) struct step_expression *e = NULL;
         int r = value[0] ? step_expression_new(value, why, 96, &e) : 0;
 
         return r < 0 ? r : config_parse_string255(value, dest, why);
-}
-
-static int parse_compression(const char *value, void *dest, char why[static 96]) {
-        if (!streq(value, "gzip") && !streq(value, "none")) {
-                (void) snprintf(why, 96, "neither gzip nor none");
-                return -EINVAL;
-        }
-        *(bool *) dest = streq(value, "gzip");
-        return 0;
 }
 
 static int parse_tls_file(const char *value, void *dest, char why[static 96]) {
@@ -113,66 +57,22 @@ static int parse_metadata_host(const char *value, void *dest, char why[static 96
         return config_parse_string255(value, dest, why);
 }
 
-static int parse_path(const char *value, void *dest, char why[static 96]) {
-        if (value[0] != 0 && value[0] != '/') {
-                (void) snprintf(why, 96, "not an absolute path");
-                return -EINVAL;
-        }
-        return config_parse_string255(value, dest, why);
-}
-
-/* A span from least to most; dest stays as it is when it is not. */
-static int parse_between(const char *value, usec_t least, usec_t most, usec_t *dest, char why[static 96]) {
-        usec_t span;
-        int r = config_parse_usec(value, &span, why);
-
-        if (r < 0)
-                return r;
-        if (span < least || span > most) {
-                (void) snprintf(why, 96, "must be from %" PRIu64 "ms to %" PRIu64 "s", least / USEC_PER_MSEC,
-                                most / USEC_PER_SEC);
-                return -ERANGE;
-        }
-        *dest = span;
-        return 0;
-}
-
-static int parse_interval(const char *value, void *dest, char why[static 96]) {
-        return parse_between(value, 100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC, dest, why);
-}
-
+/* 0: each probe has its own. */
 static int parse_probe_interval(const char *value, void *dest, char why[static 96]) {
-        if (streq(value, "0")) {
-                *(usec_t *) dest = 0;
-                return 0;
-        }
-        return parse_interval(value, dest, why);
+        const struct config_item item =
+                CONFIG_WITHIN("", "", config_parse_usec, dest, NULL, INTERVAL_MIN, INTERVAL_MAX);
+
+        if (!streq(value, "0"))
+                return config_item_set(&item, value, why);
+        *(usec_t *) dest = 0;
+        return 0;
 }
 
 static int parse_registry_kind(const char *value, void *dest, char why[static 96]) {
         enum registry_kind k;
 
-        if (streq(value, "etcd")) {
-                (void) snprintf(why, 96, "collectors speak to etcd now, with Store=etcd in [Control] of collectord.conf");
-                return -EINVAL;
-        }
         if (!streq(value, "auto") && registry_kind_parse(value, &k) < 0) {
                 (void) snprintf(why, 96, "none of auto, static, collector, none");
-                return -EINVAL;
-        }
-        return config_parse_string63(value, dest, why);
-}
-
-static int parse_registry_endpoint(const char *value, void *dest, char why[static 96]) {
-        return parse_urls(value, ", \t", REGISTRY_ENDPOINTS_MAX, dest, why);
-}
-
-static int parse_tenant(const char *value, void *dest, char why[static 96]) {
-        size_t len = strlen(value);
-
-        if (len == 0 || value[0] == '.' ||
-            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != len) {
-                (void) snprintf(why, 96, "no name of letters, digits, '.', '_' and '-'");
                 return -EINVAL;
         }
         return config_parse_string63(value, dest, why);
@@ -259,20 +159,6 @@ static int parse_stack_paths(const char *value, void *dest, char why[static 96])
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
-static int parse_spool_bytes(const char *value, void *dest, char why[static 96]) {
-        uint64_t n;
-        int r = config_parse_bytes(value, &n, why);
-
-        if (r < 0)
-                return r;
-        if (n < 1024 * 1024 || n > (uint64_t) 1 << 40) {
-                (void) snprintf(why, 96, "must be from 1M to 1024G");
-                return -ERANGE;
-        }
-        *(uint64_t *) dest = n;
-        return 0;
-}
-
 /* What each value alone does not show. */
 static void check_api(const struct settings_api *a, struct config *c) {
         bool any = a->certificate[0] || a->key[0] || a->client_ca[0];
@@ -291,61 +177,65 @@ static const struct config_retired retired[] = {
         { "Hook", "*", NULL,
           "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert rules "
           "there call what acts" },
+        { "Registry", "Kind", "etcd",
+          "collectors speak to etcd now, with Store=etcd in [Control] of collectord.conf" },
         { "Uplink", "CertificateUrl", NULL, RENEWED_FILES },
         { "Uplink", "CertificateAudience", NULL, RENEWED_FILES },
         { "Uplink", "CertificateFile", NULL, RENEWED_FILES },
         { 0 },
 };
 
+static const char *const compressions[] = { "none", "gzip", NULL };
+
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file) {
         const struct config_item table[] = {
-                { "Hostd", "Endpoint", parse_endpoints, s->endpoint, "" },
-                { "Hostd", "MetricsInterval", parse_interval, &s->metrics_interval, "10s" },
-                { "Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0" },
-                { "Hostd", "CaptureTimeout", parse_interval, &s->capture_timeout, "60s" },
-                { "Hostd", "SpoolBytes", parse_spool_bytes, &s->spool_bytes, "256M" },
-                { "Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes" },
-                { "Hostd", "RunLogBytes", parse_spool_bytes, &s->run_log_bytes, "64M" },
-                { "Hostd", "StepExpression", parse_expression, s->step_expression, "" },
-                { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
-                { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
-                { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
-                { "Hostd", "NetcfgSocket", parse_path, s->netcfg_socket, "" },
-                { "Hostd", "Journal", parse_path, s->journal, "" },
-                { "Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API) },
-                { "Api", "Certificate", parse_tls_file, s->api.certificate, "" },
-                { "Api", "Key", parse_tls_file, s->api.key, "" },
-                { "Api", "ClientCa", parse_tls_file, s->api.client_ca, "" },
-                { "Api", "AllowReaders", config_parse_string255, s->api.readers, "" },
-                { "Api", "AllowActors", config_parse_string255, s->api.actors, "" },
-                { "Uplink", "Proxy", parse_url, s->uplink.proxy, "" },
-                { "Uplink", "Compression", parse_compression, &s->uplink.compression, "gzip" },
-                { "Uplink", "Timeout", parse_interval, &s->uplink.timeout, "30s" },
-                { "Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, "" },
-                { "Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, "" },
-                { "Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, "" },
-                { "Health", "FailAfter", policies_parse_count, &s->fail_after, "2" },
-                { "Health", "HealAfter", policies_parse_count, &s->heal_after, "2" },
-                { "Health", "Hold", policies_parse_span, &s->hold, "10s" },
-                { "Health", "FlapAfter", policies_parse_flaps, &s->flap_after, "4" },
-                { "Health", "FlapWindow", policies_parse_span, &s->flap_window, "10min" },
-                { "Health", "FlapQuiet", policies_parse_span, &s->flap_quiet, "5min" },
-                { "Health", "Check", policies_parse, &s->policies, "" },
-                { "Health", "StateFile", parse_path, s->state_file, "" },
-                { "StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt" },
-                { "Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto" },
-                { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
-                { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
-                { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
-                { "Registry", "Kind", parse_registry_kind, s->registry.kind, "auto" },
-                { "Registry", "Endpoint", parse_registry_endpoint, s->registry.endpoint, "" },
-                { "Registry", "Tenant", parse_tenant, s->registry.tenant, "default" },
-                { "Registry", "CaFile", parse_tls_file, s->registry.ca_file, "" },
-                { "Registry", "CertFile", parse_tls_file, s->registry.cert_file, "" },
-                { "Registry", "KeyFile", parse_tls_file, s->registry.key_file, "" },
-                { "Registry", "Address", parse_addresses, s->registry.address, "" },
-                { "Registry", "Splay", policies_parse_span, &s->registry.splay, "2s" },
+                CONFIG_ITEM("Hostd", "Endpoint", config_parse_urls, s->endpoint, ""),
+                CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_ITEM("Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0"),
+                CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M", BYTES_MIN, BYTES_MAX),
+                CONFIG_ITEM("Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes"),
+                CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M", BYTES_MIN, BYTES_MAX),
+                CONFIG_ITEM("Hostd", "StepExpression", parse_expression, s->step_expression, ""),
+                CONFIG_ITEM("Hostd", "ApiSocket", config_parse_path, s->api_socket, PATH_HOSTD_SOCKET),
+                CONFIG_ITEM("Hostd", "SpoolDirectory", config_parse_path, s->spool_directory, PATH_SPOOL),
+                CONFIG_ITEM("Hostd", "LaunchdSocket", config_parse_path, s->launchd_socket, ""),
+                CONFIG_ITEM("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
+                CONFIG_ITEM("Hostd", "Journal", config_parse_path, s->journal, ""),
+                CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API)),
+                CONFIG_ITEM("Api", "Certificate", parse_tls_file, s->api.certificate, ""),
+                CONFIG_ITEM("Api", "Key", parse_tls_file, s->api.key, ""),
+                CONFIG_ITEM("Api", "ClientCa", parse_tls_file, s->api.client_ca, ""),
+                CONFIG_ITEM("Api", "AllowReaders", config_parse_string255, s->api.readers, ""),
+                CONFIG_ITEM("Api", "AllowActors", config_parse_string255, s->api.actors, ""),
+                CONFIG_ITEM("Uplink", "Proxy", config_parse_url, s->uplink.proxy, ""),
+                CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip", compressions),
+                CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_ITEM("Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, ""),
+                CONFIG_ITEM("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
+                CONFIG_ITEM("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
+                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1, POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1, POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "Hold", config_parse_usec, &s->hold, "10s", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0, HEALTH_FLAPS_MAX),
+                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0, POLICY_SPAN_MAX),
+                CONFIG_ITEM("Health", "Check", policies_parse, &s->policies, ""),
+                CONFIG_ITEM("Health", "StateFile", config_parse_path, s->state_file, ""),
+                CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt"),
+                CONFIG_ITEM("Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto"),
+                CONFIG_ITEM("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
+                CONFIG_ITEM("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
+                CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_ITEM("Registry", "Kind", parse_registry_kind, s->registry.kind, "auto"),
+                CONFIG_ITEM("Registry", "Endpoint", config_parse_urls, s->registry.endpoint, ""),
+                CONFIG_ITEM("Registry", "Tenant", config_parse_name63, s->registry.tenant, "default"),
+                CONFIG_ITEM("Registry", "CaFile", parse_tls_file, s->registry.ca_file, ""),
+                CONFIG_ITEM("Registry", "CertFile", parse_tls_file, s->registry.cert_file, ""),
+                CONFIG_ITEM("Registry", "KeyFile", parse_tls_file, s->registry.key_file, ""),
+                CONFIG_ITEM("Registry", "Address", parse_addresses, s->registry.address, ""),
+                CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0, POLICY_SPAN_MAX),
         };
         int r;
 

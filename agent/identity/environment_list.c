@@ -16,7 +16,7 @@ static size_t name_length(const char *assignment) {
 }
 
 /* Values may be secrets: a complaint names the variable only. */
-static int check_assignment(const char *a, char why[static 256]) {
+int environment_check_assignment(const char *a, char why[static 256]) {
         size_t n = name_length(a);
 
         if (n == 0) {
@@ -72,7 +72,7 @@ static int replace(char **text, const char *fresh) {
 }
 
 int environment_add_user(struct environment *e, const char *assignment, char why[static 256]) {
-        int r = check_assignment(assignment, why);
+        int r = environment_check_assignment(assignment, why);
         struct environment_entry *known;
 
         if (r < 0)

@@ -24,6 +24,8 @@ struct environment {
 /* UTF-8 without control characters but tab and newline: what systemd passes on unchanged. */
 bool environment_text_is_valid(const char *text);
 
+/* Whether it is NAME=VALUE as a user may set it. -EINVAL, named in why without its value. */
+int environment_check_assignment(const char *assignment, char why[static 256]);
 /*
  * One of the user's; in place of an earlier one of theirs. -EINVAL, named in why without its value; -ENOMEM.
  */

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fingerprint.h"
-
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
+#include "fnv.h"
 
 /* With the NUL, so that no two texts run together. */
 static uint64_t add_hash(uint64_t hash, const char *text) {
-        const char *p = text;
-
-        do
-                hash = (hash ^ (uint8_t) *p) * FNV_PRIME;
-        while (*p++);
-        return hash;
+        return fnv(hash, text, strlen(text) + 1);
 }
 
 static void make_digest(struct fingerprint *f) {
-        uint64_t hash = FNV_BASIS;
+        uint64_t hash = FNV_BEGIN;
 
         for (size_t i = 0; i < f->n; i++)
                 hash = add_hash(add_hash(hash, f->parts[i].name), f->parts[i].text);

@@ -25,13 +25,15 @@ static int check_gang(const struct environment_gang *g, char why[static ENVIRONM
                         return refuse(why, "a slice without hosts, or with more than a slice can have");
                 if (slice->n_hosts != g->slices[0].n_hosts)
                         return refuse(why, "its slices have different numbers of hosts");
-                for (size_t h = 0; h < slice->n_hosts; h++) {
+                for (size_t h = 0; slice->hosts && h < slice->n_hosts; h++) {
                         const char *text = address_of(&slice->hosts[h]);
 
                         if (!text || !worker_name_is_valid(text, strlen(text)))
                                 return refuse(why, "a host without a good name or address");
                 }
         }
+        if (!g->slices[g->slice].hosts || (!g->coordinator && !g->slices[0].hosts))
+                return refuse(why, "nobody names the hosts of this slice, or the coordinator");
         if (g->worker >= g->slices[g->slice].n_hosts)
                 return refuse(why, "this host is none of its slice's hosts");
         if (g->coordinator && !worker_name_is_valid(g->coordinator, strlen(g->coordinator)))

@@ -30,7 +30,7 @@ void answer_run(struct frame_peer *peer, const struct job *j, bool already, char
         reply.malloc = wire_text(j->malloc);
         reply.already = already;
         reply.state = wire_text(job_state_name(j->state));
-        reply.generation = j->spec.generation;
+        reply.generation = j->generation;
         reply.warning = &warning;
         reply.n_warning = j->warning[0] != '\0';
         reply.conflict = conflicts;
@@ -94,7 +94,7 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         d->job.name = wire_text(j->name);
         d->job.unit = wire_text(job_unit(j->name, d->unit));
         d->job.state = wire_text(job_shown_state(j));
-        d->job.framework = wire_text(j->framework);
+        d->job.framework = j->spec->framework;
         d->job.malloc = wire_text(j->malloc);
         d->job.user = j->user;
         d->job.command = wire_text(job_command(j, d->command, sizeof(d->command)));
@@ -103,13 +103,13 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         d->job.processes = runs_processes(r, j);
         if (j->control_group)
                 d->job.control_group = j->control_group;
-        d->job.generation = j->spec.generation;
-        d->job.intent = wire_text(j->spec.intent);
-        d->job.slice = wire_text(j->spec.slice);
-        d->job.worker = wire_text(j->spec.worker);
+        d->job.generation = j->generation;
+        d->job.intent = wire_text(j->intent);
+        d->job.slice = wire_text(j->slice);
+        d->job.worker = wire_text(j->worker);
         d->job.step_expression = wire_text(variable(j, STEP_EXPRESSION_VARIABLE));
         d->job.restarts = j->restarts.done;
-        d->job.restarts_max = j->spec.restarts;
+        d->job.restarts_max = j->spec->restarts;
         d->job.preempted_real_usec = j->preempted_real;
         d->job.next_generation = runs_next_generation(r, j->name);
         d->job.refused = wire_text(j->refused);
@@ -239,7 +239,7 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
                         reply.n_hidden += k == 0;
                 }
         reply.name = wire_text(j->name);
-        reply.generation = j->spec.generation;
+        reply.generation = j->generation;
         reply.env = shown;
         reply.hidden = hidden;
         if (!shown || !hidden || k < 0)

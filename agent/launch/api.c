@@ -89,7 +89,7 @@ static void tell_watchers(struct api *a) {
 /* One that asked for the same generation again waits beside the first. */
 static struct waiter *next_started(struct api *a, const struct job *j) {
         for (struct waiter *w = a->waiters; w; w = w->next)
-                if (w->action == ACTION_START && w->generation == j->spec.generation &&
+                if (w->action == ACTION_START && w->generation == j->generation &&
                     streq(w->name, j->name))
                         return w;
         return NULL;
@@ -177,10 +177,10 @@ static int rights_check(struct runs *r, const struct caller *c, enum action acti
 /* A run of a higher generation ends the one before, which may be another user's. */
 static int rights_check_replacing(struct runs *r, const struct caller *c, const struct job *j,
                                   struct problem *p) {
-        const struct job *before = j->spec.generation > 0 ? runs_find(r, j->name) : NULL;
+        const struct job *before = j->generation > 0 ? runs_find(r, j->name) : NULL;
         struct refusal refusal;
 
-        if (!before || before->spec.generation == 0 || before->uid == j->uid ||
+        if (!before || before->generation == 0 || before->uid == j->uid ||
             authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
                 return 0;
         return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
@@ -202,7 +202,7 @@ static int no_memory(struct problem *p) {
 
 /* Whether its start is still to be told. */
 static bool is_coming(const struct api *a, const struct job *j) {
-        return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->spec.generation;
+        return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->generation;
 }
 
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -232,7 +232,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
                 (void) strings_free(result.conflicts);
                 return r < 0 ? r : no_memory(p);
         }
-        w->generation = j->spec.generation;
+        w->generation = j->generation;
         w->conflicts = result.conflicts;
         log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid,
                    j->user, job_command(j, command, sizeof(command)));
@@ -369,40 +369,47 @@ struct asked {
 
 static void note(struct asked *k, enum action action, const char *name, const char *detail) {
         k->action = action;
-        (void) snprintf(k->name, sizeof(k->name), "%s", job_name_is_valid(name) ? name : "");
+        (void) snprintf(k->name, sizeof(k->name), "%s", run_name_is_valid(name) ? name : "");
         (void) snprintf(k->detail, sizeof(k->detail), "%.64s",
                         environment_text_is_valid(detail) ? detail : "");
 }
 
-#define HANDLE(KIND, type, Type, action, detail, call)                                                      \
+#define HANDLE(KIND, type, Type, action, run, detail, call)                                                 \
         if (f->kind == LOCAL__KIND__##KIND) {                                                               \
                 Local__##Type *q = local__##type##__unpack(NULL, f->len, f->data);                          \
                 int k = malformed(f->kind, p);                                                              \
                                                                                                             \
                 if (q) {                                                                                    \
-                        note(asked, action, q->name, detail);                                               \
+                        note(asked, action, run, detail);                                                   \
                         k = call;                                                                           \
                 }                                                                                           \
                 local__##type##__free_unpacked(q, NULL);                                                    \
                 return k;                                                                                   \
         }
 
+/* One without a spec asks for nothing, and is refused as such. */
+static const Run__Spec *spec_of(const Local__RunRequest *q) {
+        static const Run__Spec nothing = RUN__SPEC__INIT;
+
+        return q->spec ? q->spec : &nothing;
+}
+
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
                   struct asked *asked, struct problem *p) {
-        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user,
+        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, spec_of(q)->name, spec_of(q)->user,
                handle_run(a, peer, c, q, p))
-        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, q->user,
+        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, spec_of(q)->name, spec_of(q)->user,
                handle_check(a, peer, c, q, p))
-        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, "", handle_jobs(a, peer, q, p))
-        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
-        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "",
+        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, q->name, "", handle_jobs(a, peer, q, p))
+        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, q->name, "", handle_stop(a, peer, c, q, p))
+        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, q->name, "",
                handle_capture(a, peer, c, q, p))
-        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason,
+        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->name, q->reason,
                handle_signal(a, peer, c, q, p))
         HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest,
-               environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, "",
+               environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, q->name, "",
                answer_environment(a->runs, peer, c, q->name, p))
-        HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
+        HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);
         return malformed(f->kind, p);

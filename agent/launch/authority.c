@@ -76,8 +76,8 @@ int grants_load(const struct host *h, const char *config, FILE *show, struct gra
                 unsigned *ret_warnings) {
         struct grants g = { .n_users = 0 };
         const struct config_item items[] = {
-                { "Authority", "Group", config_parse_string63, g.group, GROUP_RUN },
-                { "Remote", "Start", parse_users, &g, "" },
+                CONFIG_ITEM("Authority", "Group", config_parse_string63, g.group, GROUP_RUN),
+                CONFIG_ITEM("Remote", "Start", parse_users, &g, ""),
         };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r;

@@ -62,7 +62,7 @@ static int busy(const struct device_owner *o, const char *run, struct problem *p
                            o->device, o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
 }
 
-int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p,
+int devices_check(const struct host *h, const Run__Spec *s, const char *run, struct problem *p,
                   char *warning, size_t size) {
         _cleanup_free_ struct owners_cache *c = calloc(1, sizeof(*c));
         const struct device_owners *o;
@@ -107,16 +107,16 @@ static int add_node(const char *name, void *userdata) {
         return 0;
 }
 
-char **devices_nodes(const struct host *h, const struct run_spec *s) {
+char **devices_nodes(const struct host *h, const Run__Spec *s) {
         struct nodes l = { .prefix = "/dev/", .list = calloc(NODES_MAX + 1, sizeof(*l.list)) };
 
-        for (size_t i = 0; l.list && s->devices && s->devices[i]; i++) {
-                l.list[l.n] = strdup(s->devices[i]);
-                if (!l.list[l.n++])
-                        return strings_free(l.list);
-        }
-        if (!l.list)
-                return NULL;
+        _cleanup_(strings_freep) char **more = NULL;
+        char bad[DEVICE_NODE_MAX];
+
+        if (!l.list || (!streq(s->devices, "any") && device_list_add(s->devices, &more, bad) == -ENOMEM))
+                return strings_free(l.list);
+        for (size_t i = 0; more && more[i]; i++)
+                l.list[l.n++] = TAKE_PTR(more[i]);
         /* there may be no TPU, or nodes of one kind only: the drivers' names are allowed in any case
          * (unit_message.c) */
         (void) host_list(h, DEV, add_node, &l);
@@ -170,8 +170,8 @@ static const char *words(const struct host *h) {
         return NULL;
 }
 
-void device_policy_warn(const struct host *h, const struct run_spec *s, char *warning, size_t size) {
-        const char *text = s->any_device ? NULL : words(h);
+void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning, size_t size) {
+        const char *text = streq(s->devices, "any") ? NULL : words(h);
         size_t n = strlen(warning);
 
         if (text && n < size)

@@ -22,7 +22,7 @@
  * at, or none: 0 and a line in warning (size bytes; NULL: none is wanted). A spec that shares devices is not
  * looked at.
  */
-int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p,
+int devices_check(const struct host *h, const Run__Spec *s, const char *run, struct problem *p,
                   char *warning, size_t size);
 
 /*
@@ -30,7 +30,7 @@ int devices_check(const struct host *h, const struct run_spec *s, const char *ru
  * /dev/vfio, /dev/fuse, by which gcsfuse mounts the training data, and what the run's spec names.
  * NULL-terminated, to be freed by strings_free(); NULL when out of memory.
  */
-char **devices_nodes(const struct host *h, const struct run_spec *s);
+char **devices_nodes(const struct host *h, const Run__Spec *s);
 
 /* --- Whether the policy holds -------------------------------------------------------------------------- */
 
@@ -53,4 +53,4 @@ enum device_policy device_policy_look(const struct host *h);
 enum device_policy device_policy_of(int error);
 
 /* Adds a line to warning when the run is to have a policy that does not hold, or may not. */
-void device_policy_warn(const struct host *h, const struct run_spec *s, char *warning, size_t size);
+void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning, size_t size);

@@ -85,7 +85,7 @@ int exit_record_main(const struct host *h, const char *name, const char *id) {
         struct exit_record record;
         int r;
 
-        if (!job_name_is_valid(name))
+        if (!run_name_is_valid(name))
                 return log_error_errno(EINVAL, "--record '%.64s' is not the name of a run", name);
         r = exit_record_from_environment(h, id, &record);
         if (r < 0)

@@ -144,7 +144,7 @@ static bool is_handover(const char *name) {
                 return false;
         memcpy(run, name, n);
         run[n] = '\0';
-        return job_name_is_valid(run);
+        return run_name_is_valid(run);
 }
 
 /* As the run's user, whose files they are. That it could not be done is no reason not to start. */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-#include "device_list.h"
-#include "json_fields.h"
 #include "secret.h"
 #include "state_file.h"
-
-#define SIGNAL_MAX 64 /* of Linux on x86-64 (signal(7)) */
 
 static const char *const state_names[] = {
         [JOB_STARTING] = "starting",
@@ -15,13 +11,6 @@ static const char *const state_names[] = {
         [JOB_EXITED] = "exited",
 };
 _Static_assert(ELEMENTSOF(state_names) == _JOB_STATE_MAX, "every state has a name");
-
-bool job_name_is_valid(const char *name) {
-        size_t n = strlen(name);
-
-        return n >= 1 && n <= JOB_NAME_MAX && name[0] != '-' &&
-               strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
-}
 
 const char *job_state_name(enum job_state s) {
         return s < _JOB_STATE_MAX ? state_names[s] : "?";
@@ -74,98 +63,148 @@ struct job *job_free(struct job *j) {
         (void) strings_free(j->argv);
         (void) strings_free(j->env);
         (void) secrets_free(j->secrets);
-        run_spec_clear(&j->spec);
+        (void) run_spec_free(j->spec);
         free(j);
         return NULL;
 }
 
 /* --- The file ------------------------------------------------------------------------------------------ */
 
-#define FIELD(...) JSON_FIELD(struct job, __VA_ARGS__)
-static const struct json_field fields[] = {
-        FIELD(WORD, "name", name),
-        FIELD(WORD, "id", id),
-        FIELD(WORD, "boot_id", boot_id),
-        FIELD(WORD, "framework", framework),
-        FIELD(TEXT, "malloc", malloc),
-        FIELD(NUMBER, "uid", uid, .max = UINT32_MAX - 1),
-        FIELD(STRING, "user", user),
-        FIELD(STRING, "directory", directory),
-        FIELD(LIST, "argv", argv, .max = JOB_ARGV_MAX),
-        FIELD(LIST, "env", env, .max = JOB_ENV_MAX),
-        FIELD(NUMBER, "started_real_usec", started_real),
-        FIELD(NUMBER, "started_boot_usec", started_boot),
-        FIELD(FLAG, "stop_asked", stop_asked),
-        FIELD(NUMBER, "preempted_real_usec", preempted_real),
-        FIELD(NUMBER, "restarts_done", restarts.done),
-        FIELD(NUMBER, "restarts_idle", restarts.idle),
-        FIELD(FLAG, "step_known", restarts.step_known),
-        FIELD(NUMBER, "best_step", restarts.best_step),
-        FIELD(NUMBER, "generation", spec.generation),
-        FIELD(TEXT, "intent", spec.intent),
-        FIELD(TEXT, "slice", spec.slice),
-        FIELD(TEXT, "worker", spec.worker),
-        FIELD(LIMIT, "memlock", spec.memlock),
-        FIELD(LIMIT, "nofile", spec.nofile),
-        FIELD(LIMIT, "memory_max", spec.memory_max),
-        FIELD(LIMIT, "memory_total", spec.memory_total),
-        FIELD(LIMIT, "memory_high", spec.memory_high),
-        FIELD(TEXT, "cpus", spec.cpus),
-        FIELD(TEXT, "numa", spec.numa),
-        FIELD(FLAG, "keep_core", spec.keep_core),
-        FIELD(NUMBER, "grace_usec", spec.grace, .min = 1, .max = SPEC_GRACE_MAX),
-        FIELD(NUMBER, "restarts", spec.restarts, .max = SPEC_RESTARTS_MAX),
-        FIELD(NUMBER, "preempt_signal", spec.preempt_signal, .max = SIGNAL_MAX),
-        FIELD(LIST, "preempt_argv", spec.preempt_argv, .max = SPEC_PREEMPT_ARGV_MAX),
-        FIELD(FLAG, "share_devices", spec.share_devices),
-        FIELD(FLAG, "any_device", spec.any_device),
-        FIELD(LIST, "devices", spec.devices, .max = DEVICE_LIST_MAX),
-        FIELD(FLAG, "remote", spec.remote),
-};
-
 static const struct state_format format = {
-        .what = "run", .version = 1, .max = JOB_FILE_MAX, .options = { .mode = 0600 }
+        .what = "run", .version = 2, .max = JOB_FILE_MAX, .options = { .mode = 0600 }
 };
 
-json_t *job_to_json(const struct job *j) {
-        return json_fields_pack(fields, ELEMENTSOF(fields), j);
+static char *text_of(const char *text) {
+        return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
 }
 
-int job_from_json(const json_t *o, struct job **ret) {
-        _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
-        int r;
+static size_t count(char *const *list) {
+        size_t n = 0;
 
-        if (!j)
-                return -ENOMEM;
-        r = json_fields_take(o, fields, ELEMENTSOF(fields), j);
-        if (r < 0)
-                return r;
-        if (!j->argv || !job_name_is_valid(j->name))
-                return -EBADMSG;
-        if (!j->env)
-                j->env = strings_copy(NULL, 0);
-        if (!j->env)
-                return -ENOMEM;
-        *ret = TAKE_PTR(j);
-        return 0;
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+/* Everything is borrowed from the job. */
+static void describe(const struct job *j, Run__Spec *s, Run__Kept *k) {
+        *s = *j->spec;
+        s->name = text_of(j->name);
+        s->user = j->user;
+        s->directory = j->directory;
+        s->argv = j->argv;
+        s->n_argv = count(j->argv);
+        s->env = j->env;
+        s->n_env = count(j->env);
+        run__kept__init(k);
+        k->spec = s;
+        k->id = text_of(j->id);
+        k->boot_id = text_of(j->boot_id);
+        k->malloc = text_of(j->malloc);
+        k->intent = text_of(j->intent);
+        k->slice = text_of(j->slice);
+        k->worker = text_of(j->worker);
+#define PUT(field, value) (k->has_##field = true, k->field = (value))
+        PUT(uid, j->uid);
+        PUT(generation, j->generation);
+        PUT(remote, j->remote);
+        PUT(started_real, j->started_real);
+        PUT(started_boot, j->started_boot);
+        PUT(stop_asked, j->stop_asked);
+        PUT(preempted_real, j->preempted_real);
+        PUT(restarts_done, j->restarts.done);
+        PUT(restarts_idle, j->restarts.idle);
+        PUT(step_known, j->restarts.step_known);
+        PUT(best_step, j->restarts.best_step);
+#undef PUT
 }
 
 int job_write(int jobs_fd, const struct job *j) {
-        return state_file_write_json(jobs_fd, j->name, &format, job_to_json(j));
+        _cleanup_free_ uint8_t *bytes = NULL;
+        Run__Spec spec;
+        Run__Kept kept;
+
+        describe(j, &spec, &kept);
+        bytes = malloc(run__kept__get_packed_size(&kept) + 1);
+        return bytes ? state_file_write(jobs_fd, j->name, &format, bytes, run__kept__pack(&kept, bytes)) : -ENOMEM;
+}
+
+static int copy_text(char *to, size_t size, const char *from) {
+        if (strlen(from) >= size)
+                return -EBADMSG;
+        memcpy(to, from, strlen(from) + 1);
+        return 0;
+}
+
+/* The environment holds more than a user may give, and names that are taken away. */
+static bool is_in_bounds(const Run__Spec *s) {
+        char why[RUN_WHY_MAX];
+
+        for (size_t i = 0; i < run_keys_count(); i++)
+                if (run_key_at(i)->kind != RUN_KEY_VARIABLES && run_key_check(run_key_at(i), s, why) < 0)
+                        return false;
+        return s->n_argv > 0 && s->name[0];
+}
+
+static int take_texts(const Run__Kept *k, struct job *j) {
+        const Run__Spec *s = k->spec;
+
+        if (!s || !is_in_bounds(s) || copy_text(j->name, sizeof(j->name), s->name) < 0 ||
+            copy_text(j->id, sizeof(j->id), k->id) < 0 || copy_text(j->boot_id, sizeof(j->boot_id), k->boot_id) < 0 ||
+            copy_text(j->malloc, sizeof(j->malloc), k->malloc) < 0 ||
+            copy_text(j->intent, sizeof(j->intent), k->intent) < 0 ||
+            copy_text(j->slice, sizeof(j->slice), k->slice) < 0 || copy_text(j->worker, sizeof(j->worker), k->worker) < 0)
+                return -EBADMSG;
+        j->user = strdup(s->user);
+        j->directory = strdup(s->directory);
+        j->argv = strings_copy((const char *const *) s->argv, s->n_argv);
+        j->env = strings_copy((const char *const *) s->env, s->n_env);
+        return j->user && j->directory && j->argv && j->env ? 0 : -ENOMEM;
+}
+
+static int take(Run__Kept *k, struct job *j) {
+        int r = take_texts(k, j);
+
+        if (r < 0)
+                return r;
+        j->uid = k->uid;
+        j->generation = k->generation;
+        j->remote = k->remote;
+        j->started_real = k->started_real;
+        j->started_boot = k->started_boot;
+        j->stop_asked = k->stop_asked;
+        j->preempted_real = k->preempted_real;
+        j->restarts = (struct restarts){ .done = k->restarts_done, .idle = k->restarts_idle,
+                                         .step_known = k->step_known, .best_step = k->best_step };
+        j->spec = TAKE_PTR(k->spec);
+        job_drop_texts(j);
+        return 0;
+}
+
+void job_drop_texts(struct job *j) {
+        static const char *const above[] = { "name", "user", "directory", "argv", "env" };
+
+        for (size_t i = 0; i < ELEMENTSOF(above); i++)
+                run_key_unset(run_key_find(above[i]), j->spec);
 }
 
 int job_read(int jobs_fd, const char *name, struct job **ret) {
-        _cleanup_(job_freep) struct job *j = NULL;
-        json_t *o;
+        _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+        _cleanup_free_ char *bytes = NULL;
+        Run__Kept *k;
+        size_t len;
         int r;
 
-        if (!job_name_is_valid(name))
+        if (!run_name_is_valid(name))
                 return -EBADMSG;
-        r = state_file_load_json(jobs_fd, name, &format, &o);
+        r = j ? state_file_load(jobs_fd, name, &format, &bytes, &len) : -ENOMEM;
         if (r < 0)
                 return r;
-        r = job_from_json(o, &j);
-        json_decref(o);
+        k = run__kept__unpack(NULL, len, (const uint8_t *) bytes);
+        if (!k)
+                return -EBADMSG;
+        r = take(k, j);
+        run__kept__free_unpacked(k, NULL);
         if (r == 0 && !streq(j->name, name))
                 r = -EBADMSG;
         if (r < 0)

@@ -19,12 +19,12 @@
 #include "run_spec.h"
 #include "text_list.h"
 
-#define JOB_NAME_MAX 41 /* [a-z0-9][a-z0-9-]{0,40} */
+#define JOB_NAME_MAX 41 /* run_name_is_valid() */
 #define JOB_UNIT_MAX 80 /* "tpu-run-" NAME ".service" and NUL */
 #define JOBS_KEPT 64 /* runs that ended: older ones are forgotten */
 #define JOBS_ACTIVE_MAX 64
 #define JOB_ARGV_MAX 1024
-#define JOB_ENV_MAX (ENVIRONMENT_USER_MAX + 64) /* and ours */
+#define JOB_LABEL_SIZE 64
 #define JOB_FILE_MAX (2 * 1024 * 1024)
 
 enum job_state {
@@ -40,14 +40,16 @@ struct job {
         char name[JOB_NAME_MAX + 1];
         char id[RUN_ID_MAX]; /* of this run, not of the name */
         char boot_id[BOOT_ID_MAX];
-        char framework[16];
         char malloc[192]; /* what the allocator became, and why */
         uid_t uid;
         char *user, *directory;
         /* NULL-terminated; env is "KEY=VALUE", or "KEY" for one that must not be inherited */
         char **argv, **env;
         usec_t started_real, started_boot;
-        struct run_spec spec;
+        Run__Spec *spec; /* as asked for; of what stands above, above counts, and it is not in here */
+        uint64_t generation; /* of the intent; 0: a local run */
+        char intent[JOB_LABEL_SIZE], slice[JOB_LABEL_SIZE], worker[JOB_LABEL_SIZE];
+        bool remote; /* asked for by the principal remote: it gets no new privileges */
         struct restarts restarts; /* done so far; then id and started_… are those of the last start */
         bool stop_asked; /* somebody ended it: it is not started again */
         usec_t preempted_real; /* when it was told of a preemption; 0: never */
@@ -65,7 +67,6 @@ struct job {
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
 };
 
-bool job_name_is_valid(const char *name);
 const char *job_state_name(enum job_state s);
 /* As people and tpu-hostd are told it: also "ending". */
 const char *job_shown_state(const struct job *j);
@@ -75,13 +76,12 @@ const char *job_slice(const char *name, char buf[static JOB_UNIT_MAX]);
 /* argv joined by blanks, in one line, cut at size. */
 const char *job_command(const struct job *j, char *buf, size_t size);
 
+/* Takes out of the spec what stands in the job itself. */
+void job_drop_texts(struct job *j);
 struct job *job_free(struct job *j);
 DEFINE_CLEANUP(struct job *, job_free)
 
-/* What is kept of it. New reference; NULL: out of memory. */
-json_t *job_to_json(const struct job *j);
-/* The state is JOB_STARTING. -EBADMSG, -ENOMEM. */
-int job_from_json(const json_t *o, struct job **ret);
+/* The file is a Run__Kept of run.proto. */
 int job_write(int jobs_fd, const struct job *j);
 /* -ENOENT: there is none, or it could not be used and was set aside (state_file.h); -EBADMSG: no file of a
  * run of this name. The state is JOB_STARTING. */

@@ -3,30 +3,22 @@
 
 #include <fcntl.h>
 #include <pwd.h>
-#include <stdarg.h>
+#include <assert.h>
 #include <systemd/sd-id128.h>
 
 #include "allocator.h"
 #include "device_list.h"
+#include "device_settings.h"
 #include "environment.h"
 #include "log.h"
 #include "paths.h"
 #include "platform.h"
+#include "request_world.h"
 #include "secret.h"
 
 #define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
 #define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(p->text, sizeof(p->text), fmt, ap);
-        va_end(ap);
-        (void) snprintf(p->remedy, sizeof(p->remedy), "%s", remedy);
-        return error;
-}
 
 static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again; see tpuctl check", "out of memory");
@@ -34,7 +26,7 @@ static int no_memory(struct problem *p) {
 
 /* --- Who, where, what ---------------------------------------------------------------------------------- */
 
-static int set_user(const Local__RunRequest *q, const struct caller *c, struct job *j, char **ret_home,
+static int set_user(const Run__Spec *s, const struct caller *c, struct job *j, char **ret_home,
                     struct problem *p) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct passwd pw, *found = NULL;
@@ -42,12 +34,12 @@ static int set_user(const Local__RunRequest *q, const struct caller *c, struct j
 
         if (!buf)
                 return no_memory(p);
-        r = q->user[0] ? getpwnam_r(q->user, &pw, buf, LOOKUP_SIZE, &found) :
+        r = s->user[0] ? getpwnam_r(s->user, &pw, buf, LOOKUP_SIZE, &found) :
                          getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
         if (!found)
                 return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows",
                                    "user %.64s is not known on this host%s%s",
-                                   q->user[0] ? q->user : c->name, r ? ": " : "", r ? strerror(r) : "");
+                                   s->user[0] ? s->user : c->name, r ? ": " : "", r ? strerror(r) : "");
         j->uid = pw.pw_uid;
         j->user = strdup(pw.pw_name);
         *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
@@ -63,41 +55,17 @@ static int exists(const struct host *h, const char *path, int flags) {
         return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 }
 
-static int set_directory(const struct host *h, const Local__RunRequest *q, const char *home, struct job *j,
+static int set_directory(const struct host *h, const Run__Spec *s, const char *home, struct job *j,
                          struct problem *p) {
-        const char *directory = q->directory;
+        const char *directory = s->directory;
 
         if (directory[0] == '\0')
                 directory = home[0] == '/' && exists(h, home, O_DIRECTORY) != 0 ? home : "/";
-        else if (directory[0] != '/' || strlen(directory) > 4095 || !environment_text_is_valid(directory))
-                return problem_set(p, -EINVAL, "give an absolute path",
-                                   "directory '%.128s' is not an absolute path", directory);
         else if (exists(h, directory, O_DIRECTORY) == 0)
                 return problem_set(p, -ENOENT, "create it, or name another",
                                    "directory %.256s does not exist", directory);
         j->directory = strdup(directory);
         return j->directory ? 0 : no_memory(p);
-}
-
-static int set_argv(const Local__RunRequest *q, struct job *j, struct problem *p) {
-        size_t bytes = 0;
-
-        if (q->n_argv == 0 || q->argv[0][0] == '\0')
-                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND", "no command was given");
-        if (q->n_argv > JOB_ARGV_MAX)
-                return problem_set(p, -E2BIG, "put them into a file", "%zu arguments are more than %d",
-                                   q->n_argv, JOB_ARGV_MAX);
-        for (size_t i = 0; i < q->n_argv; i++) {
-                bytes += strlen(q->argv[i]) + 1;
-                if (!environment_text_is_valid(q->argv[i]))
-                        return problem_set(p, -EINVAL, "put such bytes into a file",
-                                           "argument %zu holds bytes that are not UTF-8 text", i);
-        }
-        if (bytes > REQUEST_ARGV_BYTES_MAX)
-                return problem_set(p, -E2BIG, "put them into a file",
-                                   "the arguments are longer than %d bytes", REQUEST_ARGV_BYTES_MAX);
-        j->argv = strings_copy((const char *const *) q->argv, q->n_argv);
-        return j->argv ? 0 : no_memory(p);
 }
 
 static const char *path_of(const struct job *j) {
@@ -189,14 +157,13 @@ static int freeze(const struct environment *e, struct allocator_choice *c, struc
 }
 _Static_assert(sizeof(((struct job *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "a job holds the whole note");
 
-static int set_allocator(const struct host *h, const Local__RunRequest *q, const struct environment *e,
+static int set_allocator(const struct host *h, const Run__Spec *s, const struct environment *e,
                          struct allocator_choice *ret, struct problem *p) {
         enum allocator wanted;
         int r;
 
-        if (allocator_parse(q->malloc, &wanted) < 0)
-                return problem_set(p, -EINVAL, "--malloc auto, tcmalloc or glibc",
-                                   "there is no allocator '%.32s'", q->malloc);
+        r = allocator_parse(s->malloc, &wanted);
+        assert(r >= 0); /* the table of keys has the same words */
         r = allocator_choose(h, wanted, e, ret);
         if (r == -ENOMEM)
                 return no_memory(p);
@@ -206,32 +173,71 @@ static int set_allocator(const struct host *h, const Local__RunRequest *q, const
         return 0;
 }
 
+/* What the user set, and the keys that are variables. The texts are in pool then. */
+static int user_variables(const Run__Spec *s, const char **list, char **pool, size_t *ret_n) {
+        size_t n = 0, held = 0;
+
+        for (; n < s->n_env; n++)
+                list[n] = s->env[n];
+        for (size_t i = 0; i < run_keys_count(); i++) {
+                const struct run_key *k = run_key_at(i);
+
+                if (!k->variable || !run_key_given(k, s))
+                        continue;
+                if (asprintf(&pool[held], "%s=%s", k->variable, run_key_text(k, s)) < 0) {
+                        pool[held] = NULL;
+                        return -ENOMEM;
+                }
+                list[n++] = pool[held++];
+        }
+        *ret_n = n;
+        return 0;
+}
+
+static int build_environment(const struct identity *i, const Local__RunRequest *q, enum framework f,
+                             struct environment *ret, struct problem *p) {
+        _cleanup_request_world_ struct request_world world = { 0 };
+        const Run__Spec *s = q->spec;
+        _cleanup_free_ const char **list = calloc(s->n_env + RUN_KEYS_MAX, sizeof(*list));
+        _cleanup_(strings_freep) char **pool = calloc(RUN_KEYS_MAX + 1, sizeof(*pool));
+        char why[ENVIRONMENT_WHY_MAX] = "";
+        struct environment_options o = { .framework = f, .user = list };
+        int r = list && pool ? user_variables(s, list, pool, &o.n_user) : -ENOMEM;
+
+        if (r == 0 && q->world && q->world->n_slice > 0) {
+                r = request_world_view(q, &world, p);
+                if (r < 0)
+                        return r;
+                o.gang = &world.gang;
+        }
+        if (q->world && q->world->interfaces[0])
+                o.interfaces = q->world->interfaces;
+        if (r == 0)
+                r = environment_build(i, &o, ret, why);
+        if (r == -ENOMEM)
+                return no_memory(p);
+        return r < 0 ? problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why) : 0;
+}
+
 static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                            struct job *j, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
-        enum framework f = FRAMEWORK_PLAIN;
-        char why[256];
-        int r;
+        enum framework f;
+        int r = framework_parse(q->spec->framework, &f);
 
-        if (q->framework[0] && framework_parse(q->framework, &f) < 0)
-                return problem_set(p, -EINVAL, "--framework " FRAMEWORK_NAMES,
-                                   "there is no framework '%.32s'", q->framework);
-        (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
+        assert(r >= 0); /* the table of keys has the same words */
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl identity",
                                    "the identity of this host cannot be read: %s", strerror(-r));
-        r = environment_build(&identity,
-                              &(struct environment_options){ .framework = f,
-                                                             .user = (const char *const *) q->env,
-                                                             .n_user = q->n_env },
-                              &e, why);
-        if (r < 0)
-                return r == -ENOMEM ? no_memory(p) :
-                                      problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);
-        r = set_allocator(h, q, &e, &choice, p);
+        if (q->world)
+                r = request_world_facts(q->world, &identity, p);
+        if (r >= 0)
+                r = build_environment(&identity, q, f, &e, p);
+        if (r >= 0)
+                r = set_allocator(h, q->spec, &e, &choice, p);
         if (r < 0)
                 return r;
         *ret_conflicts = calloc(e.n + 2, sizeof(**ret_conflicts));
@@ -242,28 +248,71 @@ static int set_environment(const struct host *h, const char *identity_config, co
 
 /* --- All ----------------------------------------------------------------------------------------------- */
 
+static int set_label(const char *from, const char *what, char to[static JOB_LABEL_SIZE], struct problem *p) {
+        for (const char *c = from; *c; c++)
+                if (*c < ' ' || *c > '~')
+                        return problem_set(p, -EINVAL, "use printable ASCII", "the %s of the run is not printable ASCII", what);
+        if (strlen(from) >= JOB_LABEL_SIZE)
+                return problem_set(p, -EINVAL, "give a shorter one", "the %s of the run is longer than %d bytes", what,
+                                   JOB_LABEL_SIZE - 1);
+        memcpy(to, from, strlen(from) + 1);
+        return 0;
+}
+
+static int set_intent(const Local__RunRequest *q, struct job *j, struct problem *p) {
+        int r;
+
+        if (q->generation > INT64_MAX)
+                return problem_set(p, -ERANGE, "generations count from 1", "there is no generation %" PRIu64,
+                                   q->generation);
+        if (q->generation > 0 && !q->spec->name[0])
+                return problem_set(p, -EINVAL, "give the run a name", "a run by intent has a name");
+        if (q->generation > 0 && q->spec->restarts > 0)
+                return problem_set(p, -EINVAL, "leave restarts out: a new generation starts it again",
+                                   "a run by intent is not started again by its host");
+        j->generation = q->generation;
+        r = set_label(q->intent, "intent", j->intent, p);
+        if (r == 0)
+                r = set_label(q->slice, "slice", j->slice, p);
+        return r == 0 ? set_label(q->worker, "worker", j->worker, p) : r;
+}
+
+int request_take_spec(const Local__RunRequest *q, struct job *j, struct problem *p) {
+        char why[RUN_WHY_MAX];
+        int r;
+
+        if (!q->spec)
+                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND", "a run was asked for without saying which");
+        r = run_spec_check(q->spec, RUN_HERE | RUN_SLICES, why);
+        if (r < 0)
+                return problem_set(p, r, "see: tpuctl run --help", "%s", why);
+        (void) snprintf(j->name, sizeof(j->name), "%s", q->spec->name);
+        r = set_intent(q, j, p);
+        if (r < 0)
+                return r;
+        j->spec = run_spec_copy(q->spec);
+        j->argv = j->spec ? strings_copy((const char *const *) q->spec->argv, q->spec->n_argv) : NULL;
+        if (!j->argv)
+                return no_memory(p);
+        job_drop_texts(j);
+        return 0;
+}
+
 static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                 const struct caller *c, struct job *j, char ***ret_conflicts, struct problem *p) {
         _cleanup_free_ char *home = NULL;
         struct refusal refusal;
-        int r;
+        int r = request_take_spec(q, j, p);
 
-        if (q->name[0] && !job_name_is_valid(q->name))
-                return problem_set(p, -EINVAL, "use a-z, 0-9 and '-', at most 41 characters, no '-' first",
-                                   "'%.64s' cannot be the name of a run", q->name);
-        (void) snprintf(j->name, sizeof(j->name), "%s", q->name);
-        r = run_spec_from_request(q, &j->spec, p);
         if (r < 0)
                 return r;
-        j->spec.remote = c->remote;
-        r = set_user(q, c, j, &home, p);
+        j->remote = c->remote;
+        r = set_user(q->spec, c, j, &home, p);
         if (r < 0)
                 return r;
         if (authority_decide(c, ACTION_START, j->uid, j->user, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        r = set_directory(h, q, home, j, p);
-        if (r >= 0)
-                r = set_argv(q, j, p);
+        r = set_directory(h, q->spec, home, j, p);
         if (r >= 0)
                 r = set_environment(h, identity_config, q, j, ret_conflicts, p);
         if (r >= 0)
@@ -273,36 +322,43 @@ static int fill(const struct host *h, const char *identity_config, const Local__
 
 /* remote is no user to run as: it names one, and whether that is there is told only where it is granted. */
 static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
+        const char *user = q->spec ? q->spec->user : "";
         struct passwd pw, *found = NULL;
         char buf[4096];
 
         if (!c->remote)
                 return authority_decide(c, ACTION_START, c->uid, c->name, ret);
-        if (q->user[0])
-                (void) getpwnam_r(q->user, &pw, buf, sizeof(buf),
+        if (user[0])
+                (void) getpwnam_r(user, &pw, buf, sizeof(buf),
                                   &found); /* unknown is refused like any other */
-        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
+        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, user, ret);
 }
 
 /* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
-static int add_settings(const struct host *h, const char *config, struct run_spec *s, struct problem *p) {
+static int add_settings(const struct host *h, const char *config, Run__Spec *s, struct problem *p) {
         _cleanup_device_settings_ struct device_settings host = { .any_device = false };
-        char bad[DEVICE_NODE_MAX];
+        const struct run_key *k = run_key_find("devices");
+        char text[DEVICE_LIST_MAX * DEVICE_NODE_MAX + 8], why[RUN_WHY_MAX];
         unsigned warnings = 0;
+        size_t n;
         int r;
 
         r = device_settings_load(h, config, NULL, &host, &warnings);
         if (r < 0)
                 (void) log_warning_errno(
                         r, "the configuration launchd cannot be read, it allows no more devices now: %m");
-        s->any_device = s->any_device || host.any_device;
-        for (size_t i = 0; host.devices && host.devices[i]; i++) {
-                r = device_list_add(host.devices[i], &s->devices, bad);
-                if (r < 0)
-                        return problem_set(p, r, "name less; see: tpu-launchd --show-config",
-                                           "more than %d devices", DEVICE_LIST_MAX);
-        }
-        return 0;
+        if (streq(s->devices, "any") || (!host.any_device && !host.devices))
+                return 0;
+        n = (size_t) snprintf(text, sizeof(text), "%s", host.any_device ? "any" : s->devices);
+        for (size_t i = 0; !host.any_device && host.devices[i] && n < sizeof(text); i++)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, ",%s", host.devices[i]);
+        if (n >= sizeof(text))
+                return problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "more than %d devices", DEVICE_LIST_MAX);
+        r = run_key_set_text(k, s, text);
+        if (r < 0)
+                return no_memory(p);
+        r = run_key_check(k, s, why);
+        return r < 0 ? problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "%s", why) : 0;
 }
 
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
@@ -324,7 +380,7 @@ int request_build(const struct host *h, const char *identity_config, const Local
                 return r;
         r = fill(h, identity_config, q, c, j, &conflicts, p);
         if (r >= 0)
-                r = add_settings(h, identity_config, &j->spec, p);
+                r = add_settings(h, identity_config, j->spec, p);
         if (r >= 0)
                 r = sd_id128_randomize(&id);
         if (r < 0) {

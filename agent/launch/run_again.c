@@ -37,11 +37,12 @@ int run_is_free(struct run *run, const struct job *wanted, struct problem *p) {
         pid_t left = run_left_over(run);
 
         if (left > 0)
-                return problem_set(
-                        p, -EBUSY,
-                        "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
-                        "run %s: process %d of the run before it is still there", wanted->name, (int) left);
-        return devices_check(run->owner->host, &wanted->spec, wanted->name, p, NULL, 0);
+                return problem_fill(
+                        p,
+                        problem_set(p, -EBUSY, "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
+                                    "run %s: process %d of the previous run is still there", wanted->name, (int) left),
+                        wanted->name, left);
+        return devices_check(run->owner->host, wanted->spec, wanted->name, p, NULL, 0);
 }
 
 static bool retry(struct run *run) {

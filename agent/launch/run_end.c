@@ -40,17 +40,6 @@ static void adopt_record(struct runs *r, struct job *j) {
         (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
 }
 
-/* A remedy as the table has it, "tpuctl logs NAME", with the name of the run. */
-static void fill_in(char *buf, size_t size, const char *remedy, const char *name) {
-        const char *at = strstr(remedy, "NAME");
-
-        if (at)
-                (void) snprintf(buf, size, "%.*s%s%s", (int) (at - remedy), remedy, name,
-                                at + strlen("NAME"));
-        else
-                (void) snprintf(buf, size, "%s", remedy);
-}
-
 static void judge(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
         struct job *j = run->job;
@@ -71,7 +60,8 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
         cause_of(&e, ret);
         (void) snprintf(j->end.cause, sizeof(j->end.cause), "%s", cause_name(ret->cause));
         (void) snprintf(j->end.why, sizeof(j->end.why), "%s", ret->why);
-        fill_in(j->end.remedy, sizeof(j->end.remedy), ret->remedy, j->name);
+        (void) snprintf(j->end.remedy, sizeof(j->end.remedy), "%s", ret->remedy);
+        remedy_fill(j->end.remedy, sizeof(j->end.remedy), j->name, run->unkillable);
         j->end.step_known = tail->step_known;
         j->end.last_step = tail->last_step;
         if (streq(j->end.result, "unknown"))
@@ -79,6 +69,18 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
         k = exit_record_write(r->exits_fd, j->name, &j->end);
         if (k < 0)
                 (void) log_warning_errno(k, "run %s: why it ended cannot be written down: %m", j->name);
+}
+
+/* That it was given up holds over our own end, too: it is not started again by who reads its files then. */
+static void keep_end(struct runs *r, struct job *j) {
+        int k;
+
+        j->stop_asked = true;
+        k = job_write(r->jobs_fd, j);
+        if (k >= 0)
+                k = exit_record_write(r->exits_fd, j->name, &j->end);
+        if (k < 0)
+                (void) log_warning_errno(k, "run %s: that it is not started again cannot be written down: %m", j->name);
 }
 
 /* It is over for good. */
@@ -91,6 +93,8 @@ void run_finish(struct run *run, const char *words) {
         if (words[0])
                 (void) snprintf(j->end.why + n, sizeof(j->end.why) - n, "; %s", words);
         drop_environment(j);
+        if (words[0])
+                keep_end(r, j);
         run_remove_handover(r, j->name);
         secrets_remove(r->secrets_fd, j->name);
         run_sweep(run);
@@ -105,6 +109,7 @@ static void tell_failed_start(struct run *run) {
                             "run %s ended before it was seen to run: %s (%s)", run->job->name,
                             run->job->end.cause, run->job->end.why);
 
+        (void) problem_fill(&p, k, run->job->name, 0);
         r->events->started(run->job, k, &p, r->userdata);
 }
 
@@ -119,7 +124,7 @@ static void conclude(struct run *run, const struct tail_result *tail) {
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", j->name, j->end.cause, j->end.why);
         if (!j->stop_asked && !run->coming)
-                restart_decide(&j->restarts, j->spec.restarts, &j->end, found.cause,
+                restart_decide(&j->restarts, j->spec->restarts, &j->end, found.cause,
                                j->end.boot > j->started_boot ? j->end.boot - j->started_boot : 0, &d);
         if (is_rebooted(run->owner, j))
                 d.again = false;

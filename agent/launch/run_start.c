@@ -23,10 +23,10 @@ void run_undo(struct runs *r, struct run *run) {
 
 /* What keeps it from beginning; what could not be looked at, or does not hold, is in its warning. */
 static int check_devices(struct runs *r, struct job *j, struct problem *p) {
-        int k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+        int k = devices_check(r->host, j->spec, j->name, p, j->warning, sizeof(j->warning));
 
         if (k >= 0)
-                device_policy_warn(r->host, &j->spec, j->warning, sizeof(j->warning));
+                device_policy_warn(r->host, j->spec, j->warning, sizeof(j->warning));
         return k;
 }
 
@@ -64,15 +64,19 @@ static int write_files(struct runs *r, const struct job *j, struct problem *p) {
 }
 
 int run_ask_unit(struct runs *r, const struct job *j, bool beside) {
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = { .name = j->name,
-                                  .id = j->id,
-                                  .user = j->user,
-                                  .run = &j->spec,
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, j->spec);
+        struct unit_spec spec = { .job = j,
                                   .devices = devices,
                                   .secrets = secrets_exist(r->secrets_fd, j->name) };
 
         return beside ? r->units->beside(r->backend, &spec) : r->units->start(r->backend, &spec);
+}
+
+static int is_there(const struct job *j, struct problem *p) {
+        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
+                            job_state_name(j->state));
+
+        return problem_fill(p, k, j->name, 0);
 }
 
 /* Gives the place of an ended run of this name to the new one. */
@@ -80,8 +84,7 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
         struct run *before = run_find(r, j->name), *run;
 
         if (before && before->job->state != JOB_EXITED)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
-                                   j->name, job_state_name(before->job->state));
+                return is_there(before->job, p);
         if (before && before->capture)
                 return problem_set(p, -EBUSY, "choose another name",
                                    "a capture of the run %s before this one has not ended", j->name);
@@ -144,7 +147,7 @@ void run_start_coming(struct run *run) {
         struct problem p;
         int k;
 
-        told = (struct job){ .spec.generation = j->spec.generation };
+        told = (struct job){ .generation = j->generation };
         memcpy(told.name, j->name, sizeof(told.name));
         k = begin(r, j, &p);
         if (k == 0)
@@ -159,7 +162,7 @@ void run_start_coming(struct run *run) {
 
 /* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
  * the name of another only when that has ended: what is asked for with another serial is the later one. */
-static int compare(const struct run_spec *asked, const struct run_spec *other) {
+static int compare(const struct job *asked, const struct job *other) {
         if (!streq(asked->intent, other->intent))
                 return 1;
         return asked->generation < other->generation ? -1 : asked->generation > other->generation;
@@ -173,12 +176,12 @@ static void take_turn(struct run *run, struct job *asked) {
         if (run->coming) {
                 k = problem_set(&stale, -ESTALE, "see: tpuctl jobs",
                                 "generation %" PRIu64 " of run %s came before it began",
-                                asked->spec.generation, asked->name);
+                                asked->generation, asked->name);
                 run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
                 (void) job_free(run->coming);
         }
         log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, asked->name,
-                   run->job->spec.generation, asked->spec.generation);
+                   run->job->generation, asked->generation);
         run->coming = asked;
 }
 
@@ -186,7 +189,7 @@ static void take_turn(struct run *run, struct job *asked) {
  * waits for the end of the one before, which *ret is then; j is taken over then and on failure. */
 static int by_generation(struct run *run, struct job *j, const struct job **ret, struct problem *p) {
         const struct job *newest = run->coming ? run->coming : run->job;
-        int order = compare(&j->spec, &newest->spec), k;
+        int order = compare(j, newest), k;
 
         if (order == 0) {
                 (void) job_free(j);
@@ -198,7 +201,7 @@ static int by_generation(struct run *run, struct job *j, const struct job **ret,
         if (order < 0)
                 k = problem_set(p, -ESTALE, "see: tpuctl jobs",
                                 "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
-                                j->name, newest->spec.generation, j->spec.generation);
+                                j->name, newest->generation, j->generation);
         else
                 k = run->job->state == JOB_EXITED ? 0 : run_stop(run, 0, p);
         if (k < 0) {
@@ -213,18 +216,17 @@ static int by_generation(struct run *run, struct job *j, const struct job **ret,
 int runs_check(struct runs *r, struct job *j, struct problem *p) {
         struct run *run = j->name[0] ? run_find(r, j->name) : NULL;
         bool lives = run && run->job->state != JOB_EXITED,
-             gang = run && run->job->spec.generation > 0 && j->spec.generation > 0;
+             gang = run && run->job->generation > 0 && j->generation > 0;
 
-        if (gang && compare(&j->spec, &run->job->spec) < 0)
+        if (gang && compare(j, run->job) < 0)
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
                                    "run %s is of generation %" PRIu64
                                    " already, which is later than %" PRIu64,
-                                   j->name, run->job->spec.generation, j->spec.generation);
+                                   j->name, run->job->generation, j->generation);
         if (lives && gang)
                 return 0; /* it is ended first, and the devices are looked at then */
         if (lives)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
-                                   j->name, job_state_name(run->job->state));
+                return is_there(run->job, p);
         if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl jobs",
                                    "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
@@ -238,7 +240,7 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
         if (j->name[0] == '\0')
                 pick_name(r, j);
         run = run_find(r, j->name);
-        if (run && j->spec.generation > 0 && run->job->spec.generation > 0) {
+        if (run && j->generation > 0 && run->job->generation > 0) {
                 k = by_generation(run, j, ret, p);
                 if (k != 0)
                         return k;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a run is ended, is told that its host is about to go, as its own spec says, and what others saw of why
  * it may end. */
+#include <assert.h>
+
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
@@ -55,11 +57,11 @@ static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t hand
 }
 
 static int kill_later(struct run *run, usec_t grace) {
-        bool own = grace == 0 || grace == run->job->spec.grace; /* systemd's own timer kills */
+        bool own = grace == 0 || grace == run->job->spec->grace; /* systemd's own timer kills */
         int k = own ? 0 : add_timer(run, grace, on_kill, "stop-grace", &run->kill_timer);
 
         if (own)
-                grace = run->job->spec.grace;
+                grace = run->job->spec->grace;
         return k < 0 ? k : add_timer(run, grace + FREE_TIMEOUT, on_stuck, "unkillable", &run->stuck_timer);
 }
 
@@ -68,10 +70,7 @@ int run_stop(struct run *run, usec_t grace, struct problem *p) {
         const char *name = run->job->name;
         int k;
 
-        if (grace > run->job->spec.grace)
-                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
-                                   "run %s has a grace of %u s: a longer one is not possible", name,
-                                   (unsigned) (run->job->spec.grace / USEC_PER_SEC));
+        assert(grace <= run->job->spec->grace);
         k = r->units->stop(r->backend, name);
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
@@ -89,11 +88,11 @@ static void drop_next(struct run *run, uint64_t generation) {
         struct problem p;
         int error;
 
-        if (!run->coming || (generation > 0 && run->coming->spec.generation > generation))
+        if (!run->coming || (generation > 0 && run->coming->generation > generation))
                 return;
         error = problem_set(&p, -ECANCELED, "start it anew",
                             "run %s was stopped before its generation %" PRIu64 " began", run->job->name,
-                            run->coming->spec.generation);
+                            run->coming->generation);
         run_refuse_coming(run, error, &p);
 }
 
@@ -104,7 +103,7 @@ static int note_stop(struct run *run, struct problem *p) {
         if (run->job->stop_asked)
                 return 0;
         run->job->stop_asked = true;
-        k = run->job->spec.restarts > 0 ? job_write(run->owner->jobs_fd, run->job) : 0;
+        k = run->job->spec->restarts > 0 ? job_write(run->owner->jobs_fd, run->job) : 0;
         if (k < 0)
                 run->job->stop_asked = false;
         return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
@@ -119,10 +118,14 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
 
         if (!run)
                 return no_such_run(name, p);
-        if (generation > 0 && run->job->spec.generation > generation)
+        if (generation > 0 && run->job->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   run->job->spec.generation, generation);
+                                   run->job->generation, generation);
+        if (run->job->state != JOB_EXITED && grace > run->job->spec->grace) /* before anything follows from it */
+                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
+                                   "run %s has a grace of %u s: a longer one is not possible", name,
+                                   (unsigned) (run->job->spec->grace / USEC_PER_SEC));
         drop_next(run, generation);
         if (run->job->state == JOB_EXITED)
                 return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name,
@@ -141,25 +144,26 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
 
 static int send_signal(struct run *run, char *done, size_t size, struct problem *p) {
         struct runs *r = run->owner;
-        int number = run->job->spec.preempt_signal;
-        int k = r->units->signal(r->backend, run->job->name, number);
+        const char *signal = run->job->spec->preempt;
+        int k = r->units->signal(r->backend, run->job->name, run_signal_number(signal));
 
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
                                    "run %s: it cannot be sent %s: %s", run->job->name,
-                                   run_signal_name(number), strerror(-k));
-        (void) snprintf(done, size, "%s to process %u", run_signal_name(number), run->job->main_pid);
+                                   signal, strerror(-k));
+        (void) snprintf(done, size, "%s to process %u", signal, run->job->main_pid);
         return 0;
 }
 
 static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
         const struct job *j = run->job;
         struct runs *r = run->owner;
-        char handover[JOB_NAME_MAX + 16];
+        char handover[JOB_NAME_MAX + 16], shell[] = "/bin/sh", option[] = "-c";
+        char *const argv[] = { shell, option, j->spec->preempt, NULL };
         int k;
 
         (void) snprintf(handover, sizeof(handover), "%s%s", j->name, HANDOVER_PREEMPT);
-        k = handover_write(r->handover_fd, handover, j->uid, j->directory, j->spec.preempt_argv, j->env);
+        k = handover_write(r->handover_fd, handover, j->uid, j->directory, argv, j->env);
         if (k >= 0)
                 k = run_ask_unit(r, j, true);
         if (k < 0)
@@ -179,16 +183,16 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         if (!run)
                 return no_such_run(name, p);
         j = run->job;
-        if (generation > 0 && j->spec.generation > generation)
+        if (generation > 0 && j->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   j->spec.generation, generation);
+                                   j->generation, generation);
         if (j->state == JOB_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
-        if (!j->spec.preempt_argv && j->spec.preempt_signal == 0)
+        if (streq(j->spec->preempt, "none"))
                 return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
                                    "run %s does not say how it is told of a preemption", name);
-        k = j->spec.preempt_argv ? start_command(run, ret_done, size, p)
+        k = j->spec->preempt[0] == '/' ? start_command(run, ret_done, size, p)
                                  : send_signal(run, ret_done, size, p);
         if (k < 0)
                 return k;

@@ -39,6 +39,7 @@ static void on_refused(const char *name, int error, const char *text, void *user
         else
                 (void) problem_set(&p, error, "see: journalctl -b -u tpu-launchd",
                                    "run %s: systemd refuses it: %.200s", name, text);
+        (void) problem_fill(&p, error, name, 0);
         log_warning("%s", p.text);
         r->events->started(run->job, error, &p, r->userdata);
         run_undo(r, run);
@@ -62,6 +63,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         else
                 error = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
                                     "run %s could not be started: %.32s", name, result);
+        (void) problem_fill(&p, error, name, 0);
         r->events->started(run->job, error, &p, r->userdata);
 }
 
@@ -124,7 +126,7 @@ const struct unit_events runs_unit_events = {
 uint64_t runs_next_generation(const struct runs *r, const char *name) {
         const struct run *run = run_find(r, name);
 
-        return run && run->coming ? run->coming->spec.generation : 0;
+        return run && run->coming ? run->coming->generation : 0;
 }
 
 const struct job *runs_find(const struct runs *r, const char *name) {

@@ -26,8 +26,8 @@ static bool is_variable(const char *name) {
 static bool is_given(const Local__RunRequest *q, const char *name) {
         size_t n = strlen(name);
 
-        for (size_t i = 0; i < q->n_env; i++)
-                if (strncmp(q->env[i], name, n) == 0 && q->env[i][n] == '=')
+        for (size_t i = 0; q->spec && i < q->spec->n_env; i++)
+                if (strncmp(q->spec->env[i], name, n) == 0 && q->spec->env[i][n] == '=')
                         return true;
         return false;
 }

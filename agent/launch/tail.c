@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tail.h"
 
-#include <systemd/sd-journal.h>
-
 #include "cause.h"
 #include "child.h"
 #include "job.h"
+#include "journal_reader.h"
 #include "steps.h"
 
 #define TAIL_ROUNDS 5 /* others write to the journal, too */
@@ -47,18 +46,6 @@ bool tail_checkpoint(struct tail_result *t, const char *line, size_t len) {
 
 /* --- In the child -------------------------------------------------------------------------------------- */
 
-static bool has_field(sd_journal *j, const char *name, const void **ret, size_t *ret_len) {
-        size_t n = strlen(name) + 1;
-        const void *data;
-        size_t len;
-
-        if (sd_journal_get_data(j, name, &data, &len) < 0 || len < n)
-                return false;
-        *ret = (const char *) data + n;
-        *ret_len = len - n;
-        return true;
-}
-
 enum whose {
         OURS,
         BEFORE_OURS, /* by a line that tells nothing */
@@ -67,40 +54,40 @@ enum whose {
 
 /* journald adds the unit's fields for as long as systemd has the unit: the last lines of a run may come too
  * late for them. */
-static enum whose whose_line(sd_journal *j, const struct tail *t) {
-        const void *id;
+static enum whose whose_line(struct journal_reader *j, const struct tail *t) {
+        const char *id;
         uint64_t real;
         size_t len;
 
-        if (has_field(j, "TPU_RUN_ID", &id, &len))
+        if (journal_reader_field(j, "TPU_RUN_ID", &id, &len) >= 0)
                 return len == strlen(t->id) && memcmp(id, t->id, len) == 0 ? OURS : ANOTHER;
-        return sd_journal_get_realtime_usec(j, &real) >= 0 && real >= t->started_real ? OURS : BEFORE_OURS;
+        return sd_journal_get_realtime_usec(j->journal, &real) >= 0 && real >= t->started_real ? OURS : BEFORE_OURS;
 }
 
-static bool is_after(sd_journal *j, usec_t real) {
+static bool is_after(struct journal_reader *j, usec_t real) {
         uint64_t at;
 
-        return sd_journal_get_realtime_usec(j, &at) >= 0 && at >= real;
+        return sd_journal_get_realtime_usec(j->journal, &at) >= 0 && at >= real;
 }
 
-static int look(sd_journal *j, const struct tail *t, struct tail_result *found) {
+static int look(struct journal_reader *j, const struct tail *t, struct tail_result *found) {
         bool step = true, checkpoint = t->preempted_real > 0; /* still looked for */
         int r;
 
         tail_init(found);
-        r = sd_journal_seek_tail(j);
+        r = sd_journal_seek_tail(j->journal);
         for (unsigned i = 0; r >= 0 && i < TAIL_LINES && (step || checkpoint); i++) {
                 enum whose whose;
-                const void *line;
+                const char *line;
                 size_t len;
 
-                r = sd_journal_previous(j);
+                r = sd_journal_previous(j->journal);
                 if (r <= 0)
                         break;
                 whose = whose_line(j, t);
                 if (whose == ANOTHER)
                         break;
-                if (whose != OURS || !has_field(j, "MESSAGE", &line, &len))
+                if (whose != OURS || journal_reader_field(j, "MESSAGE", &line, &len) < 0)
                         continue;
                 checkpoint =
                         checkpoint && is_after(j, t->preempted_real) && tail_checkpoint(found, line, len);
@@ -109,41 +96,21 @@ static int look(sd_journal *j, const struct tail *t, struct tail_result *found) 
         return r < 0 ? r : 0;
 }
 
-static int open_journal(const struct tail *t, sd_journal **ret) {
+static int look_into_journal(const struct tail *t, struct tail_result *found) {
+        struct journal_reader j;
         char match[128];
-        sd_journal *j;
         int r;
 
-        r = sd_journal_open(
-                &j, SD_JOURNAL_LOCAL_ONLY); /* the users' files, too: a run's lines are in its user's */
-        if (r < 0)
-                return r;
         /* journald's own word, which nobody outside of the unit can write */
         (void) snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", t->unit);
-        r = sd_journal_add_match(j, match, 0);
-        if (r >= 0)
-                r = sd_journal_set_data_threshold(j, TAIL_LINE_MAX + strlen("MESSAGE="));
-        if (r < 0)
-                sd_journal_close(j);
-        else
-                *ret = j;
-        return r;
-}
-
-static int look_into_journal(const struct tail *t, struct tail_result *found) {
-        sd_journal *j;
-        int r;
-
-        r = open_journal(t, &j);
+        r = journal_reader_open(&j, NULL, match, TAIL_LINE_MAX);
         if (r < 0)
                 return r;
-        r = sd_journal_get_fd(j); /* from here on, changes count */
-        if (r >= 0)
-                r = look(j, t, found);
+        r = look(&j, t, found);
         for (unsigned i = 0; i < TAIL_ROUNDS && r >= 0 && t->failed && found->sign < 0; i++)
-                if (sd_journal_wait(j, TAIL_WAIT / TAIL_ROUNDS) > SD_JOURNAL_NOP)
-                        r = look(j, t, found);
-        sd_journal_close(j);
+                if (sd_journal_wait(j.journal, TAIL_WAIT / TAIL_ROUNDS) > SD_JOURNAL_NOP)
+                        r = look(&j, t, found);
+        journal_reader_close(&j);
         return r;
 }
 

@@ -19,9 +19,7 @@
 #define PREEMPT_UNIT_PREFIX "tpu-preempt-"
 
 struct unit_spec {
-        const char *name, *id; /* of the run */
-        const char *user;
-        const struct run_spec *run;
+        const struct job *job;
         char *const *devices; /* nodes that the run may open, by path; NULL: none are known */
         bool secrets; /* there is a file of them: secret.h */
 };

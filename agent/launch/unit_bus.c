@@ -64,14 +64,14 @@ static int bus_start(void *backend, const struct unit_spec *s) {
         r = unit_message_new(u->bus, s, &m);
         if (r < 0)
                 return r;
-        r = watch_new(u, s->name, &w); /* before the call: a run may have ended when its answer comes */
+        r = watch_new(u, s->job->name, &w); /* before the call: a run may have ended when its answer comes */
         if (r >= 0)
                 r = watch_start(w);
         if (r >= 0)
                 r = sd_bus_call_async(u->bus, &w->call, m, on_start_reply, w, 0);
         sd_bus_message_unref(m);
         if (r < 0)
-                watch_forget(u, s->name);
+                watch_forget(u, s->job->name);
         return r < 0 ? r : 0;
 }
 

@@ -50,7 +50,7 @@ static int add_exec(sd_bus_message *m, const char *key, const char *const *words
 }
 
 static int add_journal_field(sd_bus_message *m, const char *key, const char *value) {
-        char field[SPEC_LABEL_SIZE + 32];
+        char field[JOB_LABEL_SIZE + 32];
         int n;
 
         if (!value[0])
@@ -65,18 +65,18 @@ static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         char generation[24] = "";
         int r;
 
-        if (s->run->generation > 0)
-                (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->run->generation);
+        if (s->job->generation > 0)
+                (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->job->generation);
         r = sd_bus_message_open_container(m, 'r', "sv");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', "LogExtraFields");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "aay");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "ay");
-        r = r < 0 ? r : add_journal_field(m, "TPU_JOB", s->name);
-        r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->id);
+        r = r < 0 ? r : add_journal_field(m, "TPU_JOB", s->job->name);
+        r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->job->id);
         r = r < 0 ? r : add_journal_field(m, "TPU_GENERATION", generation);
-        r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->run->intent);
-        r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->run->slice);
-        r = r < 0 ? r : add_journal_field(m, "TPU_WORKER", s->run->worker);
+        r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->job->intent);
+        r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->job->slice);
+        r = r < 0 ? r : add_journal_field(m, "TPU_WORKER", s->job->worker);
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -111,21 +111,48 @@ static int add_set(sd_bus_message *m, const char *key, const char *text) {
         return r;
 }
 
-static int add_limits(sd_bus_message *m, const struct run_spec *s) {
-        int r;
+static int add_number_set(sd_bus_message *m, const char *key, const char *text) {
+        int r = add_set(m, key, text);
 
-        r = add_number(m, "LimitMEMLOCK", s->memlock);
-        r = r < 0 ? r : add_number(m, "LimitNOFILE", s->nofile);
-        /* A core of a training process is as large as its memory: hundreds of gigabytes. */
-        r = r < 0 ? r : add_number(m, "LimitCORE", s->keep_core ? SPEC_UNLIMITED : 0);
-        if (r >= 0 && s->memory_max != SPEC_UNLIMITED)
-                r = add_number(m, "MemoryMax", s->memory_max);
-        r = r < 0 ? r : add_set(m, "CPUAffinity", s->cpus);
-        if (r >= 0 && s->numa[0]) {
+        if (r >= 0 && text[0] && streq(key, "NUMAMask"))
                 r = sd_bus_message_append(m, "(sv)", "NUMAPolicy", "i", 2 /* MPOL_BIND */);
-                r = r < 0 ? r : add_set(m, "NUMAMask", s->numa);
+        return r;
+}
+
+/* The keys that are properties, of the unit or of its slice; one that is not given and has no default is not said. */
+static int add_keys(sd_bus_message *m, const Run__Spec *s, bool slice) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < run_keys_count(); i++) {
+                const struct run_key *k = run_key_at(i);
+                const char *property = slice ? k->slice : k->unit;
+
+                if (!property || !(run_key_given(k, s) || run_key_has_default(k)))
+                        continue;
+                if (k->kind == RUN_KEY_NUMBERS)
+                        r = add_number_set(m, property, run_key_text(k, s));
+                else if (run_key_is_text(k))
+                        r = add_string(m, property, run_key_text(k, s));
+                else if (k->kind == RUN_KEY_FLAG)
+                        r = add_flag(m, property, run_key_number(k, s));
+                else
+                        r = add_number(m, property, run_key_number(k, s));
         }
         return r;
+}
+
+static bool limits_slice(const Run__Spec *s) {
+        for (size_t i = 0; i < run_keys_count(); i++)
+                if (run_key_at(i)->slice && run_key_given(run_key_at(i), s))
+                        return true;
+        return false;
+}
+
+/* A core of a training process is as large as its memory: hundreds of gigabytes. */
+static int add_limits(sd_bus_message *m, const Run__Spec *s) {
+        int r = add_keys(m, s, false);
+
+        return r < 0 ? r : add_number(m, "LimitCORE", streq(s->core, "keep") ? UINT64_MAX : 0);
 }
 
 /* The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices, and those that are
@@ -135,7 +162,7 @@ static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         static const char *const drivers[] = { "char-accel*", "char-vfio*" };
         int r;
 
-        if (s->run->any_device)
+        if (streq(s->job->spec->devices, "any"))
                 return 0;
         r = add_string(m, "DevicePolicy", "closed");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sv");
@@ -158,17 +185,17 @@ static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
 
         if (!s->secrets)
                 return 0;
-        (void) snprintf(path, sizeof(path), STATE_SECRETS "/%s", s->name);
+        (void) snprintf(path, sizeof(path), STATE_SECRETS "/%s", s->job->name);
         return sd_bus_message_append(m, "(sv)", "LoadCredential", "a(ss)", 1, SECRETS_CREDENTIAL, path);
 }
 
 static int add_command(sd_bus_message *m, const struct unit_spec *s) {
-        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, NULL };
-        const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->name, "--id", s->id, NULL };
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->job->name, NULL };
+        const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->job->name, "--id", s->job->id, NULL };
         int r;
 
         r = add_string(m, "Type", "exec");
-        r = r < 0 ? r : add_string(m, "User", s->user);
+        r = r < 0 ? r : add_string(m, "User", s->job->user);
         /* User= is for the command; the recorder is root's. By its age the one property that says so in all
          * versions' unit files; "+" is a flag of the ...Ex properties. */
         r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
@@ -177,19 +204,18 @@ static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         /* What a person's run may do is what the person may do, sudo included. A run that came through
          * tpu-hostd may not: many a user of these machines has sudo without a password, and whoever owns
          * hostd must not own the host. */
-        return r < 0 || !s->run->remote ? r : add_flag(m, "NoNewPrivileges", true);
+        return r < 0 || !s->job->remote ? r : add_flag(m, "NoNewPrivileges", true);
 }
 
 static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         char slice[JOB_UNIT_MAX], description[96];
         int r;
 
-        (void) snprintf(description, sizeof(description), "Training run %s", s->name);
+        (void) snprintf(description, sizeof(description), "Training run %s", s->job->name);
         r = add_string(m, "Description", description);
-        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
+        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->job->name, slice));
         r = r < 0 ? r : add_command(m, s);
         r = r < 0 ? r : add_string(m, "KillMode", "control-group");
-        r = r < 0 ? r : add_number(m, "TimeoutStopUSec", s->run->grace);
         /* The name is free again as soon as the run has ended, however it ended: the record is what
          * remembers. */
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
@@ -197,7 +223,7 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_accounting(m);
-        r = r < 0 ? r : add_limits(m, s->run);
+        r = r < 0 ? r : add_limits(m, s->job->spec);
         r = r < 0 ? r : add_devices(m, s);
         return r < 0 ? r : add_secrets(m, s);
 }
@@ -208,16 +234,16 @@ static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
         const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", handover, NULL };
         int r;
 
-        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->name);
-        (void) snprintf(handover, sizeof(handover), "%s%s", s->name, HANDOVER_PREEMPT);
+        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->job->name);
+        (void) snprintf(handover, sizeof(handover), "%s%s", s->job->name, HANDOVER_PREEMPT);
         r = add_string(m, "Description", description);
-        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
-        r = r < 0 ? r : add_string(m, "User", s->user);
+        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->job->name, slice));
+        r = r < 0 ? r : add_string(m, "User", s->job->user);
         r = r < 0 ? r : add_exec(m, "ExecStart", start);
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
-        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->run->grace);
-        if (r >= 0 && s->run->remote)
+        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->job->spec->grace);
+        if (r >= 0 && s->job->remote)
                 r = add_flag(m, "NoNewPrivileges", true);
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_devices(m, s);
@@ -230,15 +256,12 @@ static int add_slice(sd_bus_message *m, const struct unit_spec *s) {
         char slice[JOB_UNIT_MAX], description[96];
         int r;
 
-        (void) snprintf(description, sizeof(description), "Training run %s and its containers", s->name);
+        (void) snprintf(description, sizeof(description), "Training run %s and its containers", s->job->name);
         r = sd_bus_message_open_container(m, 'r', "sa(sv)");
-        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', job_slice(s->name, slice));
+        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', job_slice(s->job->name, slice));
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
         r = r < 0 ? r : add_string(m, "Description", description);
-        if (r >= 0 && s->run->memory_total != SPEC_UNLIMITED)
-                r = add_number(m, "MemoryMax", s->run->memory_total);
-        if (r >= 0 && s->run->memory_high != SPEC_UNLIMITED)
-                r = add_number(m, "MemoryHigh", s->run->memory_high);
+        r = r < 0 ? r : add_keys(m, s->job->spec, true);
         r = r < 0 ? r : sd_bus_message_close_container(m);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -276,13 +299,13 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[JOB_UNIT_MAX];
 
-        return new_message(bus, job_unit(s->name, unit), s, add_properties, run_spec_limits_slice(s->run),
+        return new_message(bus, job_unit(s->job->name, unit), s, add_properties, limits_slice(s->job->spec),
                            ret);
 }
 
 int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[JOB_UNIT_MAX + 8];
 
-        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->name);
+        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->job->name);
         return new_message(bus, unit, s, add_properties_beside, false, ret);
 }

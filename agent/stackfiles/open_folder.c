@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
+#include "mountinfo.h"
 #include "open_folder.h"
-
-#define LINE_SIZE 1024
 
 /* --- The path ---------------------------------------------------------------------------------------- */
 
@@ -40,32 +39,6 @@ int open_folder(const struct host *h, const char *path, int *ret_fd, char *ret_m
 
 /* --- Its file system --------------------------------------------------------------------------------- */
 
-/* Moves over n words and the blanks behind them. */
-static const char *skip_words(const char *p, unsigned n) {
-        while (n-- > 0) {
-                p += strcspn(p, " \n");
-                p += strspn(p, " ");
-        }
-        return p;
-}
-
-static bool take_word(const char *p, char *to, size_t size) {
-        size_t n = strcspn(p, " \n");
-
-        if (n == 0 || n >= size)
-                return false;
-        memcpy(to, p, n);
-        to[n] = '\0';
-        return true;
-}
-
-bool mountinfo_parse(const char *line, char *point, size_t size, char type[static 32]) {
-        const char *dash = strstr(line, " - ");
-
-        /* mount id, parent, device, root, point */
-        return dash && take_word(skip_words(line, 4), point, size) && take_word(dash + 3, type, 32);
-}
-
 static bool is_within(const char *path, const char *point) {
         size_t n = strlen(point);
 
@@ -84,23 +57,26 @@ static bool type_is_local(const char *type) {
         return false;
 }
 
+struct nearest {
+        const char *path;
+        size_t longest;
+        bool local;
+};
+
+static bool on_mount(const struct mount_entry *m, void *userdata) {
+        struct nearest *n = userdata;
+
+        if (is_within(n->path, m->point) && strlen(m->point) >= n->longest) {
+                n->longest = strlen(m->point);
+                n->local = type_is_local(m->type);
+        }
+        return true;
+}
+
 /* The last mount whose point is the longest is what lies there. */
 bool folder_is_local(const struct host *h, const char *path) {
-        int fd = host_open_file(h, "/proc/self/mountinfo", O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
-        char line[LINE_SIZE], point[OPEN_FOLDER_PATH_MAX], type[32];
-        size_t longest = 0;
-        bool local = true;
+        struct nearest n = { .path = path, .local = true };
 
-        if (!f) {
-                (void) close_fd(fd);
-                return true;
-        }
-        while (fgets(line, sizeof(line), f))
-                if (mountinfo_parse(line, point, sizeof(point), type) && is_within(path, point) &&
-                    strlen(point) >= longest) {
-                        longest = strlen(point);
-                        local = type_is_local(type);
-                }
-        return local;
+        (void) mountinfo_visit(h, on_mount, &n); /* unreadable: not known */
+        return n.local;
 }

@@ -19,5 +19,3 @@ int open_folder(const struct host *h, const char *path, int *ret_fd, char *ret_m
  * program. Asks nobody who could hang. True where that cannot be known.
  */
 bool folder_is_local(const struct host *h, const char *path);
-/* Pure: the mount point and type of one line of mountinfo; false: none. point is cut off with size. */
-bool mountinfo_parse(const char *line, char *point, size_t size, char type[static 32]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "stack_folder.h"
 
 #include <fcntl.h>
@@ -81,13 +82,7 @@ static const char *why_not(const struct stack_folder *f, const struct stat *st) 
 /* --- Reading ----------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const struct stack_folder *f, const struct file *file, const struct stack_text *t) {
-        uint64_t h = t->hash;
-
-        for (const char *c = f->path; *c; c++)
-                h = (h ^ (uint8_t) *c) * UINT64_C(1099511628211);
-        for (const char *c = file->name; *c; c++)
-                h = (h ^ (uint8_t) *c) * UINT64_C(1099511628211);
-        return h;
+        return fnv_text(fnv_text(t->hash, f->path), file->name);
 }
 
 static void tell(struct stack_folder *f, const struct file *file, uid_t owner, unsigned *told) {

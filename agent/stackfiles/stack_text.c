@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "stack_text.h"
 
 #include "utf8.h"
@@ -91,12 +92,6 @@ struct building {
         uint64_t ids[STACK_TEXT_THREADS_MAX];
         size_t n_ids;
 };
-
-static uint64_t hash_more(uint64_t h, const char *data, size_t len) {
-        for (size_t i = 0; i < len; i++)
-                h = (h ^ (uint8_t) data[i]) * UINT64_C(1099511628211); /* FNV-1a */
-        return h;
-}
 
 static void add_line(struct building *b, const char *line, size_t len) {
         struct stack_text *t = b->to;
@@ -216,9 +211,9 @@ static void take_line(struct building *b, enum line_kind k, const char *line, si
         }
         b->any = true;
         add_line(b, line, len);
-        t->hash = hash_more(t->hash, (const char *) &k, 1);
+        t->hash = fnv(t->hash, &k, 1);
         if (k == LINE_FRAME || k == LINE_FATAL)
-                t->hash = hash_more(t->hash, line, len);
+                t->hash = fnv(t->hash, line, len);
 }
 
 static void begin(struct building *b, struct stack_text *t) {
@@ -228,7 +223,7 @@ static void begin(struct building *b, struct stack_text *t) {
         t->kind = STACK_TEXT_SNAPSHOT;
         t->reason[0] = t->text[0] = '\0';
         t->threads = t->frames = 0;
-        t->hash = UINT64_C(14695981039346656037);
+        t->hash = FNV_BEGIN;
         t->cut = false;
         t->len = 0;
 }

@@ -1,98 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
-#include <curl/curl.h>
-
 #include "endpoint.h"
 
-static inline void url_freep(CURLU **u) {
-        curl_url_cleanup(*u);
-}
-static inline void part_freep(char **p) {
-        curl_free(*p);
+const char *endpoint_path(enum uplink_class c) {
+        return c == UPLINK_METRICS ? "/v1/metrics" : "/v1/logs";
 }
 
-static bool is_address(const char *host) {
-        struct in_addr four;
-
-        return host[0] == '[' || inet_pton(AF_INET, host, &four) == 1;
-}
-
-/* Makes the look-up of the host that is connected to, if it has a name. */
-static int lookup_for(struct endpoint *p, sd_event *e, const char *url,
-                        void (*resolved)(const char *error, void *userdata)) {
-        _cleanup_(url_freep) CURLU *u = curl_url();
-        _cleanup_(part_freep) char *host = NULL;
-        _cleanup_(part_freep) char *port = NULL;
-        struct lookup_options o = { .done = resolved, .userdata = p };
-
-        if (!u)
-                return -ENOMEM;
-        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-                return -EINVAL;
-        if (is_address(host))
-                return 0;
-        o.host = host;
-        o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-        return lookup_new(e, &o, &p->lookup);
-}
-
-/* Credentials do not belong into the URL: it is shown. */
-static bool url_ok(const char *s) {
-        return (startswith(s, "http://") || startswith(s, "https://")) && !strchr(s, '@') &&
-               strlen(s) < 1024;
-}
-
-int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char *proxy,
-                  void (*resolved)(const char *error, void *userdata)) {
+int endpoint_init(struct endpoint *p, sd_event *e, const char *base, struct exchange_options o,
+                  void *const userdata[static _UPLINK_CLASS_MAX]) {
         size_t len = strlen(base);
+        char why[256];
+        int r = 0;
 
-        if (!url_ok(base))
-                return -EINVAL;
         while (len > 0 && base[len - 1] == '/')
                 len--;
         p->https = startswith(base, "https://");
         p->base = strndup(base, len);
         if (!p->base)
                 return -ENOMEM;
-        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
-                const char *path = c == UPLINK_METRICS ? "/v1/metrics" : "/v1/logs";
-
-                if (asprintf(&p->urls[c], "%s%s", p->base, path) < 0) {
-                        p->urls[c] = NULL;
-                        return -ENOMEM;
-                }
+        o.url = p->base;
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX && r >= 0; c++) {
+                o.userdata = userdata[c];
+                o.beside = p->exchanges[0];
+                r = exchange_new(e, &o, &p->exchanges[c], why);
         }
-        return lookup_for(p, e, proxy ? proxy : p->base, resolved);
+        return r;
 }
 
 void endpoint_clear(struct endpoint *p) {
-        p->lookup = lookup_free(p->lookup);
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
-                free(TAKE_PTR(p->urls[c]));
+        for (size_t c = _UPLINK_CLASS_MAX; c > 0; c--) /* the first is what the others stand beside */
+                p->exchanges[c - 1] = exchange_free(p->exchanges[c - 1]);
         free(TAKE_PTR(p->base));
-}
-
-int endpoint_addresses(struct endpoint *p, const char **ret) {
-        const char *known;
-        usec_t taken;
-        int r;
-
-        known = p->lookup ? lookup_answer(p->lookup, &taken) : NULL;
-        if (p->lookup && !known) {
-                r = lookup_ask(p->lookup);
-                return r < 0 ? r : 0;
-        }
-        *ret = known;
-        return 1;
-}
-
-void endpoint_refresh(struct endpoint *p, usec_t now, usec_t least) {
-        usec_t taken;
-
-        if (p->lookup && lookup_answer(p->lookup, &taken) && now > taken && now - taken >= least)
-                (void) lookup_ask(p->lookup); /* what is known stays good */
 }
 
 /* --- Routes ------------------------------------------------------------------------------------------ */

@@ -11,26 +11,21 @@
  * request: when that succeeds, it is the preferred one again. When all are passed over, the one
  * whose wait ends first is tried, so that more endpoints never mean later tries.
  */
-#include "lookup.h"
+#include "exchange.h"
 #include "uplink.h"
 
 struct endpoint {
-        struct uplink *uplink;
-        char *base;                    /* without the last '/' */
-        char *urls[_UPLINK_CLASS_MAX];
+        char *base; /* without the last '/' */
         bool https;
-        struct lookup *lookup;     /* NULL: the URL (or the proxy's) has an address */
-        char dns_error[160];           /* the last look-up failed; empty: it did not */
+        struct exchange *exchanges[_UPLINK_CLASS_MAX]; /* those behind the first share its connections */
+        char dns_error[160]; /* its name could not be looked up; empty: it could */
 };
 
-/* proxy: its URL, or NULL: then its name is the one to look up. -EINVAL: no URL, or it holds a password. */
-int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char *proxy,
-                  void (*resolved)(const char *error, void *userdata));
+/* o: what all of them have alike; done has each class's own userdata. -EINVAL: no URL, or it holds a password. */
+int endpoint_init(struct endpoint *p, sd_event *e, const char *base, struct exchange_options o,
+                  void *const userdata[static _UPLINK_CLASS_MAX]);
 void endpoint_clear(struct endpoint *p);
-/* For CURLOPT_RESOLVE. 1: go on with *ret (NULL: none is needed); 0: a look-up is at work; -errno. */
-int endpoint_addresses(struct endpoint *p, const char **ret);
-/* Asks again, in the background, unless what is known is younger than least. */
-void endpoint_refresh(struct endpoint *p, usec_t now, usec_t least);
+const char *endpoint_path(enum uplink_class c); /* "/v1/metrics", "/v1/logs" */
 
 /* Routes are pure: time (boot clock) and waits are arguments. */
 #define ROUTE_FAILURES 2

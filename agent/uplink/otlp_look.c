@@ -1,101 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "otlp.pb-c.h"
 #include "otlp_look.h"
-
-/* Protobuf's wire types (protobuf.dev, "Encoding"). */
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-struct bytes {
-        const uint8_t *data;
-        size_t len;
-};
-
-struct field {
-        uint64_t number;
-        unsigned type;
-        struct bytes value;
-};
-
-static bool take_varint(struct bytes *b, uint64_t *ret) {
-        uint64_t v = 0;
-
-        for (unsigned shift = 0; shift < 64 && b->len > 0; shift += 7) {
-                uint8_t byte = *b->data++;
-
-                b->len--;
-                v |= (uint64_t) (byte & 0x7f) << shift;
-                if (byte < 0x80) {
-                        *ret = v;
-                        return true;
-                }
-        }
-        return false;
-}
-
-static bool take_field(struct bytes *b, struct field *ret) {
-        uint64_t key, size = 0;
-
-        if (!take_varint(b, &key))
-                return false;
-        ret->number = key >> 3;
-        ret->type = (unsigned) (key & 7);
-        if (ret->type == WIRE_VARINT)
-                return take_varint(b, &size);
-        if (ret->type == WIRE_FIXED64)
-                size = 8;
-        else if (ret->type == WIRE_FIXED32)
-                size = 4;
-        else if (ret->type != WIRE_BYTES || !take_varint(b, &size))
-                return false;
-        if (size > b->len)
-                return false;
-        ret->value = (struct bytes) { b->data, (size_t) size };
-        b->data += size;
-        b->len -= (size_t) size;
-        return true;
-}
+#include "unpack_wire.h"
 
 /* Metric.gauge, .sum, .histogram */
-static bool is_kind(uint64_t number) {
+static bool is_kind(uint32_t number) {
         return number == 5 || number == 7 || number == 9;
 }
 
-/* The first field of this type and number; number 0: that is_kind(). */
-static bool find(struct bytes in, unsigned type, uint64_t number, struct bytes *ret) {
-        struct field f;
+/* The next field of this type and number (0: that is_kind()). False: there is none. */
+static bool next_field(struct wire *at, enum wire_type type, uint32_t number, struct wire *ret) {
+        struct wire_field f;
 
-        while (take_field(&in, &f))
+        while (wire_next(at, &f) > 0)
                 if (f.type == type && (number > 0 ? f.number == number : is_kind(f.number))) {
-                        *ret = f.value;
+                        *ret = (struct wire){ f.data, f.data + f.len };
                         return true;
                 }
         return false;
 }
 
-static usec_t fixed_time(struct bytes in, uint64_t number) {
+static bool next_message(struct wire *at, uint32_t number, struct wire *ret) {
+        return next_field(at, WIRE_BYTES, number, ret);
+}
+
+/* The first one. */
+static bool find(struct wire in, enum wire_type type, uint32_t number, struct wire *ret) {
+        return next_field(&in, type, number, ret);
+}
+
+static usec_t fixed_time(struct wire in, uint32_t number) {
         uint64_t ns;
 
         if (!find(in, WIRE_FIXED64, number, &in))
                 return 0;
-        memcpy(&ns, in.data, sizeof(ns)); /* little endian, as this machine is (x86-64 only) */
+        memcpy(&ns, in.next, sizeof(ns)); /* little endian, as this machine is (x86-64 only) */
         return ns / NSEC_PER_USEC;
 }
 
+static struct wire whole(const void *data, size_t len) {
+        static const uint8_t nothing[1];
+        const uint8_t *start = data ? data : nothing;
+
+        return (struct wire){ start, start + len };
+}
+
 /* ExportRequest.1 → Resource….2 → Scope….2: the first log record, or the first metric. */
-static bool first_item(const void *data, size_t len, struct bytes *ret) {
-        struct bytes b = { data, len };
+static bool first_item(const void *data, size_t len, struct wire *ret) {
+        struct wire b = whole(data, len);
 
         return find(b, WIRE_BYTES, 1, &b) && find(b, WIRE_BYTES, 2, &b) && find(b, WIRE_BYTES, 2, ret);
 }
 
 usec_t otlp_first_log_time(const void *data, size_t len) {
-        struct bytes b;
+        struct wire b;
 
         return first_item(data, len, &b) ? fixed_time(b, 1) : 0; /* LogRecord.time_unix_nano */
 }
 
 usec_t otlp_first_point_time(const void *data, size_t len) {
-        struct bytes b;
+        struct wire b;
 
         if (!first_item(data, len, &b) || !find(b, WIRE_BYTES, 0, &b) || !find(b, WIRE_BYTES, 1, &b))
                 return 0;
@@ -103,35 +67,30 @@ usec_t otlp_first_point_time(const void *data, size_t len) {
 }
 
 /* Points in the gauge, sum or histogram of one Metric. */
-static uint64_t points_of_metric(struct bytes metric) {
-        struct field f, point;
+static uint64_t points_of_metric(struct wire metric) {
+        struct wire data, point;
         uint64_t n = 0;
 
-        while (take_field(&metric, &f))
-                if (f.type == WIRE_BYTES && is_kind(f.number))
-                        while (take_field(&f.value, &point))
-                                n += point.type == WIRE_BYTES && point.number == 1;
+        while (next_message(&metric, 0, &data))
+                while (next_message(&data, 1, &point))
+                        n++;
         return n;
 }
 
-static uint64_t one(struct bytes record) {
+static uint64_t one(struct wire record) {
         (void) record;
         return 1;
 }
 
 /* The sum over all metrics, or log records, of a request. */
-static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct bytes item)) {
-        struct bytes request = { data, len };
-        struct field resource, scope, item;
+static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct wire item)) {
+        struct wire request = whole(data, len), resource, scope, item;
         uint64_t n = 0;
 
-        while (take_field(&request, &resource))
-                while (resource.type == WIRE_BYTES && resource.number == 1 &&
-                       take_field(&resource.value, &scope))
-                        while (scope.type == WIRE_BYTES && scope.number == 2 &&
-                               take_field(&scope.value, &item))
-                                if (item.type == WIRE_BYTES && item.number == 2)
-                                        n += of(item.value);
+        while (next_message(&request, 1, &resource))
+                while (next_message(&resource, 2, &scope))
+                        while (next_message(&scope, 2, &item))
+                                n += of(item);
         return n;
 }
 
@@ -144,10 +103,10 @@ uint64_t otlp_count_logs(const void *data, size_t len) {
 }
 
 bool otlp_first_event_is(const void *data, size_t len, const char *name) {
-        struct bytes b;
+        struct wire b;
 
         return first_item(data, len, &b) && find(b, WIRE_BYTES, 12, &b) &&
-               b.len == strlen(name) && memcmp(b.data, name, b.len) == 0;
+               (size_t) (b.end - b.next) == strlen(name) && memcmp(b.next, name, strlen(name)) == 0;
 }
 
 /* --- Parts ------------------------------------------------------------------------------------------- */

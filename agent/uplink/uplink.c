@@ -10,7 +10,7 @@
 #define FAILED_PAUSE (8 * USEC_PER_SEC) /* a try costs a segment; what waits for it is in memory only */
 #define SHED_MOST 4 /* segments that one record may cost others on a full disk, which somebody else may fill, too */
 
-static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && 2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
+static_assert(2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
               "slots for each class: behind those of the records, those of the ledgers");
 
 const char *uplink_class_name(enum uplink_class c) {
@@ -302,7 +302,7 @@ static int channel_new(struct uplink *u, enum uplink_class c) {
         r = sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        if (u->sender) {
+        if (u->n_endpoints > 0) {
                 r = channel_init_send(ch);
                 if (r < 0)
                         return r;
@@ -315,20 +315,8 @@ static int channel_new(struct uplink *u, enum uplink_class c) {
         return 0;
 }
 
-static void on_answered(size_t slot, const struct sender_answer *a, void *userdata) {
-        struct uplink *u = userdata;
-
-        channel_answered(&u->channels[slot], a);
-}
-
 int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret) {
         _cleanup_(uplink_freep) struct uplink *u = NULL;
-        struct sender_options so = {
-                .user_agent = o->user_agent,
-                .timeout = o->timeout > 0 ? o->timeout : UPLINK_TIMEOUT,
-                .proxy = o->proxy && *o->proxy ? o->proxy : NULL,
-                .done = on_answered,
-        };
         int r;
 
         if (o->max_bytes < UPLINK_BYTES_MIN)
@@ -339,16 +327,13 @@ int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret)
         u->event = sd_event_ref(e);
         u->options = *o;
         u->spool_dir = strdup(o->spool_dir);
-        if (!u->spool_dir)
+        u->user_agent = strdup(o->user_agent);
+        u->proxy = o->proxy && *o->proxy ? strdup(o->proxy) : NULL;
+        if (!u->spool_dir || !u->user_agent || (o->proxy && *o->proxy && !u->proxy))
                 return -ENOMEM;
         r = uplink_endpoints_init(u, o);
         if (r >= 0)
                 r = sync_new(e, on_synced, u, &u->sync);
-        if (r < 0)
-                return r;
-        so.userdata = u;
-        so.connect_timeout = MIN(so.timeout, 10 * USEC_PER_SEC);
-        r = u->n_endpoints > 0 ? sender_new(e, &so, &u->sender) : 0;
         for (size_t c = 0; c < _UPLINK_CLASS_MAX && r >= 0; c++)
                 r = channel_new(u, (enum uplink_class) c);
         if (r < 0)
@@ -362,7 +347,7 @@ int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret)
 struct uplink *uplink_free(struct uplink *u) {
         if (!u)
                 return NULL;
-        u->sender = sender_free(u->sender);
+        uplink_endpoints_clear(u);
         u->sync = sync_free(u->sync);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 struct channel *ch = &u->channels[c];
@@ -377,8 +362,9 @@ struct uplink *uplink_free(struct uplink *u) {
                 }
                 ch->spool = spool_free(ch->spool);
         }
-        uplink_endpoints_clear(u);
         free(u->spool_dir);
+        free(u->user_agent);
+        free(u->proxy);
         u->event = sd_event_unref(u->event);
         free(u);
         return NULL;
@@ -455,12 +441,10 @@ void uplink_refresh(struct uplink *u) {
         if (sd_event_now(u->event, CLOCK_BOOTTIME, &now) < 0)
                 return;
         gaps_look(u, now);
-        for (size_t i = 0; i < u->n_endpoints; i++)
-                endpoint_refresh(&u->endpoints[i], now, UPLINK_ADDRESS_AGE);
         if (!tls_files_configured(&u->tls) || !tls_files_look(&u->tls))
                 return;
-        if (u->sender)
-                sender_renew(u->sender);
+        for (size_t i = 0; i < u->n_endpoints; i++)
+                exchange_renew(u->endpoints[i].exchanges[0]); /* and those beside it */
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 channel_try_now(&u->channels[c]);
 }

@@ -9,7 +9,7 @@
  * dropped and counted; any other answer, and a certificate that either side does not believe, parks the
  * endpoint for the class (one try a minute) and keeps the spool. With several endpoints the first in the
  * list that works is used (route.h). Bodies are packed with gzip where that pays. Names are looked up in
- * processes of their own (lookup.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id,
+ * processes of their own (exchange.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id,
  * 16 hex digits>/<class name>/<seq>" so that a collector can drop repeats.
  *
  * What is lost (forced out by the byte limit, damaged, refused, thinned) is told through on_gap, at most once in
@@ -22,7 +22,7 @@
  */
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "config.h"
 #include "spool.h"
 #include "tls_files.h"
 
@@ -52,8 +52,6 @@ const char *uplink_loss_name(enum spool_loss why);
         (1 * USEC_PER_SEC) /* metrics are durable at the latest this long after they came */
 #define UPLINK_TIMEOUT (30 * USEC_PER_SEC)      /* of one request, if options do not say */
 #define UPLINK_SEGMENT_BYTES (4 * 1024 * 1024)  /* or a sixteenth of all, where that is less */
-#define UPLINK_ENDPOINTS_MAX 4
-#define UPLINK_ADDRESS_AGE (1800 * USEC_PER_SEC) /* an endpoint's name is looked up anew after that */
 #define UPLINK_BYTES_MIN (_UPLINK_CLASS_MAX * 2 * SPOOL_SEGMENT_MIN)
 
 struct uplink_options {
@@ -108,7 +106,7 @@ struct uplink_endpoint_stats {
 };
 struct uplink_stats {
         struct uplink_class_stats classes[_UPLINK_CLASS_MAX];
-        struct uplink_endpoint_stats endpoints[UPLINK_ENDPOINTS_MAX];
+        struct uplink_endpoint_stats endpoints[CONFIG_URLS_MAX];
         size_t n_endpoints;
         bool parked;            /* any class */
         char last_error[320];   /* of the last failed exchange; empty after a good one */
@@ -148,7 +146,6 @@ int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool
 void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret);
 /*
  * To be called now and then (each tick): gaps are told, certificate files that are others now are taken into use
- * (connections are made anew, parked endpoints tried at once), names that were looked up long ago are looked
- * up again.
+ * (connections are made anew, parked endpoints tried at once).
  */
 void uplink_refresh(struct uplink *u);

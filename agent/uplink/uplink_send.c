@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <sys/random.h>
 
 #include "answer.h"
-#include "retry_after.h"
+#include "backoff.h"
 #include "gzip.h"
 #include "events.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
-#define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* after a failure, an address older than that is looked up anew */
+#define ANSWER_MAX (4 * 1024 * 1024) /* OTLP specification 1.11: what a client should at most accept */
 
 static uint64_t chance(void) {
         uint64_t v = 0;
@@ -49,8 +50,8 @@ static void say(struct channel *ch, const char *text) {
         struct uplink *u = ch->uplink;
 
         if (*text)
-                (void) snprintf(u->last_error, sizeof(u->last_error), "%.*s: %s", 60,
-                                u->endpoints[ch->route].urls[ch->class], text);
+                (void) snprintf(u->last_error, sizeof(u->last_error), "%.48s%s: %s", u->endpoints[ch->route].base,
+                                endpoint_path(ch->class), text);
         else
                 u->last_error[0] = '\0';
 }
@@ -122,16 +123,16 @@ static bool set_piece(struct channel *ch, unsigned part, unsigned parts) {
 
 /* --- Sending ------------------------------------------------------------------------------------------- */
 
-static int post(struct channel *ch, const struct endpoint *p, const char *addresses) {
+static int post(struct channel *ch, const struct endpoint *p) {
         char header[128];
-        struct sender_request q = {
-                .url = p->urls[ch->class],
-                .header = header,
-                .data = ch->packed_len > 0 ? ch->packed : body(ch),
+        const struct exchange_request q = {
+                .path = endpoint_path(ch->class),
+                .content_type = "application/x-protobuf",
+                .body = ch->packed_len > 0 ? ch->packed : body(ch),
                 .len = ch->packed_len > 0 ? ch->packed_len : body_len(ch),
-                .gzip = ch->packed_len > 0,
-                .addresses = addresses,
-                .tls = p->https ? &ch->uplink->tls : NULL,
+                .lent = true,
+                .timeout = ch->uplink->options.timeout > 0 ? ch->uplink->options.timeout : UPLINK_TIMEOUT,
+                .header = header,
                 .careful = p->https && ch->routes[ch->route].why[0],
         };
 
@@ -140,32 +141,24 @@ static int post(struct channel *ch, const struct endpoint *p, const char *addres
                         ch->parts > 0 ? UPLINK_RECORD_HEADER ":" :
                                         UPLINK_RECORD_HEADER ": %016" PRIx64 "/%s/%" PRIu64,
                         spool_id(ch->spool), uplink_class_name(ch->class), ch->seq);
-        return sender_post(ch->uplink->sender, ch->class, &q);
+        return exchange_start(p->exchanges[ch->class], &q);
 }
 
-/* On the route ch->route. 1: a request or a look-up is at work; 0: the route has failed. */
-static int send_on_route(struct channel *ch) {
+/* On the route ch->route. True: a request is at work; else the route has failed. */
+static bool send_on_route(struct channel *ch) {
         struct endpoint *p = &ch->uplink->endpoints[ch->route];
-        const char *addresses = NULL;
         int r;
 
         if (p->https && ch->uplink->tls.error[0]) {
                 park(ch, ch->uplink->tls.error);
-                return 0;
+                return false;
         }
-        r = endpoint_addresses(p, &addresses);
-        if (r == 0) {
-                ch->resolving = true;
-                return 1;
-        }
-        if (r > 0)
-                r = post(ch, p, addresses);
-        if (r < 0) {
+        r = post(ch, p);
+        if (r < 0)
                 try_again(ch, 0, strerror(-r));
-                return 0;
-        }
-        ch->sending = ch->tried = true;
-        return 1;
+        else
+                ch->sending = ch->tried = true;
+        return r >= 0;
 }
 
 void channel_send(struct channel *ch) {
@@ -173,7 +166,7 @@ void channel_send(struct channel *ch) {
         usec_t now = boot_now(ch), at;
         int r;
 
-        if (n == 0 || !ch->spool || ch->sending || ch->resolving)
+        if (n == 0 || !ch->spool || ch->sending)
                 return;
         r = channel_load(ch);
         if (r == 0)
@@ -195,19 +188,10 @@ void channel_send(struct channel *ch) {
                 ch->route = (size_t) r;
                 if (channel_freshen(ch) < 0)
                         continue;
-                if (ch->seq > 0 && send_on_route(ch) > 0)
+                if (ch->seq > 0 && send_on_route(ch))
                         return;
         }
         wake_at(ch, now + USEC_PER_SEC, now);
-}
-
-void channel_resolved(struct channel *ch, size_t endpoint, const char *error) {
-        if (!ch->resolving || ch->route != endpoint)
-                return;
-        ch->resolving = false;
-        if (error)
-                try_again(ch, 0, error);
-        channel_send(ch);
 }
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
@@ -251,15 +235,6 @@ static void decided(struct channel *ch) {
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
 }
 
-static usec_t retry_after(const struct channel *ch, const struct sender_answer *a) {
-        usec_t now, wait;
-
-        if (a->retry_after[0] == '\0' || sd_event_now(ch->uplink->event, CLOCK_REALTIME, &now) < 0 ||
-            backoff_parse_retry_after(a->retry_after, now, &wait) < 0)
-                return 0;
-        return wait;
-}
-
 static void count_refusal(struct channel *ch, long status) {
         enum spool_loss why = status == 413   ? SPOOL_TOO_LARGE
                               : status == 422 ? SPOOL_UNPROCESSABLE
@@ -280,30 +255,30 @@ static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->stats.wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
 }
 
-static void no_answer(struct channel *ch, const struct sender_answer *a) {
+static void no_answer(struct channel *ch, const struct exchange_answer *a) {
         const struct uplink_route *r = &ch->routes[ch->route];
         char why[sizeof(r->why)];
 
-        if (a->certificate) {
-                park(ch, a->text);
-                return;
-        }
-        if (a->cut_off && r->parked) { /* nothing new: what it said before still tells more */
+        if (a->refused)
+                park(ch, a->why);
+        else if (a->cut_off && r->parked) { /* nothing new: what it said before still tells more */
                 memcpy(why, r->why, sizeof(why));
                 park(ch, why);
-                return;
-        }
-        try_again(ch, 0, a->text);
-        endpoint_refresh(&ch->uplink->endpoints[ch->route], boot_now(ch), ADDRESS_DOUBT);
+        } else
+                try_again(ch, 0, a->why);
 }
 
-void channel_answered(struct channel *ch, const struct sender_answer *a) {
+static void on_answered(const struct exchange_answer *a, void *userdata) {
+        struct channel *ch = userdata;
+        struct endpoint *p = &ch->uplink->endpoints[ch->route];
         char text[ANSWER_TEXT_MAX];
         uint64_t rejected;
 
+        assert(ch->sending && ch->seq > 0);
         ch->sending = false;
+        (void) snprintf(p->dns_error, sizeof(p->dns_error), "%s", a->unnamed ? a->why : "");
         /* a gateway that answers so may have passed it on */
-        ch->unsure = ch->unsure || (a->failed ? !a->unsent && !a->certificate : a->status >= 500 && a->status != 503);
+        ch->unsure = ch->unsure || (a->failed ? !a->unsent && !a->refused : a->status >= 500 && a->status != 503);
         if (a->failed) {
                 no_answer(ch, a);
                 channel_send(ch);
@@ -324,7 +299,7 @@ void channel_answered(struct channel *ch, const struct sender_answer *a) {
                 decided(ch);
                 break;
         case ANSWER_RETRY:
-                try_again(ch, retry_after(ch, a), text);
+                try_again(ch, a->retry_after, text);
                 break;
         case ANSWER_PARKED:
                 park(ch, text);
@@ -353,32 +328,30 @@ void channel_clear_send(struct channel *ch) {
 
 /* --- Endpoints --------------------------------------------------------------------------------------- */
 
-static void on_resolved(const char *error, void *userdata) {
-        struct endpoint *p = userdata;
-        struct uplink *u = p->uplink;
-
-        (void) snprintf(p->dns_error, sizeof(p->dns_error), "%s", error ? error : "");
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
-                channel_resolved(&u->channels[c], (size_t) (p - u->endpoints), error);
-}
-
-static int add_endpoints(struct uplink *u, const char *list, const char *proxy) {
+static int add_endpoints(struct uplink *u, const char *list) {
+        const struct exchange_options o = { .proxy = u->proxy,
+                                            .ca = u->tls.path[TLS_CA],
+                                            .certificate = u->tls.path[TLS_CERT],
+                                            .key = u->tls.path[TLS_KEY],
+                                            .answer_max = ANSWER_MAX,
+                                            .user_agent = u->user_agent,
+                                            .name = "uplink",
+                                            .done = on_answered };
         _cleanup_free_ char *text = strdup(list);
+        void *userdata[_UPLINK_CLASS_MAX];
         char *word, *rest = text;
         int r;
 
         if (!text)
                 return -ENOMEM;
-        while ((word = strsep(&rest, " \t"))) {
-                struct endpoint *p = &u->endpoints[u->n_endpoints];
-
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                userdata[c] = &u->channels[c];
+        while ((word = strsep(&rest, CONFIG_BETWEEN))) {
                 if (!*word)
                         continue;
-                if (u->n_endpoints == UPLINK_ENDPOINTS_MAX)
+                if (u->n_endpoints == CONFIG_URLS_MAX)
                         return -EINVAL;
-                u->n_endpoints++;
-                p->uplink = u;
-                r = endpoint_init(p, u->event, word, proxy, on_resolved);
+                r = endpoint_init(&u->endpoints[u->n_endpoints++], u->event, word, o, userdata);
                 if (r < 0)
                         return r;
         }
@@ -397,7 +370,7 @@ int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o) {
             set_path(&u->tls, TLS_KEY, o->key_file) < 0)
                 return -EINVAL;
         (void) tls_files_look(&u->tls);
-        return o->endpoint ? add_endpoints(u, o->endpoint, o->proxy && *o->proxy ? o->proxy : NULL) : 0;
+        return o->endpoint ? add_endpoints(u, o->endpoint) : 0;
 }
 
 void uplink_endpoints_clear(struct uplink *u) {

@@ -4,7 +4,6 @@
  * Inside of the uplink, shared by the uplink*.c files only.
  */
 #include "endpoint.h"
-#include "sender.h"
 #include "sync.h"
 #include "uplink.h"
 
@@ -37,9 +36,8 @@ struct channel {
         usec_t oldest_real;
         uint64_t seq;
         bool sending;
-        struct uplink_route routes[UPLINK_ENDPOINTS_MAX];
-        size_t route;     /* of the request at work, or whose name is being looked up */
-        bool resolving;
+        struct uplink_route routes[CONFIG_URLS_MAX];
+        size_t route;     /* of the request at work */
         usec_t wake;      /* when send_timer rings; 0: it does not */
         sd_event_source *send_timer;
 
@@ -53,12 +51,11 @@ struct channel {
 struct uplink {
         sd_event *event;
         struct uplink_options options; /* its texts are not valid after uplink_new() */
-        char *spool_dir;
-        struct endpoint endpoints[UPLINK_ENDPOINTS_MAX];
+        char *spool_dir, *user_agent, *proxy; /* proxy: NULL: none */
+        struct endpoint endpoints[CONFIG_URLS_MAX];
         size_t n_endpoints; /* 0: spool only */
         struct tls_files tls;
         struct sync *sync;
-        struct sender *sender;
         struct channel channels[_UPLINK_CLASS_MAX];
         char last_error[320], spool_error[160];
         usec_t last_ok_boot;
@@ -74,12 +71,8 @@ int channel_freshen(struct channel *ch);
 
 /* Sends the next durable record, if there is one and nothing is in the way. */
 void channel_send(struct channel *ch);
-/* An exchange ended. */
-void channel_answered(struct channel *ch, const struct sender_answer *a);
 int channel_init_send(struct channel *ch);
 void channel_clear_send(struct channel *ch);
-/* The name of an endpoint was looked up, or could not be. */
-void channel_resolved(struct channel *ch, size_t endpoint, const char *error);
 /* What parked it is not so any more: all is tried at once. */
 void channel_try_now(struct channel *ch);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
+#include "fnv.h"
 #include "inside.h"
 
+#define VIEW_RECORDS 128 /* of one slice; bits of a mask */
 #define VIEW_BODIES 4 /* answers that are kept for the hosts of a slice: most of them ask for the same */
 
 struct kept {
@@ -73,11 +75,7 @@ void answers_clear(struct answers *a) {
 }
 
 static struct view **bucket(struct answers *a, const char *slice) {
-        uint32_t h = 2166136261U; /* FNV-1a */
-
-        for (; *slice; slice++)
-                h = (h ^ (unsigned char) *slice) * 16777619U;
-        return &a->views[h % ELEMENTSOF(a->views)];
+        return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
 static int view_add(struct view *v, struct record *r) {
@@ -114,7 +112,7 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
         /* What is gone may be left out of a whole answer, what is there may not. */
         for (int gone = 0; gone < 2; gone++)
                 for (struct record *x = t->newest; x && r >= 0; x = x->older)
-                        if ((x->value == NULL) == (gone == 1) && v->n < 128 && is_run_of(g, x, v->slice))
+                        if ((x->value == NULL) == (gone == 1) && v->n < VIEW_RECORDS && is_run_of(g, x, v->slice))
                                 r = view_add(v, x);
         v->revision = r < 0 ? 0 : t->revision;
         return r;
@@ -297,7 +295,9 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
 }
 
 static struct kept wanted_of(const struct view *v, const struct records *t, const struct reader *w) {
-        struct kept k = { .whole = w->whole || w->since < t->floor };
+        /* Where not even the last that has room is known to it, others that are gone may have found none. */
+        bool cut = v->n == VIEW_RECORDS && v->records[v->n - 1]->revision > w->since;
+        struct kept k = { .whole = w->whole || w->since < t->floor || cut };
 
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;

@@ -2,6 +2,7 @@
 /* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how
  * their runs get on. */
 #include "inside.h"
+#include "json_text.h"
 
 /* --- What is said -------------------------------------------------------------------------------------- */
 
@@ -47,24 +48,35 @@ static int64_t number(const json_t *v, const char *key) {
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
-/* The last of them that is one. */
-void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
+/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody here knows whose they are. */
+static bool may_speak_of(const struct registry *r, const struct session *s, const char *run) {
+        char key[GANG_KEY_MAX];
         const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "run/%s", run);
+        v = gang_record(r->gang, key);
+        return !v || streq(json_text_of(v, "state"), "ended") || gang_concerns(r->gang, key, s->slice, s->host);
+}
+
+/* The last of them that is one is shown. */
+void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
+        json_t *taken = json_array(), *v;
         size_t i;
 
         s->run[0] = '\0';
         json_array_foreach (figures, i, v) {
                 const char *run = json_string_value(json_object_get(v, "run"));
 
-                if (i >= REGISTRY_FIGURES_MAX)
-                        break;
-                if (run && *run && strlen(run) < sizeof(s->run)) {
-                        (void) snprintf(s->run, sizeof(s->run), "%s", run);
-                        s->step = number(v, "step");
-                }
+                if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run))
+                        continue;
+                (void) snprintf(s->run, sizeof(s->run), "%s", run);
+                s->step = number(v, "step");
+                if (json_array_append(taken, v) < 0)
+                        break; /* out of memory: the next sync brings newer ones */
         }
-        if (json_array_size(figures) > 0 && r->o.figures)
-                r->o.figures(s->slice, s->worker, s->host, figures, r->o.userdata);
+        if (json_array_size(taken) > 0 && r->o.figures)
+                r->o.figures(s->slice, s->worker, s->host, taken, r->o.userdata);
+        json_decref(taken);
 }
 
 /* --- What is shown ------------------------------------------------------------------------------------- */

@@ -131,7 +131,7 @@ struct registry {
         bool undecided;                  /* something was said since the last decision */
         usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */
         bool failing;
-        usec_t time_boot, time_real; /* registry_now() */
+        struct clock_steady time; /* registry_now() */
 };
 
 static inline usec_t registry_boot_now(const struct registry *r) {
@@ -146,10 +146,7 @@ static inline usec_t registry_wait_max(const struct registry *r) {
         return MIN(r->o.lease / 2, REGISTRY_WAIT_MAX);
 }
 
-/*
- * The planner's clock: the real one, but it never jumps. What the real clock is ahead or behind it makes
- * good by at most a tenth of the time that passes.
- */
+/* The planner's clock. */
 usec_t registry_now(struct registry *r);
 struct waiter { /* for a decision to be stored */
         struct waiter *next;

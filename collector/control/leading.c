@@ -114,7 +114,7 @@ static int load_records(struct registry *r, const json_t *records) {
         r->answers.term = r->control->term;
         (void) snprintf(r->answers.store, sizeof(r->answers.store), "%s", r->control->id);
         (void) snprintf(r->answers.epoch, sizeof(r->answers.epoch), "%016" PRIx64, random);
-        r->time_real = 0;
+        r->time = (struct clock_steady) { .real = 0 };
         r->pending = json_object();
         r->kept = json_object();
         x = r->pending && r->kept ? gang_new(&o, &r->gang) : -ENOMEM;

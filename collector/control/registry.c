@@ -23,14 +23,7 @@ void registry_arm(struct registry *r) {
 }
 
 usec_t registry_now(struct registry *r) {
-        usec_t boot = registry_boot_now(r), real = clock_real(r->o.clock), passed = boot - r->time_boot,
-               planned = r->time_real + passed;
-
-        if (r->time_real == 0)
-                planned = real;
-        r->time_real = MIN(MAX(real, planned - passed / 10), planned + passed / 10);
-        r->time_boot = boot;
-        return r->time_real;
+        return clock_steady(&r->time, r->o.clock);
 }
 
 /* --- Decided, stored, told ----------------------------------------------------------------------------- */
@@ -42,8 +35,7 @@ static int add_pending(struct registry *r, const char *key, const json_t *value)
         return json_object_set_new(r->pending, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
-        (void) durable; /* all are kept */
+static void on_changed(const char *key, const json_t *value, void *userdata) {
         if (add_pending(userdata, key, value) < 0)
                 log_error("registry: out of memory: %s is told later", key);
 }

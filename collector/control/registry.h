@@ -21,7 +21,7 @@
 #define REGISTRY_FORMING_NAMED 16 /* of a slice of more hosts that still forms a host is told how many they are, and so many of the missing */
 #define REGISTRY_TENANT "default" /* of hosts and collectors that name none */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
-#define REGISTRY_FIGURES_MAX 16u /* runs of one host that its figures may be of */
+#define REGISTRY_FIGURES_MAX 64u /* runs of one host that its figures may be of: as many as its agent lists */
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */
@@ -48,8 +48,9 @@ struct registry_options {
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*published)(const char *key, const json_t *value, void *userdata);
-        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked
-         * at yet. May be NULL. */
+        /* What a host says of how its runs go on (docs/registry.md, figures): a list of at most
+         * REGISTRY_FIGURES_MAX with a run that the host may speak of, else not looked at yet; borrowed. May be
+         * NULL. */
         void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
                         void *userdata);
         void (*events)(void *userdata); /* events were stored */

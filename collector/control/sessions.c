@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "inside.h"
 
 static struct session **bucket(struct sessions *t, const char *slice, unsigned worker) {
-        uint32_t h = 2166136261U; /* FNV-1a */
+        uint64_t h = fnv(fnv_text(FNV_BEGIN, slice), &worker, sizeof(worker));
 
-        for (; *slice; slice++)
-                h = (h ^ (unsigned char) *slice) * 16777619U;
-        h = (h ^ worker) * 16777619U;
-        return &t->hash[(h ^ h >> 15) % ELEMENTSOF(t->hash)];
+        return &t->hash[(h ^ h >> 32) % ELEMENTSOF(t->hash)];
 }
 
 struct session *sessions_find(const struct sessions *t, const char *slice, unsigned worker) {

@@ -3,7 +3,6 @@
 #include "inside.h"
 
 #define REQUEST_MAX (256 * 1024)
-#define FIGURES_MAX 256 /* runs of one host */
 
 static unsigned refuse(struct registry *r, unsigned status, const char *why, struct registry_body **ret) {
         json_t *v = json_pack("{s:s, s:s}", "error", why, "remedy", "see docs/registry.md");
@@ -101,7 +100,7 @@ static int parse(const struct registry *r, const json_t *v, struct request *ret)
         const char *same = json_string_value(json_object_get(v, "same"));
         const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
 
-        if ((q.figures && !json_is_array(q.figures)) || json_array_size(q.figures) > FIGURES_MAX)
+        if ((q.figures && !json_is_array(q.figures)) || json_array_size(q.figures) > REGISTRY_FIGURES_MAX)
                 return -EBADMSG;
         if (json_integer_value(json_object_get(v, "v")) < 1 || (wait && !json_is_integer(wait)) ||
             (!same && !json_is_object(q.member)))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A diagnosis for people, for programs and for flame graphs. The same for the same captures, in whatever
- * order. */
+/* A diagnosis for people and for programs. The same for the same captures, in whatever order. */
 #include <jansson.h>
 
 #include "blame.h"
@@ -9,7 +8,5 @@
 /* Sentence, suspects, tree. all: every thread is in the tree, not only those that are evidence. Texts from
  * outside are UTF-8 without control characters (the readers see to it). -ENOMEM, -EIO. */
 int diagnosis_print_text(FILE *f, const struct diagnosis *d, bool all);
-/* One line a stack: "outermost;…;innermost COUNT", as flamegraph.pl and speedscope read it. */
-int diagnosis_print_folded(FILE *f, const struct diagnosis *d, bool all);
 /* The same as the text; keys in docs/diagnose.md. New reference, or NULL when out of memory. */
 json_t *diagnosis_to_json(const struct diagnosis *d, bool all);

@@ -440,7 +440,7 @@ static int on_confirmed(const struct store_episode *s, void *userdata) {
         return s->confirmed > 0 && s->recovered == 0 ? on_known(s, userdata) : 0;
 }
 
-/* One that this program does not know, or not as far. */
+/* One that this program does not know, or not as far; or that it forgot when it lost the lead. */
 static int take_over(struct episodes *e, const char *id, bool judged) {
         const struct store_episode_filter f = { .episode = id, .limit = 1 };
         int r = store_list_episodes(e->o.store, &f, judged ? on_confirmed : on_known, e);
@@ -448,7 +448,8 @@ static int take_over(struct episodes *e, const char *id, bool judged) {
 
         if (x && !judged)
                 x->due = boot_now(e) + 2 * e->o.patience; /* its hosts have yet to come */
-        log_info("episode %s is taken over%s", id, judged ? "" : ": its hosts send their captures again");
+        if (x)
+                log_info("episode %s is taken over%s", id, judged ? "" : ": its hosts send their captures again");
         arm(e);
         return r;
 }
@@ -459,7 +460,7 @@ void episodes_kept(struct episodes *e, const char *id, const json_t *record, con
         if (r >= 0)
                 r = taken = episode_records_take(&e->records, id, record, slices);
         r = end_write(e, r, "an episode of another collector");
-        if (r == 0 && taken > 0)
+        if (r == 0 && record && (taken > 0 || !episode_find(e->first, id)))
                 r = take_over(e, id, *json_text_of(record, "outcome"));
         if (r < 0)
                 (void) log_error_errno(r, "episode %s is not gone on with: %m", id);

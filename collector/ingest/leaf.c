@@ -2,19 +2,11 @@
 #include <math.h>
 
 #include "leaf.h"
-#include "point_wire.h"
 #include "text.h"
 #include "value.h"
 #include "unpack_wire.h"
 
-#define FLAG_NO_RECORDED_VALUE 1 /* opentelemetry-proto, DataPointFlags */
-
-/* One metric while its points are visited. */
-struct metric {
-        char name[INGEST_NAME_MAX], unit[INGEST_NAME_MAX];
-        Otlp__KeyValue *const *attributes; /* of the point at hand */
-        size_t n_attributes;
-};
+#define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3) /* it is in a point, in a gauge or the like, in a metric */
 
 /* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */
 static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth, const uint8_t *data,
@@ -60,204 +52,131 @@ static bool is_known(struct walk *w, const struct ingest_point *p) {
         return p->key_len > 0 && w->visitor->known && w->visitor->known(p, w->visitor->userdata);
 }
 
-static int visit_known(struct walk *w, const struct ingest_point *p) {
-        return visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
+/* --- Metrics ------------------------------------------------------------------------------------ */
+
+/* The point at hand of a metric. */
+struct at_hand {
+        enum metric_kind kind;
+        const struct wire_field *bytes;
+};
+
+static int labels_of(struct walk *w, const struct at_hand *h, json_t *labels) {
+        struct wire at = { .next = h->bytes->data, .end = h->bytes->data + h->bytes->len };
+        struct wire_field f;
+        int r;
+
+        while ((r = point_next_attribute(h->kind, &at, &f)) > 0) {
+                Otlp__KeyValue *kv = NULL;
+
+                r = unpack(w, &otlp__key_value__descriptor, ATTRIBUTE_DEPTH_MAX, f.data, f.len, &kv);
+                if (r >= 0)
+                        r = value_add(labels, kv);
+                if (r < 0)
+                        return r;
+        }
+        return r;
 }
 
-/* With its attributes, which are the metric's at hand. */
-static int visit_whole(struct walk *w, const struct metric *m, struct ingest_point *p) {
-        json_t *labels;
+/* With its attributes. */
+static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_point *p) {
+        json_t *labels = json_object();
         _cleanup_free_ char *text = NULL;
-        int r = 0;
+        int r = labels ? labels_of(w, h, labels) : -ENOMEM;
 
-        labels = value_list_to_json(m->attributes, m->n_attributes);
-        text = labels ? json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-        if (!text)
+        text = r < 0 ? NULL : json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS);
+        if (r >= 0 && !text)
                 r = -ENOMEM;
-        else if (strlen(text) > INGEST_ATTRIBUTES_MAX)
+        else if (r >= 0 && strlen(text) > INGEST_ATTRIBUTES_MAX)
                 walk_reject(w, p->name, "its attributes are too long");
-        else {
+        else if (r >= 0) {
                 p->attributes = text;
                 p->labels = labels;
                 r = visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
-                p->attributes = NULL; /* a histogram goes on with the same point */
-                p->labels = NULL;
         }
         json_decref(labels);
         return r;
 }
 
-static int visit_point(struct walk *w, const struct metric *m, struct ingest_point *p) {
-        int r;
+/* Its key is in w. */
+static int visit_point(struct walk *w, const struct at_hand *h, struct ingest_point *p) {
+        int r = count_row(w);
 
-        r = count_row(w);
         if (r < 0)
                 return r;
-        point_key_begin(&w->key, w->resource->service, p->name);
-        p->key_len = point_key_end(&w->key, m->attributes, m->n_attributes);
         p->key = w->key.bytes;
-        return is_known(w, p) ? visit_known(w, p) : visit_whole(w, m, p);
+        p->key_len = w->key.full ? 0 : w->key.len;
+        return is_known(w, p) ? visited(w, w->visitor->point(p, w->visitor->userdata), p->name) :
+                                visit_whole(w, h, p);
 }
 
-static int number_point(struct walk *w, struct metric *m, const Otlp__NumberDataPoint *n) {
-        struct ingest_point p = { .name = m->name,
-                                  .unit = m->unit,
-                                  .time = n->time_unix_nano / NSEC_PER_USEC };
+static int not_well_formed(struct walk *w, const uint8_t *at) {
+        return walk_fail(w, -EBADMSG, "Metric: byte %zu is not well-formed", (size_t) (at - w->start));
+}
 
-        if (n->flags & FLAG_NO_RECORDED_VALUE)
+/* Of a histogram there are two: how many, and their sum. */
+static int visit_series(struct walk *w, const struct at_hand *h, const char *name, const char *unit, bool is_sum) {
+        struct ingest_point p = { .name = name, .unit = unit };
+        struct point o;
+
+        point_key_begin(&w->key, w->resource->service, name);
+        if (point_parse(h->kind, h->bytes, &w->key, &o) < 0)
+                return not_well_formed(w, h->bytes->data);
+        if (o.unrecorded || (is_sum && !o.is_set))
                 return 0;
-        m->attributes = n->attributes;
-        m->n_attributes = n->n_attributes;
-        switch ((int) n->value_case) { /* protobuf-c's padding member has another name before 1.4 */
-        case OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE:
-                p.d = n->as_double;
-                return visit_point(w, m, &p);
-        case OTLP__NUMBER_DATA_POINT__VALUE_AS_INT:
-                p.is_int = true;
-                p.i = n->as_int;
-                p.d = (double) n->as_int;
-                return visit_point(w, m, &p);
-        default: /* not set */
-                break;
+        if (h->kind == METRIC_NUMBERS && !o.is_set) {
+                walk_reject(w, name, "a point without a value");
+                return count_row(w);
         }
-        walk_reject(w, m->name, "a point without a value");
-        return count_row(w);
+        p.is_int = o.is_int;
+        p.i = o.i;
+        p.d = o.d;
+        p.time = o.time_nsec / NSEC_PER_USEC;
+        if (h->kind == METRIC_HISTOGRAM && !is_sum) {
+                p.is_int = true;
+                p.i = (int64_t) MIN(o.count, (uint64_t) INT64_MAX);
+                p.d = (double) p.i;
+        }
+        return visit_point(w, h, &p);
 }
 
-static int histogram_point(struct walk *w, struct metric *m, const Otlp__HistogramDataPoint *h) {
-        char name[INGEST_NAME_MAX + 8];
-        struct ingest_point p = { .name = name, .unit = "", .time = h->time_unix_nano / NSEC_PER_USEC };
+static int visit_histogram(struct walk *w, const struct at_hand *h, const char *name, const char *unit) {
+        char part[INGEST_NAME_MAX + 8];
         int r;
 
-        if (h->flags & FLAG_NO_RECORDED_VALUE)
-                return 0;
-        m->attributes = h->attributes;
-        m->n_attributes = h->n_attributes;
-        p.is_int = true;
-        p.i = (int64_t) MIN(h->count, (uint64_t) INT64_MAX);
-        p.d = (double) p.i;
-        (void) snprintf(name, sizeof(name), "%s.count", m->name);
-        r = visit_point(w, m, &p);
-        if (r < 0 || h->sum__case != OTLP__HISTOGRAM_DATA_POINT__SUM__SUM)
-                return r;
-        p.is_int = false;
-        p.d = h->sum;
-        p.unit = m->unit;
-        (void) snprintf(name, sizeof(name), "%s.sum", m->name);
-        return visit_point(w, m, &p);
-}
-
-static int number_points(struct walk *w, struct metric *m, Otlp__NumberDataPoint *const *points, size_t n) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = number_point(w, m, points[i]);
-        return r;
-}
-
-/* --- The usual metric -------------------------------------------------------------------------- */
-
-#define POINT_DEPTH_MAX (INGEST_DEPTH_MAX - 2) /* a point is in a gauge or sum, that in the metric */
-
-/* A point of which more is wanted than time and value (its key is in w, of key_len), or one that is not
- * plain (0). */
-static int whole_point(struct walk *w, struct metric *m, const struct wire_field *f, size_t key_len) {
-        Otlp__NumberDataPoint *n = NULL;
-        struct ingest_point p;
-        int r;
-
-        r = unpack(w, &otlp__number_data_point__descriptor, POINT_DEPTH_MAX, f->data, f->len, &n);
+        (void) snprintf(part, sizeof(part), "%s.count", name);
+        r = visit_series(w, h, part, "", false);
         if (r < 0)
                 return r;
-        if (key_len == 0)
-                return number_point(w, m, n);
-        p = (struct ingest_point){
-                .name = m->name, .unit = m->unit, .key = w->key.bytes, .key_len = key_len
-        };
-        p.is_int = n->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
-        p.i = p.is_int ? n->as_int : 0;
-        p.d = p.is_int ? (double) n->as_int : n->as_double;
-        p.time = n->time_unix_nano / NSEC_PER_USEC;
-        m->attributes = n->attributes;
-        m->n_attributes = n->n_attributes;
-        return visit_whole(w, m, &p);
+        (void) snprintf(part, sizeof(part), "%s.sum", name);
+        return visit_series(w, h, part, unit, true);
 }
 
-static int plain_point(struct walk *w, struct metric *m, const struct wire_field *f) {
-        struct ingest_point p = { .name = m->name, .unit = m->unit, .key = w->key.bytes };
-        struct number n;
-        int r;
-
-        point_key_begin(&w->key, w->resource->service, m->name);
-        if (!number_parse(f->data, f->len, &w->key, &n) || w->key.full || !n.is_set || n.unrecorded)
-                return whole_point(w, m, f, 0);
-        r = count_row(w);
-        if (r < 0)
-                return r;
-        p.key_len = w->key.len;
-        p.is_int = n.is_int;
-        p.i = n.i;
-        p.d = n.d;
-        p.time = n.time_nsec / NSEC_PER_USEC;
-        return is_known(w, &p) ? visit_known(w, &p) : whole_point(w, m, f, p.key_len);
-}
-
-static void take_text(char *dest, const uint8_t *text, size_t len) {
-        char copy[METRIC_TEXT_MAX];
-
-        if (len > 0)
-                memcpy(copy, text, len);
-        copy[len] = '\0';
-        text_name(dest, INGEST_NAME_MAX, copy);
-}
-
-static int plain_metric(struct walk *w, struct metric_parts *parts) {
-        struct metric m = { 0 };
+int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
+        char name[INGEST_NAME_MAX], unit[INGEST_NAME_MAX];
+        struct metric_parts m;
         struct wire_field f;
         int r;
 
-        take_text(m.name, parts->name, parts->name_len);
-        take_text(m.unit, parts->unit, parts->unit_len);
-        while ((r = metric_next_point(parts, &f)) > 0) {
-                r = plain_point(w, &m, &f);
+        if (metric_parse(data, len, &m) < 0)
+                return not_well_formed(w, data);
+        text_name(name, sizeof(name), m.name);
+        text_name(unit, sizeof(unit), m.unit);
+        if (m.kind == METRIC_OTHER) {
+                walk_reject(w, name, "neither gauge, sum nor histogram");
+                return count_row(w);
+        }
+        while ((r = metric_next_point(&m, &f)) > 0) {
+                const struct at_hand h = { .kind = m.kind, .bytes = &f };
+
+                r = m.kind == METRIC_HISTOGRAM ? visit_histogram(w, &h, name, unit) :
+                                                 visit_series(w, &h, name, unit, false);
                 if (r < 0)
                         return r;
         }
-        return r == -EBADMSG ? walk_fail(w, r, "Metric: byte %zu is not well-formed",
-                                         (size_t) (parts->points.next - w->start))
-                             : r;
+        return r < 0 ? not_well_formed(w, m.points.next) : 0;
 }
 
-/* --- The leaves -------------------------------------------------------------------------------- */
-
-int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
-        struct metric_parts parts;
-        struct metric m = { 0 };
-        Otlp__Metric *o = NULL;
-        int r;
-
-        if (metric_parse(data, len, &parts))
-                return plain_metric(w, &parts);
-        r = unpack(w, &otlp__metric__descriptor, INGEST_DEPTH_MAX, data, len, &o);
-        if (r < 0)
-                return r;
-        text_name(m.name, sizeof(m.name), o->name);
-        text_name(m.unit, sizeof(m.unit), o->unit);
-        switch ((int) o->data_case) { /* protobuf-c's padding member has another name before 1.4 */
-        case OTLP__METRIC__DATA_GAUGE:
-                return number_points(w, &m, o->gauge->data_points, o->gauge->n_data_points);
-        case OTLP__METRIC__DATA_SUM:
-                return number_points(w, &m, o->sum->data_points, o->sum->n_data_points);
-        case OTLP__METRIC__DATA_HISTOGRAM:
-                for (size_t i = 0; r == 0 && i < o->histogram->n_data_points; i++)
-                        r = histogram_point(w, &m, o->histogram->data_points[i]);
-                return r;
-        default: /* not set */
-                break;
-        }
-        walk_reject(w, m.name, "neither gauge, sum nor histogram");
-        return count_row(w);
-}
+/* --- Log records, resources ------------------------------------------------------------------------ */
 
 static int visit_event(struct walk *w, struct ingest_event *e, const json_t *body,
                        const json_t *attributes) {

@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The usual metric, read off the wire: a gauge or sum of number points. Building messages of it costs twice
- * as much as all else that is done with a point, and of a series that is known nothing but time and value is
- * wanted. Attributes are not looked into: their bytes name the series. Whatever is not plain (another kind,
- * an exemplar, two gauges, damage) is left to protobuf-c and its checks. Inside the room only. Pure.
+ * A metric and its points, read off the wire: building messages of them costs a quarter more of all that is done
+ * with a point, and of a series that is known nothing but time and value is wanted. Attributes are not looked into
+ * here: their bytes name the series. Inside the room only. Pure.
  */
-#include "point_key.h"
 #include "unpack_wire.h"
 
-#define METRIC_TEXT_MAX 1024 /* a name or unit that is longer is not plain */
+#define METRIC_TEXT_MAX 1024 /* a name or unit is cut there */
+#define POINT_KEY_MAX   1024
 
-struct metric_parts {
-        const uint8_t *name, *unit; /* not NUL-terminated, not checked; NULL: not given */
-        size_t name_len, unit_len;  /* below METRIC_TEXT_MAX */
-        struct wire points;         /* the content of the gauge or sum */
-        bool is_sum;
+/* A series as its sender names it, as bytes: cheap to make, and different series have different ones. */
+struct point_key {
+        uint8_t bytes[POINT_KEY_MAX];
+        size_t len;
+        bool full; /* it does not fit: it names nothing */
 };
-/* False: not plain. */
-bool metric_parse(const uint8_t *data, size_t len, struct metric_parts *ret);
+void point_key_begin(struct point_key *k, const char *service, const char *name);
 
-/* The next number point, otherwise as wire_next(). */
+enum metric_kind { METRIC_OTHER, METRIC_NUMBERS, METRIC_HISTOGRAM }; /* numbers: of a gauge or sum */
+struct metric_parts {
+        char name[METRIC_TEXT_MAX], unit[METRIC_TEXT_MAX]; /* as they came */
+        enum metric_kind kind;
+        struct wire points; /* the content of the gauge, sum or histogram */
+};
+/* 0; -EBADMSG: not well-formed, or it has points of two kinds. */
+int metric_parse(const uint8_t *data, size_t len, struct metric_parts *ret);
+/* The next point, as wire_next(). */
 int metric_next_point(struct metric_parts *m, struct wire_field *ret);
 
-struct number {
+struct point {
         uint64_t time_nsec; /* 0: not given */
         bool unrecorded;    /* flag: no value was recorded */
-        bool is_set, is_int;
+        bool is_set, is_int; /* of a number; is_set of a histogram: its sum is given */
         int64_t i;
         double d;
+        uint64_t count; /* of a histogram, whose sum is d */
 };
-/* Adds the attributes to key, which may become full. False: not plain; the key is spoilt then. */
-bool number_parse(const uint8_t *data, size_t len, struct point_key *key, struct number *ret);
+/* Adds the attributes to key, which may become full. -EBADMSG. */
+int point_parse(enum metric_kind kind, const struct wire_field *point, struct point_key *key, struct point *ret);
+/* The next attribute of a point that was parsed; a KeyValue. As wire_next(). */
+int point_next_attribute(enum metric_kind kind, struct wire *at, struct wire_field *ret);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "text.h"
+#include "hex.h"
 #include "value.h"
 
 static json_t *number(double d) {
@@ -13,17 +14,9 @@ static json_t *number(double d) {
 }
 
 static json_t *hex(const ProtobufCBinaryData *b) {
-        static const char digits[] = "0123456789abcdef";
-        _cleanup_free_ char *text = malloc(2 * b->len + 1);
+        _cleanup_free_ char *text = hex_encode(b->data, b->len);
 
-        if (!text)
-                return NULL;
-        for (size_t i = 0; i < b->len; i++) {
-                text[2 * i] = digits[b->data[i] >> 4];
-                text[2 * i + 1] = digits[b->data[i] & 15];
-        }
-        text[2 * b->len] = '\0';
-        return json_string(text);
+        return text ? json_string(text) : NULL;
 }
 
 static json_t *array(const Otlp__ArrayValue *a) {
@@ -61,21 +54,22 @@ json_t *value_to_json(const Otlp__AnyValue *v) {
         return json_null();
 }
 
+int value_add(json_t *object, const Otlp__KeyValue *kv) {
+        json_t *key = text_json(kv->key);
+        int r = key ? json_object_set_new(object, json_string_value(key), value_to_json(kv->value)) : -1;
+
+        json_decref(key);
+        return r < 0 ? -ENOMEM : 0;
+}
+
 json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
         json_t *object = json_object();
 
-        for (size_t i = 0; object && i < n; i++) {
-                json_t *key = text_json(list[i]->key);
-                int r = key ? json_object_set_new(object, json_string_value(key),
-                                                  value_to_json(list[i]->value))
-                            : -1;
-
-                json_decref(key);
-                if (r < 0) {
+        for (size_t i = 0; object && i < n; i++)
+                if (value_add(object, list[i]) < 0) {
                         json_decref(object);
                         return NULL;
                 }
-        }
         return object;
 }
 

@@ -13,6 +13,8 @@
 /* New references, NULL when out of memory. */
 json_t *value_to_json(const Otlp__AnyValue *v);
 json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n);
+/* One more of them into an object. -ENOMEM. */
+int value_add(json_t *object, const Otlp__KeyValue *kv);
 
 /* The text of the attribute key, or NULL when there is none or it is no text. Borrowed from the list. */
 const char *value_find_text(Otlp__KeyValue *const *list, size_t n, const char *key);

@@ -4,7 +4,7 @@
  * One request while it is walked. Inside the room only.
  */
 #include "unpack_memory.h"
-#include "point_key.h"
+#include "point_wire.h"
 #include "row.h"
 
 struct walk {

@@ -11,7 +11,7 @@ static enum event_index index_for(const struct store_event_filter *f) {
 
 int store_list_events(struct store *s, const struct store_event_filter *f,
                       int (*visit)(const struct store_event_row *e, void *userdata), void *userdata) {
-        unsigned st = (f->since < 0 ? ST_EVENTS_DOWN : ST_EVENTS_UP) + (unsigned) index_for(f);
+        unsigned st = (f->since < 0 ? ST_EVENTS_DOWN_BY_NOTHING : ST_EVENTS_UP_BY_NOTHING) + (unsigned) index_for(f);
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 

@@ -75,50 +75,15 @@ int store_line_bytes(struct store *s, uint64_t *ret) {
         return r < 0 ? r : 0;
 }
 
-struct gone {
-        int64_t part, bytes;
-};
-
-/* Lines that have to go now, the oldest first: *ret_last is the last of them, 0: none. gone: by part, n of them. */
-static int find_old(struct store *s, uint64_t beyond, usec_t before, struct gone gone[static LINES_AT_ONCE],
-                    size_t *ret_n, int64_t *ret_last) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
-        uint64_t freed = 0;
-        int r;
-
-        *ret_n = 0;
-        *ret_last = 0;
-        r = store_query(s, ST_LINES_OLDEST, BIND(INT(LINES_AT_ONCE)), &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
-                int64_t part = sqlite3_column_int64(q, 1), bytes = sqlite3_column_int64(q, 3);
-                size_t i = 0;
-
-                if (freed >= beyond && (usec_t) sqlite3_column_int64(q, 2) >= before)
-                        break;
-                while (i < *ret_n && gone[i].part != part)
-                        i++;
-                if (i == *ret_n)
-                        gone[(*ret_n)++] = (struct gone) { .part = part };
-                gone[i].bytes += bytes;
-                freed += (uint64_t) bytes;
-                *ret_last = sqlite3_column_int64(q, 0);
-        }
-        return r < 0 ? r : 0;
-}
-
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {
-        struct gone gone[LINES_AT_ONCE];
         uint64_t bytes;
-        int64_t last;
-        size_t n;
+        int64_t last = 0;
         int r;
 
         r = store_line_bytes(s, &bytes);
         if (r == 0)
-                r = find_old(s, bytes > keep ? bytes - keep : 0, before, gone, &n, &last);
-        if (r < 0 || last == 0)
-                return r;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = store_run(s, ST_PART_LESS, BIND(INT(gone[i].part), INT(gone[i].bytes)));
-        return r < 0 ? r : store_run(s, ST_LINES_DELETE, BIND(INT(last)));
+                r = store_ask(s, ST_LINES_OLD,
+                              BIND(INT(LINES_AT_ONCE), INT(bytes > keep ? (int64_t) (bytes - keep) : 0), TIME(before)),
+                              &last, NULL);
+        return r < 0 || last == 0 ? MIN(r, 0) : store_run(s, ST_LINES_DELETE, BIND(INT(last)));
 }

@@ -11,6 +11,11 @@ static uint64_t zigzag(int64_t v) {
         return ((uint64_t) v << 1) ^ (uint64_t) (v >> 63);
 }
 
+/* Around the end of the numbers, as what is read is added up. */
+static int64_t distance_of(int64_t from, int64_t to) {
+        return (int64_t) ((uint64_t) to - (uint64_t) from);
+}
+
 static int64_t unzigzag(uint64_t v) {
         return (int64_t) (v >> 1 ^ (0 - (v & 1)));
 }
@@ -39,10 +44,10 @@ int samples_put(struct samples_out *o, const struct sample *s) {
         }
         if (s->ms != o->ms) {
                 put_varint(o, KIND_TIME);
-                put_varint(o, zigzag(s->ms - o->base));
+                put_varint(o, zigzag(distance_of(o->base, s->ms)));
                 o->ms = s->ms;
         }
-        put_varint(o, zigzag(s->series - o->series) << 2 | (s->is_int ? KIND_INT : KIND_DOUBLE));
+        put_varint(o, zigzag(distance_of(o->series, s->series)) << 2 | (s->is_int ? KIND_INT : KIND_DOUBLE));
         if (s->is_int)
                 put_varint(o, zigzag(s->i));
         else {

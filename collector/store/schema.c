@@ -55,6 +55,8 @@ static const char schema[] =
         "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, priority INTEGER NOT NULL,"
         "  text TEXT NOT NULL);"
         "CREATE INDEX run_lines_by_run ON run_lines (run);"
+        "CREATE TRIGGER run_lines_gone AFTER DELETE ON run_lines BEGIN"
+        "  UPDATE run_parts SET bytes = max(0, bytes - length(CAST(old.text AS BLOB))) WHERE id = old.part; END;"
         "CREATE TABLE captures ("
         "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, worker_id INTEGER, host TEXT NOT NULL,"
         "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, hosts INTEGER NOT NULL,"

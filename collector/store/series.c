@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "series.h"
 
-/* FNV-1a, 32 bits. Who sends keys that collide makes his own pushes slow: a bucket is compared in full. */
+/* Who sends keys that collide makes his own pushes slow: a bucket is compared in full. */
 static uint32_t hash_of(const uint8_t *p, size_t len) {
-        uint32_t h = 2166136261U;
+        uint64_t h = fnv(FNV_BEGIN, p, len);
 
-        for (size_t i = 0; i < len; i++)
-                h = (h ^ p[i]) * 16777619U;
-        return h;
+        return (uint32_t) (h ^ h >> 32);
 }
 
 static bool is_key(const struct series_key *k, const void *key, size_t len) {

@@ -45,50 +45,6 @@ static int parse_profile_name(const char *value, void *dest, char why[static 96]
         return 0;
 }
 
-/* Which of the words the value is; -EINVAL with why for any other. */
-static int parse_word(const char *value, const char *const *words, size_t n, unsigned *ret,
-                      char why[static 96]) {
-        for (unsigned k = 0; k < n; k++)
-                if (streq(value, words[k])) {
-                        *ret = k;
-                        return 0;
-                }
-        finding_format(why, 96, "none of");
-        for (size_t k = 0; k < n; k++)
-                finding_format(why + strlen(why), 96 - strlen(why), " %s", words[k]);
-        return -EINVAL;
-}
-
-static int parse_mode(const char *value, void *dest, char why[static 96]) {
-        static const char *const words[] = { "repair", "observe" };
-        unsigned k = 0;
-        int r = parse_word(value, words, ELEMENTSOF(words), &k, why);
-
-        if (r == 0)
-                *(bool *) dest = k == 1;
-        return r;
-}
-
-static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
-        static const char *const words[] = {
-                [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes"
-        };
-
-        return parse_word(value, words, ELEMENTSOF(words), dest, why);
-}
-
-static int parse_source_routing(const char *value, void *dest, char why[static 96]) {
-        static const char *const words[] = { [SOURCE_ROUTING_PROFILE] = "profile",
-                                             [SOURCE_ROUTING_NO] = "no",
-                                             [SOURCE_ROUTING_YES] = "yes" };
-
-        return parse_word(value, words, ELEMENTSOF(words), dest, why);
-}
-
-static int parse_network_mtu(const char *value, void *dest, char why[static 96]) {
-        return config_parse_u32_within(value, INTENT_MTU_MIN, INTENT_MTU_MAX, dest, why);
-}
-
 /* What the caller wants to know of the configuration itself. */
 struct config_report {
         FILE *out; /* NULL: nothing is shown */
@@ -103,16 +59,23 @@ static int report_config(struct config_report *report, const struct config *c, c
         return config_show(c, report->out);
 }
 
+static const char *const modes[] = { "repair", "observe", NULL },
+                  *const rto_by[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes", NULL },
+                  *const source_routing[] = { [SOURCE_ROUTING_PROFILE] = "profile",
+                                              [SOURCE_ROUTING_NO] = "no",
+                                              [SOURCE_ROUTING_YES] = "yes",
+                                              NULL };
+
 static int load_netcfg(const struct host *h, const char *file, struct choice *c, struct intent *i,
                        struct config_report *report) {
         const struct config_item items[] = {
-                { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
-                { "Netcfg", "Mode", parse_mode, &i->observe, "repair" },
-                { "Netcfg", "RtoMin", parse_rto_min, &c->rto_by, "auto" },
-                { "Netcfg", "SourceRouting", parse_source_routing, &c->source_routing, "profile" },
-                { "Netcfg", "Nics", config_parse_string255, i->nics, NULL },
-                { "Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL },
-                { "Netcfg", "IgnoreSettings", config_parse_string255, i->ignore_settings, NULL },
+                CONFIG_ITEM("Netcfg", "Profile", parse_profile_name, c->profile, NULL),
+                CONFIG_WORD("Netcfg", "Mode", config_parse_bool, &i->observe, "repair", modes),
+                CONFIG_WORD("Netcfg", "RtoMin", NULL, &c->rto_by, "auto", rto_by),
+                CONFIG_WORD("Netcfg", "SourceRouting", NULL, &c->source_routing, "profile", source_routing),
+                CONFIG_ITEM("Netcfg", "Nics", config_parse_string255, i->nics, NULL),
+                CONFIG_ITEM("Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL),
+                CONFIG_ITEM("Netcfg", "IgnoreSettings", config_parse_string255, i->ignore_settings, NULL),
         };
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&config, h, "netcfg", file);
@@ -131,8 +94,8 @@ static int load_network(const struct host *h, const char *file, struct choice *c
         /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
         static const char *const elsewhere[] = { "Identity", NULL };
         const struct config_item items[] = {
-                { "Network", "Mtu", parse_network_mtu, &i->network_mtu, NULL },
-                { "Identity", "AcceleratorType", config_parse_string63, c->accelerator, NULL },
+                CONFIG_WITHIN("Network", "Mtu", config_parse_u32, &i->network_mtu, NULL, INTENT_MTU_MIN, INTENT_MTU_MAX),
+                CONFIG_ITEM("Identity", "AcceleratorType", config_parse_string63, c->accelerator, NULL),
         };
         struct config config = { .items = items,
                                  .n_items = ELEMENTSOF(items),
@@ -181,15 +144,21 @@ static int generation_of(const char *accelerator, char ret[static 32]) {
         return parse_profile_name(name, ret, why);
 }
 
-/* Nobody said it: the chips themselves do, before any network is up. */
+/* Nobody said it: the chips themselves do, before any network is up; where there are none, nothing is to be done. */
 static int pick_by_chips(const struct host *h, struct intent *i) {
         char generation[MACHINE_GENERATION_MAX];
         int r = machine_generation(h, generation);
 
         if (r == 0)
                 r = read_profile(h, generation, i);
-        if (r == 0)
+        if (r == 0 || errno_is_shortage(r))
+                return r;
+        if (machine_may_have_tpu(h) == 0) {
+                i->no_tpu = true;
+                (void) snprintf(i->profile, sizeof(i->profile), "none");
+                finding_set(i->profile_note, "no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here");
                 return 0;
+        }
         finding_set(i->profile_note,
                     "the accelerator type is not known, and no TPU chips of one known generation are "
                     "in /sys/bus/pci");
@@ -285,7 +254,7 @@ int intent_report_config(const struct host *h, const char *config_file, FILE *ou
         r = load(h, config_file, &report, &i);
         if (r < 0)
                 return r;
-        if (i.profile_note[0]) {
+        if (i.profile_note[0] && !i.no_tpu) {
                 log_warning("%s; the generic profile stands in", i.profile_note);
                 report.warnings++;
         }

@@ -170,3 +170,32 @@ int machine_generation(const struct host *h, char ret[static MACHINE_GENERATION_
         memcpy(ret, l.generation, sizeof(l.generation));
         return 0;
 }
+
+#define CLASS_STORAGE 0x01 /* pci.ids, device classes; of Google's: NVMe … */
+#define CLASS_NETWORK 0x02 /* … and gVNIC */
+
+/* 1 to stop at what may be a TPU. A device that does not say its class may be one. */
+static int may_be_tpu(const char *name, void *userdata) {
+        const struct host *h = userdata;
+        uint64_t vendor = 0, class = 0;
+        char path[128];
+        int r;
+
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%.32s/vendor", name);
+        r = host_read_u64(h, path, &vendor);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        if (vendor != VENDOR)
+                return 0;
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%.32s/class", name);
+        r = host_read_u64(h, path, &class);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        return class >> 16 != CLASS_STORAGE && class >> 16 != CLASS_NETWORK;
+}
+
+int machine_may_have_tpu(const struct host *h) {
+        int r = host_list(h, PCI_DEVICES, may_be_tpu, (void *) (uintptr_t) h);
+
+        return r == -ENOENT ? 0 : r; /* a machine without that bus */
+}

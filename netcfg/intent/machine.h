@@ -38,5 +38,11 @@ struct machine_type {
 int machine_chip(const struct host *h, uint16_t device, struct machine_chip *ret);
 int machine_type(const struct host *h, const char *name, struct machine_type *ret);
 
+/*
+ * Whether there may be a TPU: a device of Google's on the PCI bus that neither stores nor is a NIC, known by machines.conf or
+ * not. 1, 0, or -errno: it cannot be told.
+ */
+int machine_may_have_tpu(const struct host *h);
+
 /* The one generation of all TPU chips in /sys/bus/pci. -ENOENT: none that is known, or of several. */
 int machine_generation(const struct host *h, char ret[static MACHINE_GENERATION_MAX]);

@@ -12,10 +12,6 @@ const char *nic_setting_check(enum nic_setting_kind k) {
         static const char *const names[] = {
                 [NIC_FEATURE] = "nic.feature",
                 [NIC_PRIVATE_FLAG] = "nic.private_flag",
-                [NIC_SIZE + LINK_GSO_MAX_SIZE] = "nic.gso_max_size",
-                [NIC_SIZE + LINK_GRO_MAX_SIZE] = "nic.gro_max_size",
-                [NIC_SIZE + LINK_GSO_IPV4_MAX_SIZE] = "nic.gso_ipv4_max_size",
-                [NIC_SIZE + LINK_GRO_IPV4_MAX_SIZE] = "nic.gro_ipv4_max_size",
         };
 
         _Static_assert(ELEMENTSOF(names) == _NIC_SETTING_KIND_MAX, "every kind has a check");
@@ -23,8 +19,7 @@ const char *nic_setting_check(enum nic_setting_kind k) {
 }
 
 void nic_setting_subject(const struct intent_nic_setting *s, const struct link *l, char buf[static 64]) {
-        (void) snprintf(buf, 64, "%s%s%s", l->name, s->kind < NIC_SIZE ? " " : "",
-                        s->kind < NIC_SIZE ? s->name : "");
+        (void) snprintf(buf, 64, "%s %s", l->name, s->name);
 }
 
 bool nic_setting_is_due(const struct intent *i, const struct found_nic_setting *f) {
@@ -36,23 +31,6 @@ bool nic_setting_is_due(const struct intent *i, const struct found_nic_setting *
 
 static bool applies(const struct intent_nic_setting *s, const struct link *l) {
         return !s->driver[0] || streq(s->driver, l->driver);
-}
-
-static void take_size(const struct intent_nic_setting *s, const struct link *l,
-                      struct found_nic_setting *f) {
-        enum link_size size = s->kind - NIC_SIZE;
-        bool gso = size == LINK_GSO_MAX_SIZE || size == LINK_GSO_IPV4_MAX_SIZE;
-        unsigned long wanted = strtoul(s->value, NULL, 10);
-
-        if (l->sizes[size] == 0) {
-                f->offer = NIC_NOT_OF_KERNEL;
-                return;
-        }
-        (void) snprintf(f->value, sizeof(f->value), "%u", l->sizes[size]);
-        if (gso && l->tso_max_size > 0 && wanted > l->tso_max_size) {
-                f->offer = NIC_BEYOND_LIMIT;
-                f->limit = l->tso_max_size;
-        }
 }
 
 static void take_bit(const struct intent_nic_setting *s, const struct ethtool_bit *b,
@@ -112,18 +90,11 @@ static int add_nic(struct found_nic_settings *list, const struct intent *i, cons
         return 0;
 }
 
-static bool asks_ethtool(const struct intent *i) {
-        for (size_t k = 0; k < i->n_nic_settings; k++)
-                if (i->nic_settings[k].kind < NIC_SIZE)
-                        return true;
-        return false;
-}
-
 int nic_settings_read(const struct host *h, const struct intent *i, const struct link_table *links,
                       struct found_nic_settings *ret) {
         _cleanup_found_nic_settings_ struct found_nic_settings list = FOUND_NIC_SETTINGS_NULL;
         _cleanup_ethtool_ struct ethtool e = ETHTOOL_NULL;
-        int error = asks_ethtool(i) ? ethtool_open(h, &e) : 0;
+        int error = i->n_nic_settings > 0 ? ethtool_open(h, &e) : 0;
 
         for (size_t k = 0; i->n_nic_settings > 0 && k < links->n; k++) {
                 const struct link *l = &links->links[k];
@@ -133,9 +104,6 @@ int nic_settings_read(const struct host *h, const struct intent *i, const struct
                         continue;
                 if (add_nic(&list, i, l) < 0)
                         return -ENOMEM;
-                for (size_t n = from; n < list.n; n++)
-                        if (i->nic_settings[list.items[n].setting].kind >= NIC_SIZE)
-                                take_size(&i->nic_settings[list.items[n].setting], l, &list.items[n]);
                 for (enum ethtool_group g = 0; g < _ETHTOOL_GROUP_MAX; g++)
                         read_bits(error < 0 ? NULL : &e, error, g, i, list.items + from, list.n - from);
         }
@@ -166,17 +134,11 @@ static void say_not_offered(const struct intent_nic_setting *s, const struct lin
                 finding_set(f->found, "not offered by %s", driver);
                 return;
         case NIC_NOT_OF_KERNEL:
-                if (s->kind == NIC_FEATURE) {
-                        f->verdict = VERDICT_UNKNOWN;
-                        finding_set(f->reason, "this kernel knows no feature of that name");
-                } else
-                        finding_set(f->found, "not offered by this kernel");
+                f->verdict = VERDICT_UNKNOWN;
+                finding_set(f->reason, "this kernel knows no feature of that name");
                 return;
         case NIC_FIXED:
                 finding_set(f->found, "%s, fixed by %s", found->value, driver);
-                return;
-        case NIC_BEYOND_LIMIT:
-                finding_set(f->found, "%s; %s takes %u at most", found->value, driver, found->limit);
                 return;
         case NIC_HELD_BACK:
                 if (l->kind[0] && !streq(l->kind, "veth")) { /* a macvlan or vlan: set on the NIC below it */

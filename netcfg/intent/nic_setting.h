@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The settings of each data-centre NIC that a profile wants ([Feature …], [PrivateFlag …], [Link …]):
+ * The settings of each data-centre NIC that a profile wants ([Feature …], [PrivateFlag …]):
  * what the NIC has, and the verdict, the same for netcfg and for probes.
  *
  * What a NIC or kernel does not offer is no fault of the host: OK, and the finding says so. Most drivers fix
@@ -13,7 +13,6 @@
 enum nic_offer {
         NIC_SETTABLE,
         NIC_FIXED,         /* the driver says: not to be changed; value says what it is */
-        NIC_BEYOND_LIMIT,  /* of a size: the driver's own limit is below what is wanted */
         NIC_HELD_BACK,     /* asked for already, and kept off by the kernel */
         NIC_NOT_OF_DRIVER, /* no such setting with this driver */
         NIC_NOT_OF_KERNEL, /* no such setting with this kernel; of a feature, a wrong name looks the same */
@@ -24,7 +23,6 @@ struct found_nic_setting {
         size_t setting; /* in intent->nic_settings */
         int error;      /* 0, or the -errno of reading it; the rest is then empty */
         enum nic_offer offer;
-        uint32_t limit;
         char value[16];
 };
 
@@ -41,9 +39,9 @@ int nic_settings_read(const struct host *h, const struct intent *i, const struct
                       struct found_nic_settings *ret);
 /* A write is due: it can be set, and is not as wanted. */
 bool nic_setting_is_due(const struct intent *i, const struct found_nic_setting *f);
-/* "eth0 tx-nocache-copy"; of a size, whose check names it, "eth0". */
+/* "eth0 tx-nocache-copy" */
 void nic_setting_subject(const struct intent_nic_setting *s, const struct link *l, char buf[static 64]);
-/* "nic.feature", "nic.private_flag", "nic.gso_max_size", … */
+/* "nic.feature", "nic.private_flag" */
 const char *nic_setting_check(enum nic_setting_kind k);
 void intent_judge_nic_setting(const struct intent *i, const struct link *l,
                               const struct found_nic_setting *f, struct finding *ret);

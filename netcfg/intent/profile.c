@@ -9,7 +9,6 @@
 #define PARAMETER_PREFIX "Parameter "
 #define FEATURE_PREFIX "Feature "
 #define PRIVATE_FLAG_PREFIX "PrivateFlag "
-#define LINK_PREFIX "Link "
 /* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than
  * misread. */
 #define SECTION_MAX 48
@@ -97,18 +96,6 @@ static const char *take_named(struct reading *r, const char *name, struct intent
 
 #define NIC_SETTING_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-static const char *set_size_value(const char *text, char dest[static 16]) {
-        char why[96];
-        uint32_t bytes = 0;
-
-        /* The kernel's own bounds: a segment has 1,460 bytes at the least usual MTU, and GSO_MAX_SIZE is
-         * 8 * 65535 (linux/netdevice.h). */
-        if (config_parse_u32_within(text, 1460, 8 * 65535, &bytes, why) < 0)
-                return "Value= must be a number of bytes between 1460 and 524280";
-        (void) snprintf(dest, 16, "%u", bytes);
-        return NULL;
-}
-
 static const char *set_switch_value(const char *text, char dest[static 16]) {
         if (!streq(text, "on") && !streq(text, "off"))
                 return "Value= must be on or off";
@@ -131,10 +118,7 @@ static const char *take_nic_setting(struct reading *r, enum nic_setting_kind kin
                         return "there is one of that name already";
         if (i->n_nic_settings == INTENT_NIC_SETTINGS_MAX)
                 return "too many of them";
-        if (kind >= NIC_SIZE)
-                wrong = set_size_value(r->section.value, s.value);
-        else
-                wrong = set_switch_value(r->section.value, s.value);
+        wrong = set_switch_value(r->section.value, s.value);
         if (!wrong)
                 wrong = set_source(r, s.source, sizeof(s.source));
         if (wrong)
@@ -155,13 +139,6 @@ static const char *take_private_flag(struct reading *r, const char *text) {
                 return "a private flag has a driver and a name: [PrivateFlag gve NAME]";
         *blank = '\0';
         return take_nic_setting(r, NIC_PRIVATE_FLAG, driver, blank + 1);
-}
-
-static const char *take_size(struct reading *r, const char *name) {
-        for (unsigned s = 0; s < _LINK_SIZE_MAX; s++)
-                if (streq(name, link_size_name(s)))
-                        return take_nic_setting(r, NIC_SIZE + s, "", name);
-        return "of a link there are gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size";
 }
 
 /* --- One of a kind ------------------------------------------------------------------------------------ */
@@ -219,8 +196,8 @@ static const char *take_section(struct reading *r) {
                 return take_nic_setting(r, NIC_FEATURE, "", name + strlen(FEATURE_PREFIX));
         if (startswith(name, PRIVATE_FLAG_PREFIX))
                 return take_private_flag(r, name + strlen(PRIVATE_FLAG_PREFIX));
-        if (startswith(name, LINK_PREFIX))
-                return take_size(r, name + strlen(LINK_PREFIX));
+        if (startswith(name, "Link "))
+                return "packet sizes are no longer set: the kernel's own defaults are what was wanted";
         return "there is no such setting";
 }
 

@@ -12,8 +12,7 @@
  *
  * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified), [RtoMin]
  * (a span: 5ms), [RpFilter] (loose), [SourceRouting] (yes), and of each data-centre NIC
- * [Feature NAME] (on or off), [PrivateFlag DRIVER NAME] (on or off; only of that driver's NICs) and [Link NAME] (gso_max_size,
- * gro_max_size, gso_ipv4_max_size or gro_ipv4_max_size; bytes).
+ * [Feature NAME] (on or off) and [PrivateFlag DRIVER NAME] (on or off; only of that driver's NICs).
  *
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
  * the problem is logged with file and line, and the rest of the profile stands.

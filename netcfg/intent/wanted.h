@@ -23,16 +23,15 @@ struct intent_sysctl {
 enum nic_setting_kind {
         NIC_FEATURE,      /* ethtool -k, ethtool -K */
         NIC_PRIVATE_FLAG, /* ethtool --show-priv-flags, --set-priv-flags */
-        NIC_SIZE,         /* + enum link_size: ip link set dev NIC gso_max_size … */
-        _NIC_SETTING_KIND_MAX = NIC_SIZE + _LINK_SIZE_MAX,
+        _NIC_SETTING_KIND_MAX,
 };
 
 #define INTENT_NIC_SETTINGS_MAX 16
 struct intent_nic_setting {
         enum nic_setting_kind kind;
-        char name[32];   /* "tx-nocache-copy", "enable-max-rx-buffer-size", "gso_max_size" */
+        char name[32];   /* "tx-nocache-copy", "enable-max-rx-buffer-size" */
         char driver[16]; /* only of NICs of this driver; empty: of all */
-        char value[16];  /* "on", "off"; of a size, bytes */
+        char value[16];  /* "on", "off" */
         char source[128];
 };
 
@@ -46,8 +45,9 @@ struct intent_network {
 };
 
 struct intent {
-        char profile[32];       /* "v6e", "generic" */
-        char profile_note[192]; /* why the generic profile stands in; empty when the right one was found */
+        char profile[32];       /* "v6e", "generic", "none" */
+        char profile_note[192]; /* why the generic profile stands in, or none; empty when the right one was found */
+        bool no_tpu;            /* profile none: nothing is wanted, nothing is changed */
         bool observe;           /* Mode=observe: change nothing */
         uint32_t mtu;           /* the profile's MTU; 0: none wanted */
         char mtu_source[128];

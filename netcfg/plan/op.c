@@ -17,13 +17,6 @@ int plan_add(struct plan *p, const struct op *op) {
         return 0;
 }
 
-bool op_is_nic_setting(enum op_kind k, enum nic_setting_kind *ret) {
-        if (k < OP_NIC_SETTING || k >= _OP_KIND_MAX)
-                return false;
-        *ret = (enum nic_setting_kind) (k - OP_NIC_SETTING);
-        return true;
-}
-
 const char *op_bit_name(const char *subject) {
         const char *blank = strchr(subject, ' '); /* the kernel gives no NIC a name with one */
 
@@ -34,10 +27,9 @@ const char *op_check(enum op_kind k) {
         static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
                                              [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
                                              [OP_SOURCE_ROUTE] = "route.source" };
-        enum nic_setting_kind setting;
 
         _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
-        return op_is_nic_setting(k, &setting) ? nic_setting_check(setting) : names[k];
+        return k >= OP_NIC_SETTING ? nic_setting_check((enum nic_setting_kind) (k - OP_NIC_SETTING)) : names[k];
 }
 
 bool op_is_source(enum op_kind k) {

@@ -44,8 +44,6 @@ int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);
 #define _cleanup_plan_ _cleanup_(plan_clear)
 
-/* Whether it is a setting of a NIC, and which. */
-bool op_is_nic_setting(enum op_kind k, enum nic_setting_kind *ret);
 /* Of a feature's or private flag's subject "eth0 tx-nocache-copy" the setting; NULL when there is none. */
 const char *op_bit_name(const char *subject);
 

@@ -47,7 +47,6 @@ static bool parse_kind(const char *check, enum op_kind *ret) {
 
 /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
 static bool is_sound(const struct original *o) {
-        enum nic_setting_kind k = _NIC_SETTING_KIND_MAX;
         uint32_t ms;
         bool lock;
 
@@ -56,7 +55,7 @@ static bool is_sound(const struct original *o) {
         if (o->kind == OP_ROUTE)
                 return route_parse_value(o->value, &ms, &lock);
         return o->subject[0] && o->value[0] && has_address(o) &&
-               (op_is_nic_setting(o->kind, &k) && k < NIC_SIZE) == (op_bit_name(o->subject) != NULL);
+               (o->kind == OP_MTU) == (op_bit_name(o->subject) == NULL);
 }
 
 static int parse_original(char *line, struct originals *o) {

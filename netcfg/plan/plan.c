@@ -116,7 +116,9 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
         finding_init(&f, "netcfg.profile", "");
         finding_set(f.found, "%s", i->profile);
         f.verdict = VERDICT_OK;
-        if (i->profile_note[0])
+        if (i->no_tpu)
+                check_say(&f, WORDS_PROFILE_NONE, i->profile_note);
+        else if (i->profile_note[0])
                 check_say(&f, WORDS_PROFILE_GENERIC, i->profile_note);
         return finding_list_add(l, &f);
 }
@@ -125,6 +127,8 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         struct finding finding;
         int r = 0;
 
+        if (i->no_tpu)
+                return 0; /* what is wanted of none of them needs no word for each */
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;

@@ -79,7 +79,7 @@ int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct 
         struct finding finding;
         int r = 0;
 
-        if (intent_count_data_nics(i, &f->links) < 2)
+        if (i->no_tpu || intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))

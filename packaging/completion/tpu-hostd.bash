@@ -41,42 +41,49 @@ __tpu_files() { # -f or -d
         mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
 }
 
+# The options of a verb that take a value.
+__tpu_with_value() { # VERB or nothing
+        __tpu_ask "$@" --help | sed -n 's/^  \(--[a-z-]*\) [A-Z].*/\1/p'
+}
+
+# The words that the help of option $1 lists behind "one of: ".
+__tpu_listed() { # VERB or nothing
+        __tpu_ask $verb --help | sed -n "s/^  $1 [A-Z].* one of: \([^;]*\).*/\1/p" | tr -d ,
+}
+
 # The value of option $1. 1: it takes none.
 __tpu_value() {
         case $1 in
         --root | --directory | --cgroup) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
+        --config | --golden | | --peer-report | --netns | --file) __tpu_files -f ;;
         --from)
                 __tpu_files -f
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "collector agents" -- "$cur")
                 ;;
-        --framework) words="plain jax torch_xla ray torch" ;;
         --run) words="stalled running" ;;
-        --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
-        --late) words="fail min" ;;
-        --core) words="none keep" ;;
-        --devices) words="tpu any" ;;
-        --preempt) words="TERM INT USR1 USR2 none" ;;
-        --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --step-regex | --restarts | \
-                --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker | --episode | --seconds) ;;
+        --*)
+                [[ " $(__tpu_with_value $verb | tr '\n' ' ')" == *" $1 "* ]] || return 1
+                words=$(__tpu_listed "$1")
+                ;;
         *) return 1 ;;
         esac
 }
 
 # Sets verb, root and command (where the word behind '--' stands) from the words before the one that is completed.
 __tpu_scan() {
-        local i
+        local i asked="" takes=" --root --config "
         for ((i = 1; i < cword; i++)); do
                 case ${line[i]} in
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
-                --config | --directory | --golden | --late | --preempt | --core | --devices | --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --file | --slices | --on | --step-regex | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
-                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode | --seconds) i=$((i + 1)) ;;
-                -*) ;;
+                -*)
+                        if [[ -z $asked && ($verb || ${program##*/} != tpuctl) ]]; then
+                                takes+="$(__tpu_with_value $verb | tr '\n' ' ') " asked=1
+                        fi
+                        [[ $takes == *" ${line[i]} "* ]] && i=$((i + 1))
+                        ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
         done

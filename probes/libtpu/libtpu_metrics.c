@@ -215,26 +215,11 @@ static bool exponential(struct libtpu_reader *r, const Libtpu__Exponential *e, d
         return true;
 }
 
-/* The deprecated form: one bound is a linear sequence, several are each bucket's width behind the one
- * before. */
-static bool regular(struct libtpu_reader *r, const Libtpu__Regular *g, double factor) {
-        if (g->n_bounds == 0)
-                return false;
-        if (g->n_bounds == 1)
-                return linear(r, g->num_finite_buckets, g->bounds[0]->width, g->bounds[0]->offset, factor);
-        for (size_t i = 0; i < g->n_bounds; i++)
-                if (!add_bound(r, g->bounds[i]->offset, factor))
-                        return false;
-        return add_bound(r, g->bounds[g->n_bounds - 1]->offset + g->bounds[g->n_bounds - 1]->width, factor);
-}
-
 static bool read_bounds(struct libtpu_reader *r, const Libtpu__BucketOptions *o, double factor) {
         r->histogram.n_bounds = 0;
         if (!o)
                 return true;             /* one bucket that takes all */
         switch ((int) o->options_case) { /* protobuf-c's padding member has another name before 1.4 */
-        case LIBTPU__BUCKET_OPTIONS__OPTIONS_REGULAR_BUCKETS:
-                return regular(r, o->regular_buckets, factor);
         case LIBTPU__BUCKET_OPTIONS__OPTIONS_EXPONENTIAL_BUCKETS:
                 return exponential(r, o->exponential_buckets, factor);
         case LIBTPU__BUCKET_OPTIONS__OPTIONS_LINEAR_BUCKETS:
@@ -297,51 +282,6 @@ static bool read_distribution(struct libtpu_reader *r, const Libtpu__Distributio
         return true;
 }
 
-/* --- Summaries ----------------------------------------------------------------------------------------- */
-
-/* Values at most that of quantile q: q of all. Two quantiles of one value are one bound, with the greater
- * share. */
-static bool add_quantile(struct libtpu_reader *r, const Libtpu__Quantile *q, uint64_t count, double factor,
-                         uint64_t *below) {
-        size_t n = r->histogram.n_bounds;
-        uint64_t share;
-
-        if (!(q->quantile >= 0 && q->quantile <= 1) || !isfinite(q->value * factor))
-                return false;
-        share = (uint64_t) (q->quantile * (double) count);
-        share = MIN(share, count);
-        if (share < *below)
-                return false;
-        if (n > 0 && q->value * factor == r->bounds[n - 1])
-                n--;
-        else if (!add_bound(r, q->value, factor))
-                return false;
-        else
-                r->counts[n] = 0;
-        r->counts[n] += share - *below;
-        *below = share;
-        return true;
-}
-
-static bool read_summary(struct libtpu_reader *r, const Libtpu__Summary *s, double factor) {
-        struct sample_histogram *h = &r->histogram;
-        uint64_t below = 0;
-
-        if (!isfinite(s->sample_sum * factor) || s->sample_count > INT64_MAX)
-                return false;
-        h->n_bounds = 0;
-        for (size_t i = 0; i < s->n_quantile; i++)
-                if (!add_quantile(r, s->quantile[i], s->sample_count, factor, &below))
-                        return false;
-        r->counts[h->n_bounds] = s->sample_count - below;
-        h->count = s->sample_count;
-        h->sum = s->sample_sum * factor;
-        h->min = h->max = NAN;
-        h->bounds = r->bounds;
-        h->counts = r->counts;
-        return true;
-}
-
 /* --- Points -------------------------------------------------------------------------------------------- */
 
 /* Where ours is a plain number in the same unit it stays whole. */
@@ -397,9 +337,6 @@ static bool read_measure(struct libtpu_reader *r, const Libtpu__Metric *m, const
         case LIBTPU__METRIC__MEASURE_DISTRIBUTION:
                 s->h = &r->histogram;
                 return d->kind == SAMPLE_HISTOGRAM && read_distribution(r, m->distribution, d->factor);
-        case LIBTPU__METRIC__MEASURE_SUMMARY:
-                s->h = &r->histogram;
-                return d->kind == SAMPLE_HISTOGRAM && read_summary(r, m->summary, d->factor);
         default:
                 break;
         }

@@ -9,8 +9,8 @@
  * attribute whose value is a list of them, among which the device may be a number or a text of digits.
  *
  * A distribution is a histogram as it is (its buckets include their lower bound and not their upper, where
- * ours do the opposite: the difference is what falls exactly on a bound). A summary becomes one whose bounds
- * are its quantiles.
+ * ours do the opposite: the difference is what falls exactly on a bound). Summaries and the deprecated regular
+ * buckets, which no metric that is taken has, are left out.
  */
 #include "probe.h"
 #include "unpack_memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host_metrics.h"
 
-#include "devices.h"
+#include "disks.h"
 #include "network.h"
 
 /* What our own daemons take, workers and captures included: the control groups of their units. */
@@ -56,7 +56,6 @@ struct host_metrics {
         struct system_state system;
         struct nics_state nics;
         struct disks_state disks;
-        struct sensors_state sensors;
         struct agents_state agents;
         struct runs_state runs;
         struct lines lines;
@@ -72,7 +71,6 @@ int host_metrics_new(const struct host *h, struct host_metrics **ret) {
         for (size_t f = 0; f < _HOST_FILE_MAX; f++)
                 m->files[f] = SOURCE_NULL;
         nics_init(&m->nics, h);
-        sensors_init(&m->sensors, h);
         agents_init(&m->agents, m->cgroup_base);
         runs_init(&m->runs);
         *ret = m;
@@ -85,7 +83,6 @@ struct host_metrics *host_metrics_free(struct host_metrics *m) {
         for (size_t f = 0; f < _HOST_FILE_MAX; f++)
                 source_close(&m->files[f]);
         nics_close(&m->nics);
-        sensors_close(&m->sensors);
         agents_close(&m->agents);
         runs_close(&m->runs);
         free(m);
@@ -101,7 +98,6 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
         nics_look(&m->nics, &l);
         network_look(&l);
         disks_look(&m->disks, &l);
-        sensors_look(&m->sensors, &l);
         agents_look(&m->agents, &l);
 }
 

@@ -18,7 +18,7 @@ static bool holds_only(const char *word, size_t len, const char *marks) {
         return true;
 }
 
-static int parse_word(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
+int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
         const char *equals = memchr(word, '=', len);
         size_t nic = equals ? (size_t) (equals - word) : 0;
         const char *name = equals ? equals + 1 : word;
@@ -65,7 +65,7 @@ int path_peers_add(struct path_peers *p, const char *list, char why[static 96]) 
                 for (blank = len; blank > 0 && strchr(" \t", at[blank - 1]); blank--)
                         ;
                 if (blank > 0) {
-                        r = parse_word(at, blank, &one, why);
+                        r = path_peer_parse(at, blank, &one, why);
                         if (r == 0)
                                 r = path_peers_add_one(p, &one, why);
                         if (r < 0)
@@ -87,7 +87,7 @@ static int parse_peers(const char *value, void *dest, char why[static 96]) {
 }
 
 int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p) {
-        const struct config_item items[] = { { "Path", "Peers", parse_peers, p, NULL } };
+        const struct config_item items[] = { CONFIG_ITEM("Path", "Peers", parse_peers, p, NULL) };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&c, h, "path", config_file);
 

@@ -23,8 +23,8 @@ struct route {
 int router_ask(struct router *r, const union path_address *from, const union path_address *to,
                struct route *ret);
 
-/* The kernel's answer, aligned as malloc() does. -errno that it holds, or -EBADMSG. Pure. */
-int route_parse(void *datagram, size_t len, struct route *ret);
+/* The kernel's answer. -errno that it holds, -EBADMSG, or -ENODATA: it is none. Pure. */
+int route_parse(const void *datagram, size_t len, struct route *ret);
 
 /* The first address of a NIC that others can reach. -EADDRNOTAVAIL: it has none of that family. */
 struct address_table;

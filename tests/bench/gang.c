@@ -12,10 +12,9 @@ static double seconds(void) {
         return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
 }
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
+static void on_changed(const char *key, const json_t *value, void *userdata) {
         (void) key;
         (void) value;
-        (void) durable;
         (*(size_t *) userdata)++;
 }
 

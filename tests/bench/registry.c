@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-registry [--arrive MS] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE: members of
+ * bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE: members of
  * the registry of tpu-collectord in one process, each with a connection, a lease and a clock of its own, doing what
- * docs/registry.md says a host does. They arrive spread over MS, and know several collectors: who is refused (421, 503) or
+ * docs/registry.md says a host does. They arrive spread over MS, and know several collectors, of which they ask the N-th first (0; as
+ * agents do that know from an earlier life who led; --first spread: each another one): who is refused (421, 503) or
  * cut off goes to the leader that was named, else to the next one. --bare: connections and TLS handshakes alone, the measure
  * beside which enrollment is judged.
  *
@@ -420,6 +421,7 @@ static bool take_credentials(struct fleet *f, char *text) {
 
 static const struct option options[] = {
         { "arrive", required_argument, NULL, 'a' },
+        { "first", required_argument, NULL, 'f' },
         { "tls", required_argument, NULL, 't' },
         { "bare", no_argument, NULL, 'b' },
         { 0 },
@@ -429,13 +431,18 @@ int main(int argc, char *argv[]) {
         struct fleet f = { .since = now_usec() };
         struct rlimit files;
         usec_t arrive = 0;
-        bool good = true;
+        unsigned first = 0;
+        bool good = true, spread = false;
         int c;
 
         while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
                 switch (c) {
                 case 'a':
                         arrive = strtoul(optarg, NULL, 10) * USEC_PER_MSEC;
+                        break;
+                case 'f':
+                        spread = streq(optarg, "spread");
+                        first = (unsigned) atoi(optarg);
                         break;
                 case 't':
                         good = good && take_credentials(&f, optarg);
@@ -447,7 +454,7 @@ int main(int argc, char *argv[]) {
                         good = false;
                 }
         if (!good || argc - optind != 3 || !take_endpoints(&f, argv[optind])) {
-                fprintf(stderr, "bench-registry [--arrive MS] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE\n");
+                fprintf(stderr, "bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE\n");
                 return EXIT_FAILURE;
         }
         f.n = (unsigned) atoi(argv[optind + 1]);
@@ -460,9 +467,9 @@ int main(int argc, char *argv[]) {
         (void) getrlimit(RLIMIT_NOFILE, &files);
         files.rlim_cur = files.rlim_max;
         (void) setrlimit(RLIMIT_NOFILE, &files);
-        for (unsigned i = 0; i < f.n; i++) /* spread, and each over all collectors */
+        for (unsigned i = 0; i < f.n; i++) /* over the time */
                 f.members[i] = (struct member) { .fd = -1, .changed = true, .again = f.since + 1 + arrive * i / f.n,
-                                                 .endpoint = i % f.n_endpoints };
+                                                 .endpoint = (spread ? i : first) % f.n_endpoints };
         run(&f);
         return EXIT_SUCCESS;
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """The registry of tpu-collectord under a fleet of simulated members, with either store. Prints a table.
 
-    registry.py [--store sqlite|etcd] [--plain|--tls] [--rest S] MEMBERS[:HOSTS-OF-A-SLICE[:ARRIVE-S]] …
+    registry.py [--store sqlite|etcd] [--plain|--tls] [--knows yes|no] [--rest S] MEMBERS[:HOSTS-OF-A-SLICE[:ARRIVE-S]] …
 
 BUILD_DIR names the build (bench-registry, tpu-collectord). Without words: 1024 and 12800:256:30, both stores; 1024 plain, too.
 Members are simulated in one process, each with a connection, a lease and a clock of its own; what is counted is the servers'
 (/metrics, /proc). All share this machine's cores. Beside enrollment with TLS stands what the bare handshakes take. With etcd there are two
-collectors over an etcd of three members, and the one that leads is killed in the end."""
+collectors over an etcd of three members, and the one that leads is killed in the end. Members know who led last, as agents that start again do;
+with --knows no they know nothing, and all come to the one that does not lead: the worst that a fleet's very first start can be."""
 
 import argparse
 import http.client
@@ -137,8 +138,8 @@ class Bench:
         print(f"  {what:36} first {first:7.3f} s, last {last:7.3f} s | {answers:6} answers, {size:7.1f} MiB, {failures} failures, {refused} sent on | "
               f"collector: {sum(map(processor_time, servers)):.2f} s CPU, {max(map(resident, servers)):.0f} MiB", flush=True)
 
-    def bare(self):
-        d = self.driver("--bare")
+    def bare(self, leader):
+        d = self.driver("--bare", "--first", str(leader))
         result = d.until("connected")
         d.close()
         self.say("bare connections" + (" and handshakes" if self.tls else ""), result)
@@ -164,12 +165,12 @@ class Bench:
             line += f"; etcd: {(self.etcd_requests() - calls) / seconds:.1f} requests/s"
         print(f"  {'at rest':36} {line}", flush=True)
 
-    def run(self, rest):
-        print(f"{self.members} members, slices of {self.per_slice}, {self.store}, {'TLS' if self.tls else 'plain'}, arriving within {self.arrive} s; "
+    def run(self, rest, knows):
+        print(f"{self.members} members, slices of {self.per_slice}, {self.store}, {'TLS' if self.tls else 'plain'}, arriving within {self.arrive} s, {'knowing' if knows else 'not knowing'} who led; "
               f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
         leader = self.leader()
-        bare = self.bare() if not self.arrive else None
-        d = self.driver("--arrive", str(1000 * self.arrive))
+        bare = self.bare(leader) if not self.arrive else None
+        d = self.driver("--arrive", str(1000 * self.arrive), "--first", str(leader if knows or not self.etcd else 1 - leader))
         result = d.until("ready")
         self.say("arrived, all see their slice ready", result)
         if bare:
@@ -215,6 +216,7 @@ def main():
     p.add_argument("--store", action="append", choices=["sqlite", "etcd"])
     p.add_argument("--plain", action="store_true")
     p.add_argument("--tls", action="store_true")
+    p.add_argument("--knows", choices=["yes", "no"], default="yes")
     p.add_argument("--rest", type=int, default=10, metavar="S")
     o = p.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -227,7 +229,7 @@ def main():
                     continue
                 b = Bench(store, tls, members, per_slice or members, arrive)
                 try:
-                    b.run(o.rest)
+                    b.run(o.rest, o.knows == "yes")
                 finally:
                     b.close()
 

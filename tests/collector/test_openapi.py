@@ -102,8 +102,8 @@ class Collector(Case):
         for (method, path), parameters in self.file.parameters.items():
             if method == "GET":
                 answer = self.get(path, 400, nonsense=1)
-                takes = answer["error"].partition("; there are ")[2] or answer["error"].partition("this call takes ")[2]
-                wanted = ", ".join(p["name"] for p in parameters if p["in"] == "query") or "none"
+                takes = answer["error"].partition("this call takes ")[2]
+                wanted = ", ".join(p["name"] + "=" for p in parameters if p["in"] == "query") or "none"
                 self.assertEqual(sorted(takes.split(", ")), sorted(wanted.split(", ")), path)
                 self.get(path, 413, body=bytes(1 << 20))
         self.assertEqual(self.file.never_came(), [])
@@ -116,7 +116,7 @@ class Collector(Case):
             self.assertEqual(status, 404)
             if not prefix:  # it lists what there is
                 listed = set(json.loads(body)["remedy"].removeprefix("there are ").split(", "))
-                self.assertEqual({p.replace("NAME", "{name}").replace("WORKER", "{worker}") for p in listed}, {p for _, p in mine})
+                self.assertEqual({p.replace("NAME", "{name}").replace("WORKER", "{worker}") for p in listed}, {f"{m} {p}" for m, p in mine})
             for path in {p for _, p in mine}:
                 has = {m for m, p in mine if p == path}
                 has |= {"HEAD"} if "GET" in has else set()

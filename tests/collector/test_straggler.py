@@ -50,6 +50,19 @@ class Straggler(Case):
         self.train(c, 400, 400)
         self.assertEqual(c.get("/api/v1/events?name=tpu.run.straggler").json["events"], [])
 
+    def test_of_a_run_of_others(self):
+        """A host outside of the run's slices says that it is in it: nobody listens, neither who compares nor `fleet`."""
+        c = self.start()
+        for host in range(HOSTS):
+            self.push(c, host, time.time(), 0, 0, "other")
+        r = c.get("/api/v1/runs", "POST", json.dumps({"name": "train", "user": "alice", "argv": ["x"], "slices": ["s0"], "min": 1}),
+                  {"Content-Type": "application/json"})
+        self.assertEqual(r.status, 201, r.text)
+        self.until(lambda: c.get("/api/v1/runs/train").json["slices"])
+        self.train(c, 600, 360)
+        self.assertEqual(c.get("/api/v1/events?name=tpu.run.straggler").json["events"], [])
+        self.assertEqual({h["name"]: h["job"] for h in c.get("/api/v1/hosts").json["hosts"]}, {"h0": "train", "h1": "train", "h2": None, "h3": None})
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,7 @@
 """etcd for tests: one member or three on loopback, with TLS and client certificates or plain; killed, stopped, brought back."""
 
 import base64
+import gzip
 import json
 import os
 import shutil
@@ -116,11 +117,15 @@ class Site:
             self.ctl(*words)
         self.user = f"root:{password}"
 
-    def records(self, tenant="default", prefix=""):
-        """{key behind the tenant: value}."""
+    def values(self, tenant="default", prefix=""):
+        """{key behind the tenant: bytes}."""
         r = json.loads(self.ctl("get", "--prefix", f"/tpu/{tenant}/{prefix}", "-w", "json").stdout)
         n = len(f"/tpu/{tenant}/")
-        return {base64.b64decode(kv["key"]).decode()[n:]: json.loads(base64.b64decode(kv["value"])) for kv in r.get("kvs", [])}
+        return {base64.b64decode(kv["key"]).decode()[n:]: base64.b64decode(kv["value"]) for kv in r.get("kvs", [])}
+
+    def records(self, tenant="default", prefix=""):
+        """{key behind the tenant: value}."""
+        return {k: json.loads(gzip.decompress(v) if v[:2] == b"\x1f\x8b" else v) for k, v in self.values(tenant, prefix).items()}
 
     def _get(self, *words):
         return json.loads(self.ctl("get", *words, "-w", "json").stdout)

@@ -24,57 +24,52 @@ class Check(Ctl):
         self.owners(("/dev/accel1", 812, "tpu-run-train.service", "python3 train.py"))
         self.expect(["check"], 0, stderr="", stdout="""\
 Chips
-OK       tpu.chips                                                         4 v6e (32 GiB of HBM each)                        wanted 4
-OK       tpu.machine                                                       4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
-OK       tpu.nodes                                                         4 of 4 chips
-OK       tpu.access                                                        4 of 4 nodes open to all users
-OK       owners                 /dev/accel0, /dev/accel2 and 1 more        free
-OK       owners                 /dev/accel1                                pid 812 tpu-run-train.service: python3 train.py
-OK       lockfile                                                          none
+OK       tpu.chips                                                      4 v6e (32 GiB of HBM each)                        wanted 4
+OK       tpu.machine                                                    4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
+OK       tpu.nodes                                                      4 of 4 chips
+OK       tpu.access                                                     4 of 4 nodes open to all users
+OK       owners              /dev/accel0, /dev/accel2 and 1 more        free
+OK       owners              /dev/accel1                                pid 812 tpu-run-train.service: python3 train.py
+OK       lockfile                                                       none
 
 Network
-OK       nic.link               eth0, eth1                                 up
-OK       nic.mtu                eth0, eth1                                 8896
-OK       nic.driver             eth0, eth1                                 gve
-OK       nic.speed              eth0, eth1                                 100000 Mbit/s
-OK       nic.queues             eth0, eth1                                 4 receive, 4 transmit
-OK       nic.count                                                         2
-OK       nic.feature            eth0 tx-nocache-copy and 1 more            on
-OK       nic.private_flag       eth0 enable-max-rx-buffer-size and 1 more  on
-OK       nic.gso_max_size       eth0, eth1                                 65536
-OK       nic.gro_max_size       eth0, eth1                                 65536
-OK       nic.gso_ipv4_max_size  eth0, eth1                                 65536
-OK       nic.gro_ipv4_max_size  eth0, eth1                                 65536
-OK       sysctl                 net.ipv4.tcp_rmem and 7 more               as wanted
-OK       module.parameter       tcp_cubic.hystart_detect                   2
-OK       sysctl                 net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
-OK       route.rto_min                                                     nothing is wanted of routes
-OK       route.source           eth0                                       table 847000002: rules 1, routes 3
-OK       route.source           eth1                                       table 847000003: rules 1, routes 4
-OK       proxy                  /etc/environment, systemd                  none
+OK       nic.link            eth0, eth1                                 up
+OK       nic.mtu             eth0, eth1                                 8896
+OK       nic.driver          eth0, eth1                                 gve
+OK       nic.speed           eth0, eth1                                 100000 Mbit/s
+OK       nic.queues          eth0, eth1                                 4 receive, 4 transmit
+OK       nic.count                                                      2
+OK       nic.feature         eth0 tx-nocache-copy and 1 more            on
+OK       nic.private_flag    eth0 enable-max-rx-buffer-size and 1 more  on
+OK       sysctl              net.ipv4.tcp_rmem and 7 more               as wanted
+OK       module.parameter    tcp_cubic.hystart_detect                   2
+OK       sysctl              net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
+OK       route.rto_min                                                  nothing is wanted of routes
+OK       route.source        eth0                                       table 847000002: rules 1, routes 3
+OK       route.source        eth1                                       table 847000003: rules 1, routes 4
+OK       proxy               /etc/environment, systemd                  none
 
 Host
-OK       memory.available                                                  704.0 GiB of 720.0 GiB available
-OK       disk.space             /                                          80.0 of 100.0 GiB free
-OK       disk.inodes            /                                          96.0 % free
-OK       clock.sync                                                        synchronized
-OK       clock.offset                                                      -1.250 ms                                         wanted within 100 ms
-OK       thp                                                               [always] madvise never
-OK       limits.nofile                                                     100000 in a run (other services: systemd's built-in default)
-OK       limits.memlock                                                    unlimited in a run (other services: 64M)
-OK       cmdline                                                           intel_iommu=on,sm_on iommu=pt
-OK       tpu_logs                                                          0.0 GiB
+OK       memory.available                                               704.0 GiB of 720.0 GiB available
+OK       disk.space          /                                          80.0 of 100.0 GiB free
+OK       disk.inodes         /                                          96.0 % free
+OK       clock.sync                                                     synchronized
+OK       clock.offset                                                   -1.250 ms                                         wanted within 100 ms
+OK       thp                                                            [always] madvise never
+OK       limits.nofile                                                  100000 in a run
+OK       cmdline                                                        intel_iommu=on,sm_on iommu=pt
+OK       tpu_logs                                                       0.0 GiB
 
 Software
-OK       tcmalloc                                                          loadable
-OK       fingerprint.kernel                                                6.11.0-1015-gcp
-OK       fingerprint.wheel      libtpu                                     0.0.21 in /usr/local/lib/python3.10/dist-packages
-OK       fingerprint.wheel      jax, jaxlib                                0.7.2 in /usr/local/lib/python3.10/dist-packages
+OK       tcmalloc                                                       loadable
+OK       fingerprint.kernel                                             6.11.0-1015-gcp
+OK       fingerprint.wheel   libtpu                                     0.0.21 in /usr/local/lib/python3.10/dist-packages
+OK       fingerprint.wheel   jax, jaxlib                                0.7.2 in /usr/local/lib/python3.10/dist-packages
 
 Identity
-OK       identity               t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
+OK       identity            t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
 
-64 checks: 64 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+55 checks: 55 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """)
 
@@ -132,7 +127,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         self.owners()
         golden = self.root / "golden.json"
         golden.write_text(self.expect(["check", "--json"], 0, stderr="").stdout)
-        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 64 checks differ from the golden report\n")
+        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 55 checks differ from the golden report\n")
         (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")  # varies: no difference
         (self.root / "proc/sys/kernel/osrelease").write_text("6.9.0\n")
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")

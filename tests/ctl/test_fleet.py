@@ -84,7 +84,6 @@ the captures are not kept any more: this is what was found out from them
 episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
 """)
         self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout), report)
-        self.expect(["diagnose", "s0", "--collector", url, "--folded"], 3, stdout="")
         report.update(outcome="goes_on", suspects=[])
         self.expect(["diagnose", "s0", "--collector", url], 0)
     def test_leader(self):
@@ -130,6 +129,34 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
             self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", f"{without} {gone}"], 3, stdout="").stderr)
         for urls in (" ", f"{url} ftp://x", " ".join([url] * 5)):
             self.assertIn("--collector", self.expect(["fleet", "--collector", urls], 64, stdout="").stderr)
+
+    def test_what_may_have_arrived_is_not_said_again(self):
+        """The first takes the request and goes without an answer: a question goes to the next one, an order does not."""
+        gone, first = self.collector()
+        there, url = self.collector()
+        taken, asked = [], []
+
+        class Going(gone.RequestHandlerClass):
+            def do_GET(self):
+                taken.append(self.command)
+                self.close_connection = True
+            do_PUT = do_POST = do_DELETE = do_GET
+
+        class Counting(there.RequestHandlerClass):
+            def do_PUT(self):
+                asked.append(self.path)
+                self.answer()
+
+        gone.RequestHandlerClass, there.RequestHandlerClass = Going, Counting
+        there.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": [dict(name="h0", state="ready")]})
+        there.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
+        self.assertIn("h0", self.expect(["fleet", "--collector", f"{first} {url}"], 0).stdout)
+        done = self.run_ctl("fleet", "cordon", "h0", "disk", "--collector", f"{first} {url}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"no answer from {first}", done.stderr)
+        self.assertEqual((taken, asked), (["GET", "PUT"], []))
+        self.expect(["fleet", "cordon", "h0", "disk", "--collector", f"{url} {first}"], 0)
+        self.assertEqual(len(asked), 1)
 
     def test_telemetry_elsewhere(self):
         server, url = self.collector()

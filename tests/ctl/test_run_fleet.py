@@ -36,9 +36,25 @@ job1: running, generation 1, on s0, s1 (4 hosts)
 watch it: tpuctl jobs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
 """)
 
+    def test_who_answered_is_named_and_asked_again(self):
+        server, url = self.with_records({**RUN, "state": "waiting"}, {**RUN, "state": "running", "slices": SLICES})
+        silent, other = self.collector()
+        asked = []
+
+        class Refusing(silent.RequestHandlerClass):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_error(503)
+            do_POST = do_GET
+
+        silent.RequestHandlerClass = Refusing
+        done = self.expect(["run", "--collector", f"{other} {url}", "--name", "job1", "--user", "alice", "--slices", "1:2", "--", "x"], 0, stderr="")
+        self.assertEqual(done.stdout.splitlines()[0], f"job1: handed to {url}")
+        self.assertEqual(asked, ["/api/v1/runs"])  # once: who answered is asked first from then on
+
     def test_what_the_collector_gets(self):
         server, url = self.with_records({**RUN, "state": "waiting"})
-        (self.root / "job.ini").write_text("[Job]\nName=job1\nUser=alice\nOn=s0,s1\nRestarts=2\nEnv=A=1\nCommand=python3 'train it.py'\n")
+        (self.root / "job.ini").write_text("[Run]\nName=job1\nUser=alice\nOn=s0,s1\nRestarts=2\nEnv=A=1\nCommand=python3 'train it.py'\n")
         bodies = []
         Handler = server.RequestHandlerClass
 
@@ -53,7 +69,7 @@ watch it: tpuctl jobs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
         self.expect(["run", "--collector", url, "--detach", "--name=job1", "--user", "alice", "--on=s0,s1", "--restarts=2", "--env", "A=1", "--",
                      "python3", "train it.py"], 0)
         self.assertEqual(bodies[0], bodies[1])
-        self.assertEqual(bodies[0], {"v": 1, "name": "job1", "user": "alice", "framework": "plain", "malloc": "auto", "directory": "", "preempt": "TERM",
+        self.assertEqual(bodies[0], {"v": 1, "name": "job1", "user": "alice",
                                      "argv": ["python3", "train it.py"], "env": ["A=1"], "slices": ["s0", "s1"], "min": 2, "max": 2, "restarts": 2})
 
     def test_refusals(self):
@@ -63,8 +79,8 @@ watch it: tpuctl jobs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
         server.answers[("POST", "/api/v1/runs")] = (409, {"error": "a run of that name has not ended", "remedy": "tpuctl stop job1"})
         done = self.run_ctl("run", "--collector", url, "--name", "job1", "--user", "alice", "--slices", "1", "--", "x")
         self.assertEqual((done.returncode, done.stderr), (1, "tpuctl: a run of that name has not ended\nto do:  tpuctl stop job1\n"))
-        for words, why in ((["--slices", "2"], "needs a name"), (["--name", "a", "--slices", "2", "--user", "root"], "nothing that comes by the registry runs as root"),
-                           (["--name", "a", "--wait", "3s"], "are for runs over slices"), (["--name", "a", "--slices", "3:1"], "the least is above the most"),
+        for words, why in ((["--slices", "2"], "name is missing"), (["--name", "a", "--slices", "2", "--user", "root"], "nothing that comes by the registry runs as root"),
+                           (["--name", "a", "--wait", "3s"], "is for runs over slices"), (["--name", "a", "--slices", "3:1"], "min 3 is above max 1"),
                            (["-f", "/nowhere.ini"], "/nowhere.ini: No such file"), (["--collector", "http://127.0.0.1:1", "--on", "s0", "--name", "a", "--user", "u"], "")):
             with self.subTest(words=words):
                 done = self.run_ctl("run", *words, "--", "x")

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of any client on the agent's socket, through libmicrohttpd to a handler that reads arguments and
- * headers as the calls do, and answers at once or later: what comes back is HTTP, and nobody stays.
+ * Bytes of any client on a server's socket, through libmicrohttpd to a handler that reads path, arguments, headers and body
+ * as the calls of the agent and of the collector do, and answers at once or later: what comes back is HTTP, nobody stays, and
+ * no body is kept.
  */
 #include <assert.h>
 
-#include "arguments.h"
 #include "exposition.h"
 #include "fuzz-http.h"
-#include "http_server.h"
+#include "http_routes.h"
 #include "utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,10 +22,13 @@ static struct server {
         socklen_t len;
 } server;
 
-static int take(const char *name, const char *value, void *userdata) {
-        (void) value;
-        return arguments_take(userdata, name);
-}
+static const struct route routes[] = {
+        ROUTE("GET", "/healthz"),
+        ROUTE_WITH("GET", "/NAME", ARGUMENTS(TAKES_NUMBER("since", 0, 1000), TAKES_NUMBER("wait", 0, 30),
+                                    TAKES_TIME("until"), TAKES_TEXT("peer", 0))),
+        ROUTE("POST", "/v1/NAME/stack"),
+};
+static const struct route_table table = ROUTE_TABLE(routes);
 
 static void make_answer(struct http_reply *ret, unsigned status, const char *text) {
         *ret = (struct http_reply) {
@@ -35,19 +38,25 @@ static void make_answer(struct http_reply *ret, unsigned status, const char *tex
 }
 
 static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {
-        struct arguments a = { .allowed = { "since", "wait", "peer" } };
-        const char *since = http_argument(r, "since");
-        uint64_t n;
+        struct http_request q = *r;
+        char allow[HTTP_ALLOW_MAX];
+        struct routed routed;
 
         (void) userdata;
-        assert(r->method && r->path && !r->caller->remote);
+        assert(r->method && r->path && !r->caller->remote && r->len <= 4096 && (r->len == 0 || r->body));
+        assert(!(r->too_large || r->no_room) || r->len == 0);
         (void) exposition_wants_open_metrics(http_header(r, "Accept"));
-        if (http_query(r, take, &a) < 0) {
-                assert(a.why[0] && utf8_scrub(a.why, strlen(a.why)) == 0);
-                make_answer(ret, 400, a.why);
+        q.routed = &routed;
+        if (!routes_find(&table, r, &routed, allow)) {
+                routes_refuse(&table, r, allow, ret);
+                assert(ret->status == (*allow ? 405 : 404));
                 return;
         }
-        if (since && argument_number(since, 1000, &n) == 0 && !server.waits) {
+        if (!routes_check_arguments(&q, &routed, ret)) {
+                assert(ret->status == 400 && utf8_scrub(routed.arguments.why, strlen(routed.arguments.why)) == 0);
+                return;
+        }
+        if (routed.route == &routes[1] && route_number(&q, "wait", 0) > 0 && !server.waits) {
                 http_hold(r, &server.waits);
                 assert(sd_event_source_set_enabled(server.later, SD_EVENT_ONESHOT) >= 0);
                 ret->later = true;
@@ -70,7 +79,7 @@ static void start(void) {
         struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 16384, .bodies_max = 65536,
                                          .discard_max = 65536, .header_time = 15 * USEC_PER_SEC,
                                          .body_time = 15 * USEC_PER_SEC, .answer_time = 15 * USEC_PER_SEC,
-                                         .handle = on_request };
+                                         .body_max = 4096, .handle = on_request };
 
         assert(sd_event_new(&server.event) >= 0);
         assert(sd_event_add_defer(server.event, &server.later, on_later, NULL) >= 0);

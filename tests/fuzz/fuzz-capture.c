@@ -80,7 +80,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (diagnose(&scene, &o, &d) < 0 || !(f = open_memstream(&out, &n)))
                 return 0;
         (void) diagnosis_print_text(f, d, true); /* into memory */
-        (void) diagnosis_print_folded(f, d, true);
         json_decref(diagnosis_to_json(d, true));
         (void) fclose(f);
         free(out);

@@ -11,11 +11,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
+static void on_changed(const char *key, const json_t *value, void *userdata) {
         char *text = value ? json_dumps(value, 0) : NULL;
 
         (void) key;
-        (void) durable;
         (void) userdata;
         if (value && !text)
                 abort(); /* it could not be kept */

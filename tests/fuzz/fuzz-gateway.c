@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any answer of etcd's gateway, whole or as a stream: what is taken of it is bounded. The first byte says which. */
 #include "gateway.h"
-#include "large.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -9,16 +8,10 @@ static void look_at_kvs(const json_t *kvs) {
         struct gateway_kv kv;
 
         for (size_t i = 0; i < json_array_size(kvs) && gateway_kv(kvs, i, &kv) == 0; i++) {
-                _cleanup_free_ char *text = NULL;
-                json_t *v = gateway_value_json(&kv), *whole;
-                size_t len;
+                json_t *v = gateway_value_json(&kv);
 
-                if (strlen(kv.key) >= sizeof(kv.key))
+                if (strlen(kv.key) >= sizeof(kv.key) || (v && !json_is_object(v)))
                         abort();
-                if (gateway_value(&kv, &text, &len) == 0 && (len > GATEWAY_VALUE_MAX || text[len] != '\0'))
-                        abort();
-                if (v && large_has_pieces(v) && large_join("run/x", v, kvs, &whole) == 0)
-                        json_decref(whole);
                 json_decref(v);
         }
 }

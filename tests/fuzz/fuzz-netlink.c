@@ -36,9 +36,7 @@ static void check_routes(const uint8_t *data, size_t size) {
                 const struct route *r = &t.routes[i];
                 char text[ROUTE_DST_MAX];
 
-                if (r->at > size || r->len > size - r->at ||
-                    r->dst_len > (r->family == AF_INET ? 32 : 128) ||
-                    memcmp(t.data + r->at, data + r->at, r->len) != 0)
+                if (r->dst_len > (r->family == AF_INET ? 32 : 128))
                         abort();
                 route_format_dst(r, text);
                 if (!text[0] || strlen(text) >= sizeof(text))

@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_whole(int dir, const char *what, const uint8_t *data, size_t size) {
-        const struct state_format f = { .what = what, .version = 1, .max = SIZE_MAX, .options = { .mode = 0600 } };
+        const struct state_format f = { .what = what, .version = streq(what, "run") ? 2 : 1, .max = SIZE_MAX, .options = { .mode = 0600 } };
 
         assert(state_file_write(dir, "a", &f, data, size) == 0);
 }
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 assert(r.result[0] && strlen(r.why) < sizeof(r.why));
         write_whole(dir, "run", data, size);
         if (job_read(dir, "a", &j) == 0) {
-                assert(streq(j->name, "a") && j->argv && j->env && j->spec.grace > 0);
+                assert(streq(j->name, "a") && j->argv && j->env && j->spec->grace > 0);
                 assert(job_write(dir, j) == 0);
         }
         (void) job_free(j);

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "open_folder.h"
+#include "mountinfo.h"
 #include "stack_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,13 +20,14 @@ static void check(const struct stack_text *t) {
 }
 
 static void mounts(const uint8_t *data, size_t size) {
-        char line[300], point[16], type[32];
+        struct mount_entry m;
+        char line[300];
         size_t n = MIN(size, sizeof(line) - 1);
 
         memcpy(line, data, n);
         line[n] = '\0';
-        if (mountinfo_parse(line, point, sizeof(point), type))
-                assert(point[0] && strlen(point) < sizeof(point) && type[0] && strlen(type) < sizeof(type));
+        if (mountinfo_parse(line, &m))
+                assert(m.point[0] == '/' && m.type[0] && strlen(m.source) < sizeof(m.source));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

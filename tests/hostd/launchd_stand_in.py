@@ -119,7 +119,9 @@ class Runs:
             return self.reply()
         if kind == OWNERS_REQUEST:
             return OWNERS_REPLY, b""
-        name = text(m, 1)
+        if kind in (CHECK_REQUEST, RUN_REQUEST):
+            m = {"spec": parse(m.get(1, [b""])[-1]), **m}  # proto/run.proto
+        name = text(m.get("spec", m), 1)
         if kind == CHECK_REQUEST:
             self.checks.append(m)
             return self.error(*self.refuse_check) if self.refuse_check else (RUN_REPLY, message({1: name}))
@@ -143,15 +145,15 @@ class Runs:
         return self.error(EBADMSG, f"a request of kind {kind} cannot be understood", "are tpuctl and tpu-launchd of one version?")
 
     def _run(self, name, m):
-        generation = m.get(8, [0])[-1]
+        generation, spec = m.get(2, [0])[-1], m["spec"]
         known = self.jobs.get(name)
         if self.refuse:
             return self.error(*self.refuse)
-        already = bool(known and known.get(16) == generation and known.get(17) == text(m, 9))
+        already = bool(known and known.get(16) == generation and known.get(17) == text(m, 3))
         if not already:
             self.starts.append((name, generation, m))
-            self.jobs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(m, 2), 8: "glibc", 9: text(m, 4) or "alice", 10: "train",
-                               11: time.time_ns() // 1000, 12: 0, 13: 4711, 14: 1, 16: generation, 17: text(m, 9), 18: text(m, 10), 19: text(m, 11)}
+            self.jobs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(spec, 2) or "plain", 8: "glibc", 9: text(spec, 4) or "alice", 10: "train",
+                               11: time.time_ns() // 1000, 12: 0, 13: 4711, 14: 1, 16: generation, 17: text(m, 3), 18: text(m, 4), 19: text(m, 5)}
         answer = RUN_REPLY, message({1: name, 2: f"tpu-run-{name}.service", 3: "glibc", 5: int(already), 6: self.jobs[name][3], 7: generation})
         self.tell()
         return answer

@@ -88,6 +88,7 @@ class Stand:
 
     def __init__(self):
         self.term, self.records, self.captures, self.answers, self.revision, self.away = 1, {}, [], [], 0, False
+        self.gate, self.terms = None, []  # gate: what captures wait for until they are answered; terms: of the syncs that were answered
         stand = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -105,6 +106,8 @@ class Stand:
                     status = stand.answers.pop(0) if stand.answers else 200
                     stand.captures.append((stand.term, status, q, body, self.headers["Content-Encoding"]))
                     answer = {} if status == 200 else {"error": "not now"}
+                    if stand.gate:
+                        stand.gate.wait(60)
                 elif url.path == "/registry/v1/sync":
                     since = json.loads(body).get("since")
                     if since == f"e.{stand.revision}":
@@ -112,6 +115,7 @@ class Stand:
                     known = since == f"e.{stand.revision}"
                     answer = {"v": 1, "lease": 15, "revision": f"e.{stand.revision}", "whole": not known, "records": {} if known else stand.records,
                               "tell": False, "conflict": None, "term": stand.term, "store": "one"}
+                    stand.terms.append(stand.term)
                 text = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -185,6 +189,17 @@ class OnTheWay(Capturing):
         time.sleep(3)
         self.stand.tell(capture__s0=self.record("e3"))
         self.assertEqual([g[2] for g in self.sent(12)[10:]], ["e3", "e3"])
+
+    def test_acknowledged_by_who_led_before(self):
+        """Another leads while a capture is on its way: what the one before acknowledges is not acknowledged by it."""
+        self.stand.gate = threading.Event()
+        self.h.start()
+        self.stand.tell(capture__s0=self.record("e1"))
+        self.assertEqual(self.sent(1), [(1, 200, "e1", "0")])
+        self.stand.term = 2
+        wait_until(lambda: self.stand.terms.count(2) >= 2, 60, "it knows of the next leader")
+        self.stand.gate.set()
+        wait_until(lambda: {g[3] for g in self.sent(1) if g[0] == 2} == {"0", "1"}, 60, lambda: f"the next one gets both: {self.sent(1)}")
 
     def test_the_registry_is_away_meanwhile(self):
         """They are taken when they were asked for, and go out when it is back."""

@@ -149,13 +149,13 @@ class Events(unittest.TestCase):
         """Of every call: unknown and repeated ones, and numbers that are none."""
         for path, method, words in (("/v1/events?since=1&sinse=2", "GET", "sinse= is not known; this call takes since=, wait="),
                                     ("/v1/events?since=1&since=1", "GET", "since= is given twice"),
-                                    ("/v1/events?since=-1", "GET", "since=-1 is not"), ("/v1/events?since=", "GET", "since= is not"),
-                                    ("/v1/events?since=9223372036854775808", "GET", "is not a sequence number"),
-                                    ("/v1/events?since=1x", "GET", "since=1x"), ("/v1/events?since=1&wait=31", "GET", "up to 30"),
+                                    ("/v1/events?since=-1", "GET", "since=-1 is no number"), ("/v1/events?since=", "GET", "since= is no number"),
+                                    ("/v1/events?since=9223372036854775808", "GET", "is no number from 0 up"),
+                                    ("/v1/events?since=1x", "GET", "since=1x"), ("/v1/events?since=1&wait=31", "GET", "from 0 to 30"),
                                     ("/v1/events?wait=%ff%fe", "GET", "wait=??"), ("/v1/events?%ff=1", "GET", "?= is not known"),
                                     ("/v1/status?x", "GET", "x= is not known; this call takes none"),
                                     ("/v1/cordon?reason=x&untill=2026-11-21T05:00:00Z", "PUT", "untill= is not known"),
-                                    ("/v1/silence?check=nic&reason=x&until=y&until=z", "PUT", "until= is given twice"),
+                                    ("/v1/silence?check=nic&reason=x&until=5&until=6", "PUT", "until= is given twice"),
                                     ("/v1/cordon?reason=x", "DELETE", "this call takes none")):
             status, kind, body = self.h.call(path, method)
             self.assertEqual((status, kind), (400, "application/json"), (path, body))

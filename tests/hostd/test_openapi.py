@@ -133,7 +133,7 @@ class Agent(unittest.TestCase):
             return self.call(h, "POST", "/v1/jobs", status, uid=uid, body=json.dumps({"name": "new", "user": "alice", "argv": ["train", "-x"], **body}))
 
         self.call(h, "POST", "/v1/jobs", 400)
-        self.assertIn("'colour' is not known", post(400, colour="red")["error"])
+        self.assertIn("'colour' is no key of a run", post(400, colour="red")["error"])
         self.assertIn("tpuctl run", post(403, uid=NOBODY)["remedy"])
         self.assertIn("not by a host", post(409, slices=[], min=1, max=2)["error"])
         launchd.other = {20: answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not start runs of user alice", 3: "[Remote], Start=alice"}),
@@ -150,10 +150,10 @@ class Agent(unittest.TestCase):
         reply = {1: "new", 2: "tpu-run-new.service", 3: "glibc: as ordered", 6: "running", 7: 2, 8: "the devices could not be looked at"}
         launchd.other[20] = answer(21, message(reply))
         launchd.other[24] = answer(25, message({1: "new"}))
-        done = post(generation=2, serial="00ff", limits={"memlock": "infinity", "cpus": "0-3"}, env=["A=1"])
+        done = post(generation=2, serial="00ff", memlock="infinity", cpus="0-3", env=["A=1"])
         self.assertEqual((done["unit"], done["generation"], done["warnings"]), ("tpu-run-new.service", 2, ["the devices could not be looked at"]))
         came = asked[-1]
-        for text in (b"new", b"alice", b"train", b"-x", b"A=1", b"00ff", b"0-3", b"TERM"):
+        for text in (b"new", b"alice", b"train", b"-x", b"A=1", b"00ff", b"0-3"):
             self.assertIn(text, came)
         launchd.other[20] = answer(21, message({**reply, 5: 1}))
         self.assertTrue(post(200, generation=2, serial="00ff")["already"])
@@ -161,7 +161,7 @@ class Agent(unittest.TestCase):
         acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/jobs" in e["body"]["call"] and "stack" not in e["body"]["call"]]
         self.assertIn(("POST /v1/jobs new", "done"), [(e["call"], e["result"]) for e in acted])
         self.assertIn(("DELETE /v1/jobs/train", "done"), [(e["call"], e["result"]) for e in acted])
-        self.assertIn(("POST /v1/jobs", "'colour' is not known"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
+        self.assertIn(("POST /v1/jobs", "'colour' is no key of a run"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
         self.call(h, "PUT", "/v1/cordon", reason="bad cable")
         self.assertIn("this host is cordoned: bad cable", post(409)["error"])
         self.call(h, "DELETE", "/v1/cordon")

@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "lab")]
 from around import free_port, wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs, text  # noqa: E402
+from protobuf import parse  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 from state_file import content_of, text_of  # noqa: E402
 from test_registry import WithRegistry  # noqa: E402
@@ -39,7 +40,7 @@ class Part(WithRegistry):
     def record(self, state, generation=1, **more):
         intent = {"v": 1, "name": "job1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
                   "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000, "preempt": "TERM",
-                  "limits": {"memlock": "infinity", "nofile": 5000}, **more.pop("intent", {})}
+                  "memlock": "infinity", "nofile": 5000, **more.pop("intent", {})}
         return {"v": 1, "name": "job1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
                 "slices": [{"slice": "s0", "generation": 3, "hosts": HOSTS}], "waits_for": [], "outcome": "",
                 "coordinator": {"host": "h0", "address": "127.0.0.1", "port": self.port}, **more}
@@ -69,12 +70,14 @@ class Life(Part):
         self.put("running")
         self.assertEqual(self.until_says("running")["serial"], "00112233445566aa")
         name, generation, m = self.launchd.starts[0]
-        self.assertEqual((name, generation, text(m, 4), text(m, 9), text(m, 10), text(m, 11)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
-        self.assertEqual([a.decode() for a in m[5]], ["python3", "train.py"])
-        env = dict(e.decode().split("=", 1) for e in m[6])
-        self.assertEqual({k: env[k] for k in ("A", "TPU_RUN_NAME", "TPU_RUN_GENERATION", "TPU_RUN_RANK", "TPU_RUN_HOSTS")},
-                         {"A": "1", "TPU_RUN_NAME": "job1", "TPU_RUN_GENERATION": "1", "TPU_RUN_RANK": "2", "TPU_RUN_HOSTS": "4"})
-        self.assertEqual((m[13], text(m, 7)), ([3000000], "/home/alice"))
+        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
+        self.assertEqual([a.decode() for a in m["spec"][5]], ["python3", "train.py"])
+        env = dict(e.decode().split("=", 1) for e in m["spec"][6])
+        self.assertEqual(env, {"A": "1"})  # tpu-launchd builds the rest, out of the world: its slices, this one's hosts, this host, the coordinator
+        world = parse(m[7][-1])
+        self.assertEqual((world[1], world.get(2), world.get(3, [0]), world[4], world[5], text(world, 6), world[7]),
+                         ([b"s0"], [4] if isinstance(world[2][0], int) else [b"\x04"], [0], [2], [b"127.0.0.1"] * 4, "127.0.0.1", [self.port]))
+        self.assertEqual((m["spec"][16], text(m["spec"], 7)), ([3000000], "/home/alice"))
         self.launchd.exit("job1", "exit-code", "exited", "3", **{})
         last = self.until_says("exited")
         self.assertEqual((last["cause"], last["code"], last["status"]), ("exit-code", "exited", "3"))
@@ -314,7 +317,7 @@ class Preflight(Part):
     def test_framework_without_what_it_needs(self):
         h = self.host()
         self.put("preparing", intent={"framework": "caffe"})
-        self.refused(h, "there is no framework 'caffe'")
+        self.refused(h, "framework 'caffe' is not one of plain")
 
     def test_unknown_warns_and_does_not_refuse(self):
         h = self.host()

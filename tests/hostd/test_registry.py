@@ -232,6 +232,34 @@ class Several(WithRegistry):
         self.assertEqual(self.state(h)["state"], "member")
         self.assertNotIn("away", h.output.read_text(errors="replace"))
 
+    def test_who_led_last_is_asked_first_by_the_next_life(self):
+        a, b = registries = self.registries(2)
+        self.follow(registries, b)
+        h = self.hostd_of(registries, start=False)
+        kept = h.folder / "prepared.json"
+        h.config.write_text(h.config.read_text().replace("[Health]\n", f"[Health]\nStateFile={h.folder}/health.json\n", 1))
+        h.start()
+        self.until(h, "member")
+        wait_until(lambda: kept.exists() and b.url in kept.read_text(), 60, "it is kept")
+        self.assertEqual(len(a.asked), 1)
+        for _ in range(2):
+            h.stop()
+            b.members.clear()
+            h.start()
+            self.member(b)
+            self.until(h, "member")
+            self.assertEqual(len(a.asked), 1)  # no handshake with one that does not lead
+        h.stop()
+        b.stop()  # it is gone for good
+        self.follow([a], a)
+        h.start()
+        self.member(a)
+        wait_until(lambda: a.url in kept.read_text(), 60, "the other one is kept")
+        kept.write_text("{")
+        h.stop()
+        h.start()
+        self.until(h, "member")
+
     def test_nobody_leads_for_a_while(self):
         a, b = registries = self.registries(2, lease=3)
         h = self.hostd_of(registries)
@@ -405,7 +433,7 @@ class WithoutOne(WithRegistry):
         self.assertEqual(self.state(h)["kind"], "collector")
         h = self.hostd(Kind="collector", Endpoint=",".join(f"http://127.0.0.1:{i}" for i in range(1, 6)), start=False)
         done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
-        self.assertIn("more than 4 endpoints", done.stderr)
+        self.assertIn("more than 4 URLs", done.stderr)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class FromHostToPeople(RunLines):
         self.assertEqual(len(self.lines(more=f"&worker={first['slice']}/{first['worker_id']}&host={first['host']}")), 5)
         self.assertEqual(self.lines(more="&worker=99"), [])
         self.assertEqual([line["text"] for line in self.ask("/api/v1/runs/train/logs?limit=2")["lines"]], ["error", "again"])
-        self.assertEqual(self.ask("/api/v1/runs/train/logs?worker=x", 400)["error"][:16], "parameter worker")
+        self.assertEqual(self.ask("/api/v1/runs/train/logs?worker=x", 400)["error"][:7], "worker=")
         # no event is made of them
         self.assertEqual([e for e in self.ask("/api/v1/events?limit=1000")["events"] if e["name"] == "tpu.run.line"], [])
         out = self.tpuctl("train", "-n", "2").stdout

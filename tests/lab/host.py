@@ -71,15 +71,15 @@ class Host:
         self.lab.switch.plug(self.full_name, self.short, self.number)
         self._boot = Boot(self, self.lab.unified)
 
-    def wait_ready(self, timeout=60):
+    def wait_ready(self, timeout=180):
         self._boot.wait_ready(timeout)
 
-    def boot(self, timeout=60):
+    def boot(self, timeout=180):
         """Boots the host and waits until its systemd says that it is up."""
         self.start()
         self.wait_ready(timeout)
 
-    def poweroff(self, timeout=60):
+    def poweroff(self, timeout=180):
         """Shuts down in good order, as by its power button."""
         self._boot.poweroff(timeout)
         self._off()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 
 from . import guardian, network
 from .command import LabError
@@ -13,6 +14,8 @@ from .tree import prune, say
 FIRST_NUMBER = 10
 COLLECTOR_NUMBER = 100
 COLLECTOR = "collector"
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INSTANCES = 4096  # of root, on all hosts of all labs: a host takes about 12, and Debian permits 128
 
 
 class Lab:
@@ -61,6 +64,8 @@ class Lab:
             say(f"cannot clean up after a lab that was killed: {error}")
         layers = {name: self._layer or debs_layer(debs) for name, (_, debs) in self._wanted.items()}
         leases = [lease for layer in layers.values() for lease in layer.leases()]
+        if int(INOTIFY.read_text()) < INSTANCES:
+            INOTIFY.write_text(str(INSTANCES))
         began = time.monotonic()
         self.id, self.directory, lock = guardian.register(list(self._wanted))
         self._guardian, self._pipe = guardian.start(self.directory, [lock, *leases])

@@ -2,7 +2,8 @@
 """Asks tpu-launchd in the words of proto/local.proto, without any code of ours: copied into a host and run there.
 
 Prints one JSON object: {"kind": N, "fields": {number: [value, …]}}. Usage: launch_frames.py VERB [NUMBER=VALUE…] [-- ARGV…]
-NUMBER is N, or N.M for field M of the message in field N: those of one N make one message.
+NUMBER is N, or N.M for field M of the message in field N: those of one N make one message. For the verb "run" also a key of
+proto/run.proto, or one of those beside it.
 """
 
 import gzip
@@ -13,9 +14,12 @@ import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
 VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
-NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2"), ("run", "8"), ("run", "13"), ("run", "14"), ("run", "17"), ("run", "12.1"),
-           ("run", "12.2"), ("run", "12.3"), ("run", "12.7"), ("run", "12.8")}     # fields that are no strings
-ARGV = 5
+RUN = {"name": "1.1", "framework": "1.2", "malloc": "1.3", "user": "1.4", "env": "1.6", "directory": "1.7", "memlock": "1.8", "nofile": "1.9", "memory": "1.10",
+       "memory_total": "1.11", "memory_high": "1.12", "cpus": "1.13", "numa": "1.14", "core": "1.15", "grace": "1.16", "restarts": "1.17", "preempt": "1.18",
+       "share_devices": "1.19", "devices": "1.20", "generation": "2", "intent": "3", "slice": "4", "worker": "5"}
+NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2")} | {("run", RUN[k]) for k in (
+    "memlock", "nofile", "memory", "memory_total", "memory_high", "grace", "restarts", "share_devices", "generation")}     # fields that are no strings
+ARGV = 5      # of the message in field 1
 
 
 def varint(n):
@@ -83,16 +87,17 @@ def main(verb, *words):
     nested = {}
     for word in words[:words.index("--") if "--" in words else None]:
         n, value = word.split("=", 1)
+        n = RUN.get(n, n) if verb == "run" else n
         value = int(value) if (verb, n) in NUMBERS else value
         if "." in n:
             outer, inner = map(int, n.split("."))
             nested[outer] = nested.get(outer, b"") + field(inner, value)
         else:
             payload += field(int(n), value)
+    for word in argv:
+        nested[1] = nested.get(1, b"") + field(ARGV, word)
     for n, inner in nested.items():
         payload += field(n, inner)
-    for word in argv:
-        payload += field(ARGV, word)
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(100)
         s.connect(SOCKET)

@@ -75,8 +75,7 @@ class Launch(unittest.TestCase):
         return answer
 
     def start(self, name, *argv, user="alice", env=(), **fields):
-        numbers = {"framework": 2, "malloc": 3, "user": 4, "directory": 7}
-        return self.ask("run", f"1={name}", *(f"6={e}" for e in env), *(f"{numbers[k]}={v}" for k, v in fields.items()),
+        return self.ask("run", f"name={name}", *(f"env={e}" for e in env), *(f"{k}={v}" for k, v in fields.items()),
                         "--", *argv, user=user)["fields"]
 
     def job(self, name):
@@ -168,7 +167,7 @@ class Launch(unittest.TestCase):
         self.refused(13, "capture", "1=rights", user="bob")
         self.refused(13, "run", "--", "true", user="tpu-hostd")
         self.refused(13, "stop", "1=rights", user="tpu-hostd")
-        self.refused(17, "run", "1=rights", "--", "true", user="alice")
+        self.refused(17, "run", "name=rights", "--", "true", user="alice")
         self.refused(2, "run", "--", "no-such-command", user="alice")
         self.assertEqual(self.job("rights")["state"], "running")
         self.ask("stop", "1=rights")

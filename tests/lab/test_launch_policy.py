@@ -51,7 +51,7 @@ class Policy(unittest.TestCase):
         return answer
 
     def run_as(self, user, name, *words):
-        return self.ask("run", f"1={name}", *words, user=user)["fields"]
+        return self.ask("run", f"name={name}", *words, user=user)["fields"]
 
     def job(self, name):
         job, = self.ask("jobs", f"1={name}", user="bob")["jobs"]
@@ -74,7 +74,7 @@ class Policy(unittest.TestCase):
         return caught.exception.args
 
     def test_limits_and_devices(self):
-        self.run_as("alice", "limits", "12.1=1048576", "12.2=4096", "12.3=268435456", "12.4=0", "13=7000000", "10=slice a", "11=3",
+        self.run_as("alice", "limits", "memlock=1048576", "nofile=4096", "memory=268435456", "cpus=0", "grace=7000000", "slice=slice a", "worker=3",
                     "--", "sleep", "1000")
         pid = self.show("limits", "MainPID")
         limits = {line[:26].strip(): line[26:].split() for line in self.host.sh(f"cat /proc/{pid}/limits").splitlines()}
@@ -86,14 +86,14 @@ class Policy(unittest.TestCase):
         self.assertIn("char-vfio* rw", self.show("limits", "DeviceAllow"))
         self.assertEqual(self.host.sh("journalctl -p warning -o cat _PID=1 | grep -c 'stat device'; true").strip(), "0")
         self.ask("stop", "1=limits", user="alice")
-        self.run_as("alice", "lines", "10=slice a", "11=3", "8=4", "9=5e71a1", "--", "echo", "a line")
+        self.run_as("alice", "lines", "slice=slice a", "worker=3", "generation=4", "intent=5e71a1", "--", "echo", "a line")
         self.ended("lines")
         record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_JOB=lines _COMM=echo + TPU_JOB=lines MESSAGE='a line'").splitlines()]
         self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")], ["slice a", "3", "4", "5e71a1"])
 
     def test_memory_of_the_slice(self):
         """The limit is the slice's, with the containers in it; it goes with the run, and comes with its next start."""
-        self.run_as("alice", "small", "12.7=134217728", "12.8=67108864", "14=1", "--", "sh", "-c", "exec sleep 1000")
+        self.run_as("alice", "small", "memory_total=134217728", "memory_high=67108864", "restarts=1", "--", "sh", "-c", "exec sleep 1000")
         for again in (False, True):
             self.assertEqual({*self.host.sh("systemctl show -p MemoryMax -p MemoryHigh tpu-run-small.slice").split()},
                              {"MemoryMax=134217728", "MemoryHigh=67108864"})
@@ -109,7 +109,7 @@ class Policy(unittest.TestCase):
         self.assertIn("status=9/KILL", self.host.sh("journalctl -u beside -o cat --no-pager"))
         self.ask("stop", "1=small", user="alice")
         self.host.wait_for(lambda: self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip() == "infinity", timeout=60)
-        self.run_as("alice", "greedy", "12.7=67108864", "--", "python3", "-c", "import time; time.sleep(1); x = b'1' * (256 << 20)")
+        self.run_as("alice", "greedy", "memory_total=67108864", "--", "python3", "-c", "import time; time.sleep(1); x = b'1' * (256 << 20)")
         self.assertEqual(self.ended("greedy")["cause"], "oom-kill")
 
     def test_device_policy(self):
@@ -126,8 +126,8 @@ class Policy(unittest.TestCase):
         self.assertEqual(self.host.sh("test -r /dev/kmsg && stat -c %t:%T:%a /dev/kmsg", user="alice"), "1:b:644\n")
         found, warning = look("closed")
         self.assertEqual((found, len(warning)), ("open", 1) if warning else ("shut", 0), seen)
-        self.assertEqual(look("named", "18=/dev/kmsg")[0], "open")
-        self.assertEqual(look("any", "18=any"), ("open", []))
+        self.assertEqual(look("named", "devices=/dev/kmsg")[0], "open")
+        self.assertEqual(look("any", "devices=any"), ("open", []))
         self.host.sh("mknod -m 666 /dev/accel7 c 1 11")  # the same device under a TPU's name
         self.assertEqual(look("tpu")[0], "open")
         self.host.sh("rm /dev/accel7")
@@ -138,7 +138,7 @@ class Policy(unittest.TestCase):
 
     def test_secret(self):
         """The run has it; the unit, the files on disk and the journal have not; another user cannot read it."""
-        self.run_as("alice", "secret", "16.1=API_KEY", "16.2=s3cr3t-of-alice", "--", "sh", "-c",
+        self.run_as("alice", "secret", "6.1=API_KEY", "6.2=s3cr3t-of-alice", "--", "sh", "-c",
                     "printf %s \"$API_KEY\" >/srv/open/key; exec sleep 1000")
         self.host.wait_for(lambda: self.host.sh("cat /srv/open/key 2>/dev/null; true") == "s3cr3t-of-alice", timeout=60)
         self.assertNotIn("s3cr3t", self.host.sh("systemctl show tpu-run-secret.service; systemctl cat tpu-run-secret.service"))
@@ -151,19 +151,19 @@ class Policy(unittest.TestCase):
 
     def test_generations(self):
         """Asked again: the same run. A higher one: the old one ends, and all of it, before the new one begins."""
-        words = ["8=1", "4=alice", "--", "sh", "-c", "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
-        first = self.ask("run", "1=gang", "13=2000000", *words)["fields"]
+        words = ["generation=1", "user=alice", "--", "sh", "-c", "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
+        first = self.ask("run", "name=gang", "grace=2000000", *words)["fields"]
         pid = self.show("gang", "MainPID")
-        again = self.ask("run", "1=gang", *words)["fields"]
+        again = self.ask("run", "name=gang", *words)["fields"]
         self.assertEqual((again["5"], again["7"], self.show("gang", "MainPID")), ([1], [1], pid))
         self.assertEqual(first["7"], [1])
-        words[0] = "8=2"
-        second = self.ask("run", "1=gang", *words)["fields"]
+        words[0] = "generation=2"
+        second = self.ask("run", "name=gang", *words)["fields"]
         self.assertEqual(second["7"], [2])
         self.assertNotEqual(self.show("gang", "MainPID"), pid)
         self.assertEqual(len(self.host.sh("pgrep -f 'sleep 1000' | wc -l").split()), 1)
-        words[0] = "8=1"
-        self.assertIn("generation 2", self.refused(116, "run", "1=gang", *words)[1])
+        words[0] = "generation=1"
+        self.assertIn("generation 2", self.refused(116, "run", "name=gang", *words)[1])
         self.assertEqual(self.job("gang")["state"], "running")
         self.ask("stop", "1=gang", "2=100000")
 
@@ -172,11 +172,11 @@ class Policy(unittest.TestCase):
         holder = self.host.spawn(["sh", "-c", "exec 9</dev/vfio/7; exec sleep 1000"], user=None)
         self.host.wait_for(lambda: "/dev/vfio/7" in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
         time.sleep(1.1)     # an answer about owners is a second old at most
-        code, text, remedy = self.refused(16, "run", "1=busy", "--", "true", user="alice")
+        code, text, remedy = self.refused(16, "run", "name=busy", "--", "true", user="alice")
         self.assertIn("/dev/vfio/7 is in use by process", text)
         self.assertIn("kill ", remedy)
         self.host.sh("test -e /tmp/libtpu_lockfile")
-        self.run_as("alice", "shared", "17=1", "--", "true")     # who says so may
+        self.run_as("alice", "shared", "share_devices=1", "--", "true")     # who says so may
         self.host.stop_command(holder)
         self.host.wait_for(lambda: "/dev/vfio/7" not in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
         self.run_as("alice", "free", "--", "true")
@@ -204,7 +204,7 @@ class Policy(unittest.TestCase):
 
     def test_out_of_memory(self):
         """The run's own limit. Where this machine's lab has no memory controller, there is nothing to see."""
-        self.run_as("alice", "oom", "12.3=67108864", "--", "python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(1)")
+        self.run_as("alice", "oom", "memory=67108864", "--", "python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(1)")
         job = self.ended("oom")
         if job["cause"] == "success":
             self.skipTest("no memory controller here")
@@ -213,7 +213,7 @@ class Policy(unittest.TestCase):
     def test_started_again(self):
         """Over the death of tpu-launchd, up to its budget; and not when it makes no progress."""
         self.host.sh("rm -f /srv/open/count")
-        self.run_as("alice", "again", "14=2", "--", "sh", "-c",
+        self.run_as("alice", "again", "restarts=2", "--", "sh", "-c",
                     "echo x >>/srv/open/count; n=$(wc -l </srv/open/count); echo \"completed step: $n, seconds: 0.1, loss: 1\"; exit 1")
         self.until("again", "waiting")
         self.host.sh("systemctl kill -s KILL tpu-launchd.service")
@@ -221,19 +221,19 @@ class Policy(unittest.TestCase):
         job = self.ended("again")
         self.assertEqual((job["restarts"], job["cause"], self.host.sh("wc -l </srv/open/count").strip()), (2, "exit-code", "3"), job)
         self.assertIn("all 2 restarts are done", job["why"])
-        self.run_as("alice", "stuck", "14=99", "--", "sh", "-c", "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
+        self.run_as("alice", "stuck", "restarts=99", "--", "sh", "-c", "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
         job = self.ended("stuck")
         self.assertIn("no progress", job["why"])
         self.assertLess(job["restarts"], 5)
 
     def test_preemption(self):
-        self.run_as("alice", "told", "15.1=TERM", "--", "sh", "-c", "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")
+        self.run_as("alice", "told", "preempt=TERM", "--", "sh", "-c", "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")
         self.host.sh("sleep 0.5")
         fields = self.ask("signal", "1=told", "3=preemption", user="tpu-hostd")["fields"]
         self.assertIn("TERM to process", fields["2"][0])
         self.ended("told")
         self.host.sh("test -e /srv/open/saved; rm /srv/open/saved")
-        self.run_as("alice", "asked", "15.2=sh", "15.2=-c", "15.2=id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)", "--", "sh", "-c",
+        self.run_as("alice", "asked", "preempt=/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)", "--", "sh", "-c",
                     "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep 0.1; done")
         self.host.wait_for(lambda: self.host.sh("cat /srv/open/pid 2>/dev/null; true").strip(), timeout=60)
         self.ask("signal", "1=asked", "3=preemption", user="tpu-hostd")
@@ -246,21 +246,21 @@ class Policy(unittest.TestCase):
         self.ask("signal", "1=line", "3=preemption", user="tpu-hostd")
         self.assertEqual(self.ended("line")["cause"], "preempted")
         self.assertEqual(self.host.sh("cat /srv/open/who").strip(), "alice")
-        self.run_as("alice", "untold", "--", "sleep", "1000")
+        self.run_as("alice", "untold", "preempt=none", "--", "sleep", "1000")
         self.refused(95, "signal", "1=untold", user="tpu-hostd")
         self.refused(13, "signal", "1=untold", user="bob")
         self.ask("stop", "1=untold", user="alice")
 
     def test_remote_is_granted_users_only(self):
-        code, text, remedy = self.refused(13, "run", "1=r", "4=alice", "8=1", "--", "true", user="tpu-hostd")
+        code, text, remedy = self.refused(13, "run", "name=r", "user=alice", "generation=1", "--", "true", user="tpu-hostd")
         self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", remedy)
         self.host.write(GRANT, "[Remote]\nStart=alice\n")
-        self.run_as("tpu-hostd", "r", "4=alice", "8=1", "--", "sh", "-c", "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
+        self.run_as("tpu-hostd", "r", "user=alice", "generation=1", "--", "sh", "-c", "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
         self.assertEqual((self.show("r", "User"), self.show("r", "NoNewPrivileges")), ("alice", "yes"))
         self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"), timeout=60)
         self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"))
         for user in ("root", "bob", "daemon", ""):
-            self.refused(13, "run", "1=q", f"4={user}", "8=1", "--", "true", user="tpu-hostd")
+            self.refused(13, "run", "name=q", f"user={user}", "generation=1", "--", "true", user="tpu-hostd")
         self.ask("stop", "1=r", user="tpu-hostd")
         self.run_as("alice", "own", "--", "sleep", "1000")     # alice's own, and so stoppable
         self.ask("stop", "1=own", user="tpu-hostd")
@@ -269,7 +269,7 @@ class Policy(unittest.TestCase):
         self.ask("stop", "1=roots")
         # A line that names root grants nothing, not even the users beside it, and says where it stands.
         self.host.write(GRANT, "[Remote]\nStart=alice root\n")
-        self.refused(13, "run", "1=r2", "4=alice", "8=1", "--", "true", user="tpu-hostd")
+        self.refused(13, "run", "name=r2", "user=alice", "generation=1", "--", "true", user="tpu-hostd")
         check = self.host.run(["tpu-launchd", "--check-config"])
         self.assertEqual(check.code, 1)
         self.assertIn(f"{GRANT}:2", check.err)

@@ -75,13 +75,11 @@ class PathMtu(unittest.TestCase):
         return name, done.out
 
     def witnessed(self, nic):
-        """What h0 finds for a NIC with h1's saved report beside it: by a run of its own, and out of two saved reports."""
-        for name, text in (self.save(self.h0, "h0"), self.save(self.h1, "h1")):
-            self.h0.write(f"/root/{name}.json", text, 0o644)
-        live = self.path(self.h0, 2, "--peer-report", "/root/h1.json", user="root")
-        saved = self.path(self.h0, 2, "--report", "/root/h0.json", "--peer-report", "/root/h1.json", user="root")
-        self.assertEqual(live, saved)
-        return next(found for subject, found in live.items() if subject.startswith(f"{nic}→"))
+        """What h0 finds for a NIC with h1's saved report beside it."""
+        name, text = self.save(self.h1, "h1")
+        self.h0.write(f"/root/{name}.json", text, 0o644)
+        found = self.path(self.h0, 2, "--peer-report", "/root/h1.json", user="root")
+        return next(f for subject, f in found.items() if subject.startswith(f"{nic}→"))
 
     def firewall(self, *rules):
         """Of h1, from outside: the hosts have no nft."""

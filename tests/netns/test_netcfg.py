@@ -5,6 +5,7 @@ the reason) where namespaces are not permitted. The programs are those of BUILD_
 import fcntl
 import json
 import os
+import time
 
 from namespace import NET_ADMIN_ONLY, NO_RIGHTS, run_tests
 from netcfg_case import NETCFG, RMEM, RUNTIME, SYSCTLS, Case
@@ -135,6 +136,50 @@ class OneShot(Case):
         for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"], ["--root", "/tmp", "--once"],
                       ["--once", "--check-config"], ["--show-config", "--json"]):
             self.netcfg(*words, code=64)
+
+
+class NoTpu(Case):
+    """A machine without TPUs is not changed at all, though its network carries 8896, unless its site says in words what it wants."""
+
+    def setUp(self):
+        super().setUp()
+        self.host.identity("[Network]\nMtu=8896\n")
+        self.all = self.everything()
+
+    def everything(self):
+        """All settings of the network, as others read them."""
+        commands = (["sysctl", "-a", "--pattern", r"^net\."], ["ip", "-d", "link"], ["ip", "rule"], ["ip", "-6", "rule"], ["ip", "-d", "route", "show", "table", "all"],
+                    ["ethtool", "-k", "eth0"], ["ethtool", "-k", "eth1"])
+        return [sorted(line for line in self.host.run(*c).stdout.splitlines() if "expires" not in line and "_probe_" not in line) for c in commands]
+
+    def test_nothing_is_planned(self):
+        done = self.netcfg("--dry-run")
+        self.assertEqual(done.stdout.splitlines()[0], "Nothing to change: no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here.")
+        self.assertEqual(json.loads(self.netcfg("--dry-run", "--json").stdout)["plan"], [])
+        self.netcfg("--check-config")
+        self.assertEqual(self.everything(), self.all)
+
+    def test_nothing_is_changed(self):
+        done = self.netcfg("--once")
+        self.assertIn("no TPU is in /sys/bus/pci", done.stderr)
+        self.assertEqual(self.everything(), self.all)
+        self.netcfg("--restore")
+        self.assertEqual(self.everything(), self.all)
+
+    def test_nothing_is_repaired(self):
+        daemon = self.start()
+        self.assertIn("none", self.report())
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")
+        time.sleep(1)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (1400, 1460))
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
+        self.assertEqual(self.host.stop(daemon), 0)
+        self.assertEqual(self.everything(), self.all)
+
+    def test_a_profile_that_the_site_names(self):
+        self.host.identity("[Network]\nMtu=8896\n[Identity]\nAcceleratorType=v6e-16\n")
+        self.netcfg("--once")
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
 
 
 class Rights(Case):

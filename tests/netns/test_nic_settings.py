@@ -42,11 +42,6 @@ class NicSettings(Case):
         lines = self.host.check("ethtool", "-k", nic).splitlines()[1:]
         return dict(line.strip().split(": ") for line in lines)
 
-    def sizes(self, nic):
-        """This ip may be too old to know those of IPv4: all by name from its details."""
-        words = self.host.check("ip", "-d", "link", "show", nic).split()
-        return {name: int(words[words.index(name) + 1]) for name in ("gso_max_size", "gro_max_size")}
-
     def drift(self, *nics):
         return self.host.check("/usr/bin/python3", "-c", FEATURE_DRIFT, self.NOCACHE, *nics).split()
 
@@ -63,46 +58,25 @@ class NicSettings(Case):
             self.assertEqual(findings["nic.feature", f"{nic} {self.NOCACHE}"]["found"], "on")
 
     def test_restored_after_a_rename(self):
-        for name, value in (("gso_max_size", "30000"), ("gro_max_size", "20000")):
-            self.host.check("ip", "link", "set", "eth1", name, value)
-        before = self.features("eth0"), self.features("eth1"), self.sizes("eth1")
+        before = self.features("eth0"), self.features("eth1")
         self.netcfg("--once")
-        self.assertEqual(self.sizes("eth1"), {"gso_max_size": 65536, "gro_max_size": 65536})
         with open(self.host.path(f"{RUNTIME}/originals"), encoding="utf-8") as file:
             self.assertIn(" tx-nocache-copy\toff\n", file.read())
         self.host.check("ip", "link", "set", "eth1", "down")
         self.host.check("ip", "link", "set", "eth1", "name", "dcn1")
         self.netcfg("--restore")
-        self.assertEqual((self.features("eth0"), self.features("dcn1"), self.sizes("dcn1")), before)
-
-    def test_the_limit_of_ipv4_stays_when_that_of_all_is_set(self):
-        def ipv4():
-            return [f["found"] for (check, nic), f in self.findings("--dry-run", code=2).items()
-                    if nic == "eth0" and check == "nic.gso_ipv4_max_size"]
-
-        self.host.netcfg_conf("[Netcfg]\nIgnoreSettings=gro_*\n")
-        self.host.check("ip", "link", "set", "eth0", "gso_max_size", "30000")  # the kernel's IPv4 limit follows
-        if ipv4() == ["not offered by this kernel"]:
-            self.skipTest("this kernel has one limit for all families")
-        self.assertEqual(ipv4(), ["30000"])
-        self.netcfg("--once")
-        self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
-        self.assertEqual(ipv4(), ["65536"])
-        self.netcfg("--restore")
-        self.assertEqual((self.sizes("eth0")["gso_max_size"], ipv4()), (30000, ["30000"]))
+        self.assertEqual((self.features("eth0"), self.features("dcn1")), before)
 
     def test_what_a_driver_does_not_offer_is_no_fault(self):
         self.host.site_profile("v6e", "[Feature rx-lro]\nValue=on\nSource=a test\n"
                                       "[PrivateFlag gve some-flag]\nValue=on\nSource=a test\n"
-                                      "[Feature tx-of-tomorrow]\nValue=on\nSource=a test\n"
-                                      "[Link gso_max_size]\nValue=524280\nSource=a test\n")
+                                      "[Feature tx-of-tomorrow]\nValue=on\nSource=a test\n")
         self.host.identity("[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=1460\n")
         findings = self.findings("--once", code=3)
         self.assertEqual(findings["nic.feature", "eth0 rx-lro"]["verdict"], "OK")
         self.assertIn("off, fixed by veth", findings["nic.feature", "eth0 rx-lro"]["found"])
         self.assertEqual(findings["nic.feature", "eth0 tx-of-tomorrow"]["verdict"], "UNKNOWN")
         self.assertNotIn(("nic.private_flag", "eth0 some-flag"), findings)  # gve's, and this is none
-        self.assertEqual(findings["nic.gso_max_size", "eth1"]["found"], "524280")
 
     def test_a_feature_that_the_kernel_holds_back(self):
         self.host.check("ethtool", "-K", "eth0", "tx-tcp-segmentation", "off")

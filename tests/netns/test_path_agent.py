@@ -90,10 +90,6 @@ class Agent(PathCase):
         self.drop("there", '"p-eth0" meta length > 1500')
         report = self.get("POST", "/v1/path?peer=h3")
         self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", "1500 bytes pass, 8896 do not (towards the peer)")
-        with open(f"{self.host.tree}/agent.json", "w", encoding="utf-8") as file:
-            json.dump(report, file)
-        done = self.host.run(TPUCTL, "check", "path", "--json", "--report", f"{self.host.tree}/agent.json")
-        self.assertEqual((done.returncode, json.loads(done.stdout)), (2, report))
 
     def test_one_at_a_time_and_the_loop_turns(self):
         self.slow()

@@ -35,7 +35,9 @@ def programs():
 
 
 def page(name):
-    return (PAGES / name).read_text()
+    """As it is installed: one that the build fills in stands in its own folder."""
+    built = BUILD / "docs/man" / name
+    return (built if built.exists() else PAGES / name).read_text()
 
 
 def subsections(text):

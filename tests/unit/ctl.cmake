@@ -1,3 +1,3 @@
 unit_test(ctl KNOWS base ctl)
 unit_test(peer-agents KNOWS base ctl)
-unit_test(run-spec KNOWS base ctl)
+unit_test(run-lines KNOWS base ctl)

@@ -86,10 +86,9 @@ static inline void world_shut_down(struct world *w, unsigned s, unsigned h) {
         w->host[s][h].there = false;
 }
 
-static inline void world_changed(const char *key, const json_t *value, bool durable, void *userdata) {
+static inline void world_changed(const char *key, const json_t *value, void *userdata) {
         struct world *w = userdata;
 
-        (void) durable;
         w->changes++;
         if (streq(key, "run/job") && value) {
                 uint64_t generation = (uint64_t) json_integer_value(json_object_get(value, "generation"));
@@ -221,9 +220,9 @@ static inline void world_join_all(struct world *w) {
 }
 
 static inline json_t *world_intent(const char *serial, unsigned min, unsigned max, unsigned restarts) {
-        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I}", "v", 1, "name", "job", "serial", serial, "user",
+        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name", "job", "serial", serial, "user",
                          "alice", "argv", "train", "slices", "min", (int) min, "max", (int) max, "restarts", (int) restarts,
-                         "wait", (json_int_t) (600 * USEC_PER_SEC));
+                         "wait", (json_int_t) (600 * USEC_PER_SEC), "grace", (json_int_t) (30 * USEC_PER_SEC));
 }
 
 static inline int world_want(struct world *w, json_t *intent) {

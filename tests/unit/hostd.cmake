@@ -1,4 +1,3 @@
-unit_test(arguments KNOWS base hostd)
 unit_test(hostd-api KNOWS base hostd)
 unit_test(run-totals KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(watch-json KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)

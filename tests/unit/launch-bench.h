@@ -21,19 +21,17 @@ struct fake {
         int signalled;
         int start_error;
         char name[64], id[64], user[64];
-        char devices[256]; /* that the run itself names, a blank behind each; "any" */
+        char devices[256]; /* the key of the run, with what the host adds */
 };
 
 static inline int fake_start(void *backend, const struct unit_spec *s) {
         struct fake *f = backend;
 
         f->starts++;
-        (void) snprintf(f->name, sizeof(f->name), "%s", s->name);
-        (void) snprintf(f->id, sizeof(f->id), "%s", s->id);
-        (void) snprintf(f->user, sizeof(f->user), "%s", s->user);
-        (void) snprintf(f->devices, sizeof(f->devices), "%s", s->run->any_device ? "any" : "");
-        for (size_t i = 0, n = 0; s->run->devices && s->run->devices[i]; i++)
-                n += (size_t) snprintf(f->devices + n, sizeof(f->devices) - n, "%s ", s->run->devices[i]);
+        (void) snprintf(f->name, sizeof(f->name), "%s", s->job->name);
+        (void) snprintf(f->id, sizeof(f->id), "%s", s->job->id);
+        (void) snprintf(f->user, sizeof(f->user), "%s", s->job->user);
+        (void) snprintf(f->devices, sizeof(f->devices), "%s", s->job->spec->devices);
         return f->start_error;
 }
 
@@ -214,15 +212,24 @@ static inline void expect_error(struct bench *b, int fd, int code, const char *p
 
 static char *python[] = { (char[]){ "python3" }, (char[]){ "train.py" } };
 
+/* The least that a run is asked for with. name: borrowed. */
+static inline Run__Spec spec_of_python(char *name) {
+        Run__Spec s = RUN__SPEC__INIT;
+
+        s.name = name;
+        s.argv = python;
+        s.n_argv = ELEMENTSOF(python);
+        return s;
+}
+
 static inline int ask_run(struct bench *b, const char *name, char **env, size_t n_env) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *copy = strdup(name);
+        Run__Spec s = spec_of_python(copy);
 
-        q.name = copy;
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
-        q.env = env;
-        q.n_env = n_env;
+        s.env = env;
+        s.n_env = n_env;
+        q.spec = &s;
         return ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
 }
 

@@ -1,2 +1,3 @@
 unit_test(check-words KNOWS base model)
 unit_test(events KNOWS base model)
+unit_test(run-keys KNOWS runspec)

@@ -1,26 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/sysmacros.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "fnv.h"
+#include "hex.h"
 #include "durable.h"
 #include "finding.h"
 #include "host.h"
 #include "options.h"
 #include "report.h"
+#include "mountinfo.h"
 #include "scratch.h"
 #include "test.h"
 
 static void test_clock(void) {
         struct clock_fixed at = { .boot = 7, .real = 1795237200ULL * USEC_PER_SEC + 123456 };
         struct clock c = clock_from(&at);
+        static const char *const no_times[] = { "", "2h", "-1", "2026-11-21T05:00:00", "2026-11-21T05:00:00+01:00",
+                                                "1960-11-21T05:00:00Z", "253402300801", "99999999999999999999", "1 " };
+        usec_t t;
         char buf[CLOCK_TEXT_MAX];
 
         ASSERT_EQ(clock_boot(&c), 7);
         ASSERT_STREQ(clock_text(clock_real(&c), buf), "2026-11-21T05:00:00.123Z");
         ASSERT_STREQ(clock_text(UINT64_MAX, buf), "-");
+        ASSERT_OK(clock_parse("2026-11-21T05:00:00Z", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC);
+        ASSERT_OK(clock_parse("2026-11-21T05:00:00.1234567Z", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC + 123456);
+        ASSERT_OK(clock_parse("1795237200", &t));
+        ASSERT_EQ(t, 1795237200ULL * USEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(no_times); i++)
+                ASSERT_EQ(clock_parse(no_times[i], &t), -EINVAL);
+}
+
+static void test_mountinfo(void) {
+        struct mount_entry m;
+        char longer[400];
+
+        ASSERT_TRUE(mountinfo_parse("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n", &m));
+        ASSERT_STREQ(m.point, "/mnt2");
+        ASSERT_STREQ(m.type, "ext3");
+        ASSERT_STREQ(m.source, "/dev/root");
+        ASSERT_EQ(m.device, makedev(98, 0));
+        ASSERT_TRUE(mountinfo_parse("36 35 0:9 / /tmp/de\\040bugging rw - fuse.sshfs a@b:/ rw", &m));
+        ASSERT_STREQ(m.point, "/tmp/de bugging");
+        ASSERT_STREQ(m.type, "fuse.sshfs");
+        ASSERT_FALSE(mountinfo_parse("36 35 98:0 / /mnt rw", &m));
+        ASSERT_FALSE(mountinfo_parse(" - ", &m));
+        ASSERT_FALSE(mountinfo_parse("36 35 98:0 / /a\\04 rw - ext4 x rw", &m));
+        (void) snprintf(longer, sizeof(longer), "36 35 98:0 / /%0300d rw - ext4 x rw", 0);
+        ASSERT_FALSE(mountinfo_parse(longer, &m));
+}
+
+static void test_hex_and_hash(void) {
+        _cleanup_free_ char *text = hex_encode("\x00\xff" "a", 3);
+        _cleanup_free_ uint8_t *data = NULL;
+        size_t len;
+
+        ASSERT_STREQ(text, "00ff61");
+        ASSERT_OK(hex_decode("00Ff61", &data, &len));
+        ASSERT_TRUE(len == 3 && memcmp(data, "\x00\xff" "a", 3) == 0);
+        ASSERT_EQ(hex_decode("0", &data, &len), -EPROTO);
+        ASSERT_EQ(hex_decode("0g", &data, &len), -EPROTO);
+        ASSERT_TRUE(fnv_text(FNV_BEGIN, "") == UINT64_C(0xcbf29ce484222325)); /* of the draft */
+        ASSERT_TRUE(fnv_text(FNV_BEGIN, "a") == UINT64_C(0xaf63dc4c8601ec8c));
+        ASSERT_TRUE(fnv_text(FNV_BEGIN, "foobar") == UINT64_C(0x85944171f73967e8));
 }
 
 static void test_host_read(void) {
@@ -217,5 +266,5 @@ static void host_open_while_others_rename(void) {
         ASSERT_EQ(waitpid(child, NULL, 0), child);
 }
 
-TEST_MAIN(host_open_while_others_rename, test_clock, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
+TEST_MAIN(host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
           test_report, test_durable, test_options)

@@ -287,12 +287,19 @@ static void huge_counts(void) {
         struct ingest_result result;
         struct seen s = { 0 };
 
-        /* two million points of two bytes each: 300 MB in protobuf-c's structures */
+        /* two million attributes of two bytes each: 300 MB in protobuf-c's structures */
         for (size_t i = 0; i < many.len; i += 2)
                 memcpy(many.data + i, "\x0a\x00", 2);
-        b = request(field(9, many));
+        b = field(1, field(1, many));
         ASSERT_EQ(run(INGEST_METRICS, &b, &s, &result), -E2BIG);
         ASSERT_TRUE(strstr(result.why, "too many parts"));
+        free(b.data);
+        many = (struct bytes) { .data = malloc(4 << 20), .len = 4 << 20 };
+        for (size_t i = 0; i < many.len; i += 2)
+                memcpy(many.data + i, "\x0a\x00", 2);
+        b = request(field(9, many)); /* points of a histogram */
+        ASSERT_EQ(run(INGEST_METRICS, &b, &s, &result), -E2BIG);
+        ASSERT_TRUE(strstr(result.why, "more than"));
         free(b.data);
         many = (struct bytes) { .data = malloc(4 << 20), .len = 4 << 20 };
         for (size_t i = 0; i < many.len; i += 2)

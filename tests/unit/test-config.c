@@ -17,10 +17,10 @@ static void load(struct config *c, struct config_item items[4], struct values *v
         _cleanup_host_ struct host h = HOST_NULL;
 
         *v = (struct values) { 0 };
-        items[0] = (struct config_item) { "Hostd", "Endpoint", config_parse_string255, v->endpoint, "" };
-        items[1] = (struct config_item) { "Hostd", "MetricsInterval", config_parse_usec, &v->interval, "10s" };
-        items[2] = (struct config_item) { "Hostd", "SpoolBytes", config_parse_bytes, &v->bytes, "256M" };
-        items[3] = (struct config_item) { "Hostd", "Observe", config_parse_bool, &v->observe, "no" };
+        items[0] = (struct config_item)CONFIG_ITEM("Hostd", "Endpoint", config_parse_string255, v->endpoint, "");
+        items[1] = (struct config_item)CONFIG_ITEM("Hostd", "MetricsInterval", config_parse_usec, &v->interval, "10s");
+        items[2] = (struct config_item)CONFIG_ITEM("Hostd", "SpoolBytes", config_parse_bytes, &v->bytes, "256M");
+        items[3] = (struct config_item)CONFIG_ITEM("Hostd", "Observe", config_parse_bool, &v->observe, "no");
         *c = (struct config) { .items = items, .n_items = 4, .foreign = foreign };
         ASSERT_OK(host_open(root, &h));
         ASSERT_OK(config_load(c, &h, "hostd", file));
@@ -153,5 +153,81 @@ static void test_values(void) {
         ASSERT_EQ(config_parse_u32("", &w, why), -EINVAL);
 }
 
+static int set(const struct config_item *item, const char *value, char why[static 96]) {
+        why[0] = '\0';
+        return config_item_set(item, value, why);
+}
+
+static void test_bounds(void) {
+        usec_t span = 7;
+        uint64_t bytes = 7;
+        uint32_t days = 7;
+        const struct config_item spans = CONFIG_WITHIN("S", "Span", config_parse_usec, &span, "1s", 100 * USEC_PER_MSEC,
+                                                       3600 * USEC_PER_SEC),
+                                 sizes = CONFIG_WITHIN("S", "Size", config_parse_bytes, &bytes, "1M", 1 << 20,
+                                                       UINT64_MAX),
+                                 numbers = CONFIG_WITHIN("S", "Days", config_parse_u32, &days, "1", 0, 3650);
+        char why[96];
+
+        ASSERT_OK(set(&spans, "100ms", why));
+        ASSERT_OK(set(&spans, "1h", why));
+        ASSERT_EQ(span, 3600 * USEC_PER_SEC);
+        ASSERT_EQ(set(&spans, "99ms", why), -ERANGE);
+        ASSERT_STREQ(why, "must be from 100ms to 1h");
+        ASSERT_EQ(set(&spans, "soon", why), -EINVAL);
+        ASSERT_EQ(span, 3600 * USEC_PER_SEC);
+        ASSERT_EQ(set(&sizes, "1T", why), -EINVAL);
+        ASSERT_OK(set(&sizes, "9000G", why));
+        ASSERT_EQ(set(&sizes, "1023K", why), -ERANGE);
+        ASSERT_STREQ(why, "must be at least 1M");
+        ASSERT_OK(set(&numbers, "3650", why));
+        ASSERT_EQ(set(&numbers, "3651", why), -ERANGE);
+        ASSERT_STREQ(why, "must be from 0 to 3650");
+        ASSERT_EQ(set(&numbers, "4294967296", why), -ERANGE);
+        ASSERT_EQ(days, 3650);
+}
+
+static void test_words(void) {
+        static const char *const words[] = { "auto", "sysctl", "routes", NULL }, *const two[] = { "none", "gzip", NULL };
+        unsigned which = 7;
+        bool second = false;
+        const struct config_item any = CONFIG_WORD("S", "Word", NULL, &which, "auto", words),
+                                 either = CONFIG_WORD("S", "Either", config_parse_bool, &second, "none", two);
+        char why[96];
+
+        ASSERT_OK(set(&any, "routes", why));
+        ASSERT_EQ(which, 2);
+        ASSERT_EQ(set(&any, "route", why), -EINVAL);
+        ASSERT_STREQ(why, "none of auto sysctl routes");
+        ASSERT_EQ(which, 2);
+        ASSERT_OK(set(&either, "gzip", why));
+        ASSERT_TRUE(second);
+        ASSERT_EQ(set(&either, "yes", why), -EINVAL);
+        ASSERT_OK(set(&either, "none", why));
+        ASSERT_FALSE(second);
+}
+
+static void test_texts(void) {
+        static const char *const no_urls[] = { "ftp://a", "a", "http://", "https:///x", "http://u:p@a/", "http://a b",
+                                               "http://a/\"x\"" };
+        char text[256] = "kept", why[96];
+
+        ASSERT_OK(config_parse_url("https://a:1/x@y", text, why));
+        ASSERT_OK(config_parse_url("", text, why));
+        ASSERT_STREQ(text, "");
+        for (size_t i = 0; i < ELEMENTSOF(no_urls); i++)
+                ASSERT_EQ(config_parse_url(no_urls[i], text, why), -EINVAL);
+        ASSERT_OK(config_parse_urls(" http://a,https://b\thttp://c http://d ", text, why));
+        ASSERT_EQ(config_parse_urls("http://a http://b http://c http://d http://e", text, why), -E2BIG);
+        ASSERT_EQ(config_parse_urls("http://a b", text, why), -EINVAL);
+        ASSERT_STREQ(text, " http://a,https://b\thttp://c http://d ");
+        ASSERT_OK(config_parse_path("/a", text, why));
+        ASSERT_EQ(config_parse_path("a", text, why), -EINVAL);
+        ASSERT_OK(config_parse_name63("Site-1_b", text, why));
+        ASSERT_EQ(config_parse_name63("a.b", text, why), -EINVAL);
+        ASSERT_EQ(config_parse_name63("", text, why), -EINVAL);
+        ASSERT_STREQ(text, "Site-1_b");
+}
+
 TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file, test_retired_keys_say_what_took_their_place,
-          test_values)
+          test_values, test_bounds, test_words, test_texts)

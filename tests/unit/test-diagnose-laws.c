@@ -75,7 +75,6 @@ static char *printed(const struct scene *s) {
         ASSERT_TRUE(v != NULL);
         ASSERT_OK(diagnosis_print_text(f, d, false));
         ASSERT_OK(diagnosis_print_text(f, d, true));
-        ASSERT_OK(diagnosis_print_folded(f, d, true));
         json = json_dumps(v, JSON_SORT_KEYS | JSON_INDENT(1));
         ASSERT_TRUE(json != NULL);
         fputs(json, f);

@@ -442,6 +442,7 @@ static struct {
         void (*done)(const struct gateway_answer *a, void *userdata);
         void *userdata;
         bool leads;
+        unsigned resigned;
 } hand;
 
 static int hand_call(void *link, enum etcd_lane lane, const char *path, json_t *body, usec_t patience,
@@ -454,6 +455,10 @@ static int hand_call(void *link, enum etcd_lane lane, const char *path, json_t *
         return 0;
 }
 
+static void hand_cancel(void *link, enum etcd_lane lane) {
+        (void) link, (void) lane;
+}
+
 static void hand_answers(const char *path, const char *text) {
         _cleanup_gateway_answer_ struct gateway_answer a = GATEWAY_ANSWER_NULL;
 
@@ -461,6 +466,20 @@ static void hand_answers(const char *path, const char *text) {
         hand.path[0] = '\0';
         gateway_parse(text, strlen(text), 200, &a);
         hand.done(&a, hand.userdata);
+}
+
+static void hand_fails(const char *path) {
+        struct gateway_answer a = GATEWAY_ANSWER_NULL;
+
+        ASSERT_STREQ(hand.path, path);
+        hand.path[0] = '\0';
+        a.error = -EAGAIN;
+        hand.done(&a, hand.userdata);
+}
+
+static void hand_resigned(void *userdata) {
+        (void) userdata;
+        hand.resigned++;
 }
 
 static void hand_won(uint64_t term, const char *cluster, void *userdata) {
@@ -512,4 +531,112 @@ static void test_deadline(void) {
         json_decref(value);
 }
 
-TEST_MAIN(test_deadline, test_schedules, test_would_notice)
+/* Who leaves while it takes the lead never leads, keeps no lease that another would have to wait for, and is heard to have left. */
+static void test_leaving_while_taking(void) {
+        static const char *const range = "/v3/kv/range", *const grant = "/v3/lease/grant", *const txn = "/v3/kv/txn", *const revoke = "/v3/lease/revoke",
+                                *const nobody = "{\"header\":{\"revision\":\"5\"}}", *const lease = "{\"ID\":\"9\",\"TTL\":\"10\"}",
+                                *const own = "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"kvs\":[{\"key\":\"eA==\",\"value\":"
+                                             "\"eyJpbmNhcm5hdGlvbiI6ImEifQ==\",\"create_revision\":\"6\",\"mod_revision\":\"6\",\"lease\":\"9\"}]}";
+        json_t *value = json_pack("{s:s}", "incarnation", "a");
+
+        for (unsigned when = 0; when < 6; when++) {
+                struct clock_fixed t = { .boot = 100 * USEC_PER_SEC };
+                struct clock clock = clock_from(&t);
+                struct election e;
+
+                memset(&hand, 0, sizeof(hand));
+                election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock, .lease = LEASE, .key = KEY, .value = value,
+                                                              .won = hand_won, .lost = hand_lost, .other = on_other, .resigned = hand_resigned });
+                (void) election_step(&e);
+                if (when == 0)
+                        election_resign(&e);
+                hand_answers(range, nobody);
+                if (when == 1)
+                        election_resign(&e);
+                if (when >= 1)
+                        hand_answers(grant, lease);
+                if (when == 2)
+                        election_resign(&e);
+                if (when == 2 || when == 3)
+                        hand_answers(txn, "{\"header\":{\"revision\":\"6\"},\"succeeded\":true}");
+                if (when == 3) { /* the records are being read */
+                        ASSERT_TRUE(hand.leads);
+                        election_resign(&e);
+                }
+                if (when >= 4) { /* it was done, but the answer is lost */
+                        hand_fails(txn);
+                        t.boot += USEC_PER_SEC;
+                }
+                if (when == 4)
+                        election_resign(&e);
+                if (when == 5) {
+                        (void) election_step(&e);
+                        election_resign(&e);
+                        hand_answers(range, own);
+                }
+                ASSERT_FALSE(hand.leads || election_leads(&e));
+                ASSERT_EQ(hand.resigned, 0);
+                (void) election_step(&e);
+                if (when > 0) {
+                        hand_answers(revoke, "{}");
+                        (void) election_step(&e);
+                }
+                ASSERT_FALSE(hand.leads);
+                ASSERT_EQ(hand.resigned, 1);
+                ASSERT_STREQ(hand.path, ""); /* it asks no more */
+        }
+        json_decref(value);
+}
+
+static struct {
+        unsigned calls;
+        int error;
+        size_t n;
+} loaded;
+
+static void hand_loaded(int error, const json_t *records, const char *why, void *userdata) {
+        (void) why, (void) userdata;
+        loaded.calls++;
+        loaded.error = error;
+        loaded.n = json_object_size(records);
+}
+
+/* etcd, or what stands in its place, gives the same page again and again, or one of before: that ends, and nobody leads by it. */
+static void test_pages_go_on(void) {
+#define PAGE(key, more) "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"more\":" more ",\"kvs\":[{\"key\":\"" key "\",\"value\":\"e30=\",\"mod_revision\":\"3\"}]}"
+#define KEY_A "L3RwdS9kZWZhdWx0L29yZGVyL2E=" /* /tpu/default/order/a */
+#define KEY_B "L3RwdS9kZWZhdWx0L29yZGVyL2I="
+        static const struct {
+                const char *first, *second;
+                int error;
+        } t[] = {
+                { PAGE(KEY_A, "true"), PAGE(KEY_B, "false"), 0 },
+                { PAGE(KEY_A, "true"), PAGE(KEY_A, "true"), -EBADMSG },
+                { PAGE(KEY_B, "true"), PAGE(KEY_A, "true"), -EBADMSG },
+                { PAGE(KEY_B, "true"), PAGE(KEY_A, "false"), -EBADMSG },
+                { PAGE("L290aGVyL2E=", "false"), NULL, -EBADMSG }, /* of another folder */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+                struct election e = { 0 };
+                struct keep k;
+
+                memset(&hand, 0, sizeof(hand));
+                memset(&loaded, 0, sizeof(loaded));
+                keep_init(&k, &(struct keep_options){ .port = { hand_call, hand_cancel, NULL }, .election = &e, .prefix = "/tpu/default/",
+                                                      .patience = USEC_PER_SEC, .loaded = hand_loaded });
+                keep_load(&k, 5);
+                hand_answers("/v3/kv/range", t[i].first);
+                if (t[i].second) {
+                        ASSERT_EQ(loaded.calls, 0);
+                        hand_answers("/v3/kv/range", t[i].second);
+                }
+                ASSERT_EQ(loaded.calls, 1);
+                ASSERT_EQ(loaded.error, t[i].error);
+                ASSERT_TRUE(t[i].error < 0 || loaded.n == 2);
+                ASSERT_STREQ(hand.path, ""); /* it asks no more */
+                keep_clear(&k);
+        }
+}
+
+TEST_MAIN(test_deadline, test_pages_go_on, test_leaving_while_taking, test_schedules, test_would_notice)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frame.h"
+#include "local_call.h"
 #include "local.pb-c.h"
 #include "scratch.h"
 #include "test.h"
@@ -183,4 +184,57 @@ static void test_limits(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits)
+/* --- Told until it is answered ------------------------------------------------------------------------- */
+
+struct story {
+        struct local_telling telling; /* the first member */
+        unsigned asked, answered;
+        bool ends;
+};
+
+static int ask_story(struct local_telling *t) {
+        Local__StopRequest request = LOCAL__STOP_REQUEST__INIT;
+
+        ((struct story *) t)->asked++;
+        request.name = wire_text("llama");
+        return local_telling_ask(t, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, LOCAL__KIND__KIND_STOP_REPLY);
+}
+
+/* What is told meanwhile is told at once, from inside the answer; or nothing is, and all of it goes. */
+static void on_story(struct local_telling *t, const struct local_answer *a) {
+        struct story *s = (struct story *) t;
+
+        ASSERT_EQ(a->error, 0);
+        s->answered++;
+        if (s->ends)
+                local_telling_clear(t);
+        else if (s->answered < 3)
+                local_telling_start(t, "the next");
+}
+
+static void test_next_from_inside_an_answer(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        struct echo e = { 0 };
+        char path[512];
+        sd_event *event = serve(&s, &e, &server, path);
+
+        for (unsigned ends = 0; ends <= 1; ends++) {
+                struct story story = { .telling = { .program = "test", .ask = ask_story, .answered = on_story },
+                                       .ends = ends == 1 };
+
+                ASSERT_OK(local_telling_init(event, path, &story.telling));
+                local_telling_start(&story.telling, "the first");
+                for (unsigned i = 0; i < 1000 && story.answered < (ends ? 1U : 3U); i++)
+                        ASSERT_TRUE(sd_event_run(event, 100 * USEC_PER_MSEC) >= 0);
+                ASSERT_EQ(story.answered, ends ? 1U : 3U);
+                ASSERT_EQ(story.asked, story.answered);
+                ASSERT_TRUE(!story.telling.call);
+                if (!ends)
+                        local_telling_clear(&story.telling);
+        }
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
+TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits, test_next_from_inside_an_answer)

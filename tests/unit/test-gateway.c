@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway.h"
 #include "json_text.h"
-#include "large.h"
 #include "test.h"
+
+static json_t *value_of(const char *base64) {
+        json_t *text = json_string(base64), *v = gateway_value_json(&(struct gateway_kv){ .value = text });
+
+        json_decref(text);
+        return v;
+}
 
 static void test_bytes(void) {
         static const struct {
                 const char *text, *base64;
         } rows[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" } };
+        static const char *const bad[] = { "", "eyJhIjoxfQ", "eyJhIjoxfQ=", "eyJhIjoxf===", "eyJhIjoxfQ=\"", "eyJhIjox\nfQ==", "W10=", "H4sIAAAA" };
+        char *data = malloc(600), *whole = malloc(1200);
+        json_t *v;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) { /* RFC 4648, 10 */
-                json_t *v = gateway_bytes(rows[i].text, strlen(rows[i].text));
-                struct gateway_kv kv = { .value = v };
-                _cleanup_free_ char *back = NULL;
-                size_t len;
-
+                v = gateway_bytes(rows[i].text, strlen(rows[i].text));
                 ASSERT_STREQ(json_string_value(v), rows[i].base64);
-                ASSERT_OK(gateway_value(&kv, &back, &len));
-                ASSERT_STREQ(back, rows[i].text);
                 json_decref(v);
         }
-        for (size_t i = 0; i < 3; i++) {
-                static const char *const bad[] = { "Zg=", "Z===", "Zm9\"" };
-                json_t *v = json_string(bad[i]);
-                struct gateway_kv kv = { .value = v };
-                char *back;
-                size_t len;
-
-                ASSERT_EQ(gateway_value(&kv, &back, &len), -EBADMSG);
-                json_decref(v);
-        }
+        v = value_of("eyJhIjoxfQ==");
+        ASSERT_EQ(json_integer_value(json_object_get(v, "a")), 1);
+        json_decref(v);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                ASSERT_TRUE(!value_of(bad[i]));
+        memset(data, 'x', 599); /* longer than a line of PEM */
+        data[599] = '\0';
+        (void) snprintf(whole, 1200, "{\"key\":\"%s\"}", data);
+        v = gateway_bytes(whole, strlen(whole));
+        ASSERT_TRUE(!strpbrk(json_string_value(v), "\r\n "));
+        json_t *back = value_of(json_string_value(v));
+        ASSERT_STREQ(json_string_value(json_object_get(back, "key")), data);
+        json_decref(back);
+        json_decref(v);
+        free(data);
+        free(whole);
 }
 
 static void test_answers(void) {
@@ -90,41 +99,35 @@ static void test_lines(void) {
         free(line);
 }
 
-static json_t *hosts(unsigned n) {
-        json_t *list = json_array();
+/* The value of a put, as etcd would give it back. */
+static json_t *put_and_got(const json_t *record, size_t *ret_len) {
+        _cleanup_free_ char *text = json_dumps(record, JSON_COMPACT);
+        json_t *put = gateway_put("/k", text, 0, ret_len),
+               *v = gateway_value_json(&(struct gateway_kv){ .value = json_object_get(json_object_get(put, "requestPut"), "value") });
 
-        for (unsigned i = 0; i < n; i++)
-                json_array_append_new(list, json_pack("{s:i, s:s}", "worker", (int) i, "host", "h"));
-        return list;
+        json_decref(put);
+        return v;
 }
 
 static void test_large_records(void) {
-        static const unsigned sizes[] = { 0, 1, 256, 257, 1000 };
-        json_t *run = json_pack("{s:i, s:s, s:[]}", "v", 1, "name", "job", "slices"), *pieces = json_object(), *head, *whole;
-        json_t *slice = json_pack("{s:i, s:o, s:o, s:s}", "v", 1, "roster", hosts(300), "missing", hosts(2), "state", "forming");
+        static const unsigned sizes[] = { 0, 1, 1000, 20000, 65536 };
 
-        for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
-                json_array_append_new(json_object_get(run, "slices"), json_pack("{s:s, s:o}", "slice", "s", "hosts", hosts(sizes[i])));
-        ASSERT_OK(large_split("run/job", run, "7.1", &head, pieces));
-        ASSERT_EQ(json_object_size(pieces), 0 + 1 + 1 + 2 + 4);
-        ASSERT_TRUE(json_object_get(pieces, "hosts/run/job/7.1/4/3"));
-        ASSERT_TRUE(large_has_pieces(head) && !large_has_pieces(run));
-        ASSERT_TRUE(json_is_array(json_object_get(json_array_get(json_object_get(run, "slices"), 0), "hosts"))); /* the record itself stays */
-        ASSERT_OK(large_join("run/job", head, pieces, &whole));
-        ASSERT_TRUE(json_equal(whole, run));
-        json_decref(whole);
-        json_object_del(pieces, "hosts/run/job/7.1/3/1");
-        ASSERT_EQ(large_join("run/job", head, pieces, &whole), -ENOENT);
-        json_decref(head);
-        ASSERT_OK(large_split("slice/s0", slice, "7.2", &head, pieces));
-        ASSERT_OK(large_join("slice/s0", head, pieces, &whole));
-        ASSERT_TRUE(json_equal(whole, slice));
-        json_decref(head);
-        json_decref(whole);
-        ASSERT_EQ(large_split("intent/job", run, "7.3", &head, pieces), -EMSGSIZE);
-        json_decref(run);
-        json_decref(slice);
-        json_decref(pieces);
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                json_t *hosts = json_array(), *run = json_pack("{s:i, s:o}", "v", 1, "hosts", hosts), *back;
+                size_t len, plain = 0;
+
+                for (unsigned w = 0; w < sizes[i]; w++)
+                        json_array_append_new(hosts, json_pack("{s:i, s:o, s:[o]}", "worker", (int) w % 4096, "host",
+                                                               json_sprintf("t1v-n-1a2b3c4d-w-%u", w), "address",
+                                                               json_sprintf("10.%u.%u.%u", w >> 16, w >> 8 & 255, w & 255)));
+                plain = json_dumpb(run, NULL, 0, JSON_COMPACT);
+                back = put_and_got(run, &len);
+                ASSERT_TRUE(json_equal(back, run));
+                ASSERT_EQ(len < plain, plain > GATEWAY_PACKED); /* and small ones can be read by people */
+                ASSERT_TRUE(len < 1000 * 1000); /* a run over all hosts that there may be is one value */
+                json_decref(back);
+                json_decref(run);
+        }
 }
 
 TEST_MAIN(test_bytes, test_answers, test_lines, test_large_records)

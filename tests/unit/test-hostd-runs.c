@@ -83,14 +83,14 @@ static void test_compare(void) {
 }
 
 static void test_names(void) {
-        ASSERT_TRUE(job_name_valid("a"));
-        ASSERT_TRUE(job_name_valid("0-train"));
-        ASSERT_TRUE(job_name_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));   /* 41 */
-        ASSERT_FALSE(job_name_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")); /* 42 */
-        ASSERT_FALSE(job_name_valid(""));
-        ASSERT_FALSE(job_name_valid("-a"));
-        ASSERT_FALSE(job_name_valid("a/b"));
-        ASSERT_FALSE(job_name_valid("A"));
+        ASSERT_TRUE(run_name_is_valid("a"));
+        ASSERT_TRUE(run_name_is_valid("0-train"));
+        ASSERT_TRUE(run_name_is_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));   /* 41 */
+        ASSERT_FALSE(run_name_is_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")); /* 42 */
+        ASSERT_FALSE(run_name_is_valid(""));
+        ASSERT_FALSE(run_name_is_valid("-a"));
+        ASSERT_FALSE(run_name_is_valid("a/b"));
+        ASSERT_FALSE(run_name_is_valid("A"));
 }
 
 TEST_MAIN(test_unit, test_compare, test_names)

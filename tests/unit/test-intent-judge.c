@@ -210,9 +210,8 @@ static void judge_setting(struct intent *i, const struct found_nic_setting *foun
 
 static void test_nic_setting_verdicts(void) {
         struct intent i = { .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
-                                              { NIC_PRIVATE_FLAG, "a-flag", "gve", "on", "test" },
-                                              { NIC_SIZE + LINK_GSO_MAX_SIZE, "gso_max_size", "", "65536", "test" } },
-                            .n_nic_settings = 3 };
+                                              { NIC_PRIVATE_FLAG, "a-flag", "gve", "on", "test" } },
+                            .n_nic_settings = 2 };
         const struct {
                 struct found_nic_setting found;
                 enum verdict verdict;
@@ -228,20 +227,15 @@ static void test_nic_setting_verdicts(void) {
                 { { .error = -EPROTONOSUPPORT }, VERDICT_UNKNOWN, "", false },
                 { { .error = -EBADMSG }, VERDICT_UNKNOWN, "", false },
                 { { .setting = 1, .offer = NIC_NOT_OF_DRIVER }, VERDICT_OK, "not offered by gve", false },
-                { { .setting = 2, .offer = NIC_NOT_OF_KERNEL }, VERDICT_OK, "not offered by this kernel", false },
-                { { .setting = 2, .value = "30000" }, VERDICT_FAIL, "30000", true },
-                { { .setting = 2, .value = "30000", .offer = NIC_BEYOND_LIMIT, .limit = 40000 }, VERDICT_OK,
-                  "30000; gve takes 40000 at most", false },
         };
-        struct found_nic_setting size = { .setting = 2 };
         struct link l = { .name = "eth0" };
         char subject[64];
 
         for (size_t k = 0; k < ELEMENTSOF(t); k++)
                 judge_setting(&i, &t[k].found, t[k].verdict, t[k].text, t[k].due);
-        nic_setting_subject(&i.nic_settings[size.setting], &l, subject);
-        ASSERT_STREQ(subject, "eth0"); /* the check names it */
-        ASSERT_STREQ(nic_setting_check(i.nic_settings[2].kind), "nic.gso_max_size");
+        nic_setting_subject(&i.nic_settings[1], &l, subject);
+        ASSERT_STREQ(subject, "eth0 a-flag");
+        ASSERT_STREQ(nic_setting_check(i.nic_settings[1].kind), "nic.private_flag");
 }
 
 TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule,

@@ -30,6 +30,15 @@ static void identity(const struct scratch *s, const char *text) {
         scratch_write(s, "etc/tpu-hostd/identity.conf.d/10-a.conf", text);
 }
 
+#define PCI "sys/bus/pci/devices/"
+
+/* Of a generation that no file knows. */
+static void unknown_chip(const struct scratch *s) {
+        scratch_write(s, PCI "0000:00:04.0/vendor", "0x1ae0\n");
+        scratch_write(s, PCI "0000:00:04.0/device", "0x7777\n");
+        scratch_write(s, PCI "0000:00:04.0/class", "0x120000\n");
+}
+
 static void test_shipped_profiles(void) {
         _cleanup_host_ struct host h = HOST_NULL;
         struct intent i = { 0 };
@@ -69,7 +78,7 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_EQ(i.n_sysctls, 7);
                 ASSERT_EQ(i.rto_min, 5000);
                 ASSERT_EQ(i.n_parameters, 1);
-                ASSERT_EQ(i.n_nic_settings, 6);
+                ASSERT_EQ(i.n_nic_settings, 2);
                 ASSERT_TRUE(i.source_routing);
                 ASSERT_TRUE(strstr(i.source_routing_source, "Google Cloud VPC docs") != NULL);
         }
@@ -96,6 +105,7 @@ static void test_source_routing(void) {
 
                 (void) snprintf(text, sizeof(text), "[SourceRouting]\nValue=%s\nSource=docs\n", t[k].profile);
                 profile(&s, "generic", text);
+                unknown_chip(&s);
                 scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", t[k].site);
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.source_routing, t[k].wanted);
@@ -134,6 +144,7 @@ static void test_which_profile(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent i;
 
+        unknown_chip(&s);
         ASSERT_EQ(load(&s, NULL, &i), -ENOENT);
         profile(&s, "generic", GENERIC);
         ASSERT_OK(load(&s, NULL, &i));
@@ -167,8 +178,6 @@ static void test_which_profile(void) {
         ASSERT_EQ(i.n_sysctls, 1);
 }
 
-#define PCI "sys/bus/pci/devices/"
-
 /* Without a word in any file: what the chips are. */
 static void test_profile_by_chips(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -198,6 +207,41 @@ static void test_profile_by_chips(void) {
         ASSERT_STREQ(i.profile, "v9x");
 }
 
+/* A machine without TPUs is not changed at all, unless the site says in words what it wants of it. */
+static void test_no_tpu(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent i;
+
+        profile(&s, "generic", GENERIC RMEM);
+        ASSERT_OK(load(&s, NULL, &i)); /* not even that bus */
+        ASSERT_TRUE(i.no_tpu);
+        scratch_write(&s, PCI "0000:00:03.0/vendor", "0x1ae0\n"); /* gVNIC and NVMe, as any VM of Google's has them */
+        scratch_write(&s, PCI "0000:00:03.0/device", "0x0042\n");
+        scratch_write(&s, PCI "0000:00:03.0/class", "0x020000\n");
+        scratch_write(&s, PCI "0000:00:05.0/vendor", "0x1ae0\n");
+        scratch_write(&s, PCI "0000:00:05.0/device", "0x001f\n");
+        scratch_write(&s, PCI "0000:00:05.0/class", "0x010802\n");
+        scratch_write(&s, PCI "0000:00:06.0/vendor", "0x8086\n"); /* another maker's accelerator */
+        scratch_write(&s, PCI "0000:00:06.0/device", "0x7777\n");
+        scratch_write(&s, PCI "0000:00:06.0/class", "0x120000\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_TRUE(i.no_tpu && i.mtu == 0 && i.n_sysctls == 0 && i.n_nic_settings == 0 && !i.source_routing);
+        ASSERT_STREQ(i.profile, "none");
+        ASSERT_TRUE(startswith(i.profile_note, "no TPU is in /sys/bus/pci"));
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nProfile=generic\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_TRUE(!i.no_tpu && i.mtu == 8896 && i.n_sysctls == 1);
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "");
+        identity(&s, "[Identity]\nAcceleratorType=v6e-4\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_TRUE(!i.no_tpu && i.mtu == 8896);
+        identity(&s, "");
+        unknown_chip(&s);
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_TRUE(!i.no_tpu && i.mtu == 8896);
+        ASSERT_STREQ(i.profile, "generic");
+}
+
 static void test_rto_min(void) {
         static const struct {
                 const char *mode;
@@ -214,6 +258,7 @@ static void test_rto_min(void) {
                 char text[64];
 
                 profile(&s, "generic", "[RtoMin]\nValue=5ms\nSource=docs\n");
+                unknown_chip(&s);
                 (void) snprintf(text, sizeof(text), "[Netcfg]\nRtoMin=%s\n", t[k].mode);
                 scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", text);
                 if (t[k].has_sysctl)
@@ -291,10 +336,7 @@ static void test_refused_values(void) {
                 "[PrivateFlag  gve]\nValue=on\nSource=docs\n",
                 "[PrivateFlag gve x y]\nValue=on\nSource=docs\n",
                 "[PrivateFlag a-driver-of-16-ch x]\nValue=on\nSource=docs\n",
-                "[Link gso_max_segs]\nValue=65535\nSource=docs\n",
-                "[Link gso_max_size]\nValue=524281\nSource=docs\n",
-                "[Link gso_max_size]\nValue=on\nSource=docs\n",
-                "[Link gso_max_size]\nValue=64K\nSource=docs\n",
+                "[Link gso_max_size]\nValue=65536\nSource=docs\n",
                 "[SourceRouting]\nValue=no\nSource=docs\n",
                 "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
@@ -307,6 +349,7 @@ static void test_refused_values(void) {
 
                 (void) snprintf(text, sizeof(text), "%s%s", bad[k], RMEM);
                 profile(&s, "generic", text);
+                unknown_chip(&s);
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.mtu, 0);
                 ASSERT_EQ(i.rto_min, 0);
@@ -323,6 +366,7 @@ static void test_the_first_of_two_stands(void) {
         profile(&s, "generic",
                 GENERIC RMEM
                 "[Mtu]\nValue=1500\nSource=docs\n[Sysctl net.ipv4.tcp_rmem]\nValue=1\nSource=docs\n");
+        unknown_chip(&s);
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.mtu, 8896);
         ASSERT_EQ(i.n_sysctls, 1);
@@ -333,27 +377,26 @@ static void test_nic_settings(void) {
         static const char text[] = "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n"
                                    "[Feature rx-gro]\nValue=off\nSource=docs\n"
                                    "[Feature rx-gro]\nValue=on\nSource=docs\n" /* the first stands */
-                                   "[PrivateFlag gve some-flag]\nValue=on\nSource=docs\n"
-                                   "[Link gro_ipv4_max_size]\nValue=65536\nSource=docs\n" RMEM;
+                                   "[PrivateFlag gve some-flag]\nValue=on\nSource=docs\n" RMEM;
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent i;
 
+        unknown_chip(&s);
         profile(&s, "generic", text);
         ASSERT_OK(load(&s, NULL, &i));
-        ASSERT_EQ(i.n_nic_settings, 4);
+        ASSERT_EQ(i.n_nic_settings, 3);
         ASSERT_STREQ(i.nic_settings[1].value, "off");
         ASSERT_EQ(i.nic_settings[2].kind, NIC_PRIVATE_FLAG);
         ASSERT_STREQ(i.nic_settings[2].driver, "gve");
         ASSERT_STREQ(i.nic_settings[2].source, "profile generic, line 11: docs");
-        ASSERT_EQ(i.nic_settings[3].kind, (int) NIC_SIZE + (int) LINK_GRO_IPV4_MAX_SIZE);
         scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-site.conf",
-                      "[Netcfg]\nIgnoreSettings=gro_*, some-flag net.ipv4.tcp_rmem\n");
+                      "[Netcfg]\nIgnoreSettings=some-*, net.ipv4.tcp_rmem\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.n_nic_settings, 2);
         ASSERT_EQ(i.n_sysctls, 0);
         ASSERT_STREQ(i.nic_settings[1].name, "rx-gro");
 }
 
-TEST_MAIN(test_nic_settings, test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips,
+TEST_MAIN(test_nic_settings, test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_no_tpu,
           test_rto_min, test_source_routing, test_fixtures_are_what_is_shipped, test_which_profile,
           test_given_file, test_network_mtu_bounds, test_refused_values, test_the_first_of_two_stands)

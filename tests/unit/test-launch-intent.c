@@ -8,10 +8,9 @@
 static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *copy = strdup(name);
+        Run__Spec s = spec_of_python(copy);
 
-        q.name = copy;
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.generation = generation;
         q.slice = (char[]){ "slice-a" };
         q.intent = wire_text(serial);
@@ -94,16 +93,88 @@ static void test_higher_generation(void) {
         expect_job(&b, "running", "", "");
 }
 
+static bool has_variable(const Local__EnvironmentReply *r, const char *assignment) {
+        for (size_t i = 0; i < r->n_env; i++)
+                if (streq(r->env[i], assignment))
+                        return true;
+        return false;
+}
+
+/* The environment is built here, out of what tpu-hostd knows of the run and of the host; the static file is stronger. */
+static void test_environment_of_a_gang(void) {
+        char *slices[] = { (char[]){ "s0" }, (char[]){ "s1" } }, *hosts[] = { (char[]){ "10.0.0.3" }, (char[]){ "10.0.0.4" } };
+        char *mine[] = { (char[]){ "TPU_WORKER_ID=7" } };
+        Local__EnvironmentRequest e = LOCAL__ENVIRONMENT_REQUEST__INIT;
+        Local__Fact facts[2] = { LOCAL__FACT__INIT, LOCAL__FACT__INIT }, *list[] = { &facts[0], &facts[1] };
+        Run__Spec s = spec_of_python((char[]){ "train" });
+        Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
+        Local__World w = LOCAL__WORLD__INIT;
+        uint32_t counts[] = { 2, 2 };
+        Local__EnvironmentReply *env;
+        _cleanup_bench_ struct bench b;
+        Local__RunReply *reply;
+        int fd;
+
+        bench_init(&b);
+        facts[0].field = (char[]){ "accelerator-type" };
+        facts[0].value = (char[]){ "v6e-16" };
+        facts[0].origin = facts[1].origin = (char[]){ "metadata server" };
+        facts[1].field = (char[]){ "slice-name" };
+        facts[1].value = (char[]){ "other" };
+        w.slice = slices;
+        w.hosts = counts;
+        w.n_slice = w.n_hosts = 2;
+        w.own = w.worker = 1;
+        w.host = hosts;
+        w.n_host = 2;
+        w.coordinator = (char[]){ "10.0.0.1" };
+        w.port = 8476;
+        w.fact = list;
+        w.n_fact = 2;
+        s.step_regex = (char[]){ "^s ([0-9]+)" };
+        s.env = mine;
+        s.n_env = 1;
+        q.spec = &s;
+        q.generation = 3;
+        q.world = &w;
+        fd = ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
+        runs_unit_events.started("train", "done", b.runs);
+        reply = reply_of(&b, fd);
+        ASSERT_EQ(reply->n_conflict, 1);
+        ASSERT_TRUE(startswith(reply->conflict[0], "TPU_WORKER_ID: yours '7' kept"));
+        local__run_reply__free_unpacked(reply, NULL);
+        e.name = (char[]){ "train" };
+        fd = ask(&b, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &e.base);
+        env = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor);
+        (void) close(fd);
+        ASSERT_TRUE(has_variable(env, "TPU_RUN_STEP_EXPRESSION=^s ([0-9]+)")); /* a key that is a variable */
+        ASSERT_TRUE(has_variable(env, "TPU_WORKER_ID=7") && has_variable(env, "TPU_NAME=s1") &&
+                    has_variable(env, "TPU_ACCELERATOR_TYPE=v6e-16") && has_variable(env, "TPU_WORKER_HOSTNAMES=10.0.0.3,10.0.0.4") &&
+                    has_variable(env, "TPU_RUN_NAME=train") && has_variable(env, "TPU_RUN_GENERATION=3") &&
+                    has_variable(env, "TPU_RUN_SLICES=2") && has_variable(env, "TPU_RUN_SLICE=1") &&
+                    has_variable(env, "TPU_RUN_HOSTS=4") && has_variable(env, "TPU_RUN_RANK=3") &&
+                    has_variable(env, "TPU_RUN_COORDINATOR=10.0.0.1:8476"));
+        local__environment_reply__free_unpacked(env, NULL);
+        q.generation = 4;
+        w.own = 2;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "none of its slices");
+        w.own = 1;
+        w.n_host = 1;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "another number of hosts");
+        w.n_host = 2;
+        facts[0].field = (char[]){ "colour" };
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'colour'");
+}
+
 /* A start is tried: answered as one, and nothing begins. */
 static void test_tried(void) {
+        Run__Spec s = spec_of_python((char[]){ "train" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_bench_ struct bench b;
         Local__RunReply *r;
 
         bench_init(&b);
-        q.name = (char[]){ "train" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.generation = 2;
         q.intent = (char[]){ "5e71a1" };
         r = reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base));
@@ -118,7 +189,7 @@ static void test_tried(void) {
         local__run_reply__free_unpacked(reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base)), NULL);
         q.generation = 0;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), EEXIST, "train is running");
-        q.user = (char[]){ "nobody-is-called-so" };
+        s.user = (char[]){ "nobody-is-called-so" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESRCH, "is not known on this host");
         ASSERT_EQ(b.fake.starts, 1);
         ASSERT_EQ(b.fake.stops, 0);
@@ -244,10 +315,10 @@ static void test_devices_of_the_host(void) {
 
         bench_init(&b);
         start(&b, "a");
-        ASSERT_STREQ(b.fake.devices, "");
+        ASSERT_STREQ(b.fake.devices, "tpu");
         scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nAllow=/dev/x char-y*\n");
         start(&b, "b");
-        ASSERT_STREQ(b.fake.devices, "/dev/x char-y* ");
+        ASSERT_STREQ(b.fake.devices, "tpu,/dev/x,char-y*");
         scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nPolicy=any\n");
         start(&b, "c");
         ASSERT_STREQ(b.fake.devices, "any");
@@ -314,40 +385,37 @@ static void test_never_free(void) {
 }
 
 static void expect_bad(struct bench *b, void (*spoil)(Local__RunRequest *q), const char *part) {
+        Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
 
-        q.name = (char[]){ "a" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         spoil(&q);
-        expect_error(b, ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), q.grace_usec || q.restarts > 1 ? ERANGE : EINVAL,
-                     part);
+        expect_error(b, ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, part);
 }
 
-static Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
-static Local__Preempt preempt = LOCAL__PREEMPT__INIT;
 static Local__Secret secret = LOCAL__SECRET__INIT, *secrets[] = { &secret };
 
 static void bad_slice(Local__RunRequest *q) {
         q->slice = wire_text("a\nTPU_JOB=b");
 }
 static void bad_cpus(Local__RunRequest *q) {
-        limits.cpus = wire_text("0-");
-        q->limits = &limits;
+        q->spec->cpus = wire_text("0-");
 }
 static void bad_signal(Local__RunRequest *q) {
-        preempt.signal = wire_text("KILL");
-        q->preempt = &preempt;
+        q->spec->preempt = wire_text("KILL");
 }
 static void bad_grace(Local__RunRequest *q) {
-        q->grace_usec = SPEC_GRACE_MAX + 1;
+        q->spec->has_grace = true;
+        q->spec->grace = 3600 * USEC_PER_SEC + 1;
 }
 static void bad_restarts(Local__RunRequest *q) {
-        q->restarts = 1000000;
+        q->spec->has_restarts = true;
+        q->spec->restarts = 1000001;
 }
 static void restarts_of_intent(Local__RunRequest *q) {
         q->generation = 1;
-        q->restarts = 1;
+        q->spec->has_restarts = true;
+        q->spec->restarts = 1;
 }
 static void bad_secret(Local__RunRequest *q) {
         secret.name = wire_text("LD_PRELOAD");
@@ -356,7 +424,7 @@ static void bad_secret(Local__RunRequest *q) {
         q->n_secret = 1;
 }
 static void bad_devices(Local__RunRequest *q) {
-        q->devices = wire_text("/dev/x,gpu");
+        q->spec->devices = wire_text("/dev/x,gpu");
 }
 
 static void test_bad_specs(void) {
@@ -370,12 +438,13 @@ static void test_bad_specs(void) {
         expect_bad(&b, bad_restarts, "restarts");
         expect_bad(&b, restarts_of_intent, "host");
         expect_bad(&b, bad_secret, "'LD_PRELOAD'");
-        expect_bad(&b, bad_devices, "'gpu'");
+        expect_bad(&b, bad_devices, "devices '/dev/x,gpu'");
         ASSERT_EQ(b.fake.starts, 0);
 }
 
 /* A secret is in one file of root's, in memory, for as long as the run: in no other file, and in no answer. */
 static void test_secret(void) {
+        Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *job = NULL;
         _cleanup_bench_ struct bench b;
@@ -387,9 +456,7 @@ static void test_secret(void) {
         bench_init(&b);
         secret.name = (char[]){ "API_KEY" };
         secret.value = (char[]){ "s3cr3t" };
-        q.name = (char[]){ "a" };
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
+        q.spec = &s;
         q.secret = secrets;
         q.n_secret = 1;
         (void) close(ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base));
@@ -403,7 +470,7 @@ static void test_secret(void) {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         ASSERT_OK(durable_read(fd, "a", JOB_FILE_MAX, &job, &len));
         (void) close(fd);
-        ASSERT_TRUE(strstr(job, "s3cr3t") == NULL);
+        ASSERT_TRUE(memmem(job, len, "s3cr3t", 6) == NULL);
         runs_unit_events.started("a", "done", b.runs);
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("a", b.runs);
@@ -413,7 +480,7 @@ static void test_secret(void) {
 int main(void) {
         void (*const tests[])(void) = {
                 test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
-                test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
+                test_environment_of_a_gang, test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
 

@@ -37,49 +37,51 @@ static void test_names(void) {
         char unit[JOB_UNIT_MAX], slice[JOB_UNIT_MAX];
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                ASSERT_FALSE(job_name_is_valid(bad[i]));
-        ASSERT_TRUE(job_name_is_valid("0"));
-        ASSERT_TRUE(job_name_is_valid("a1234567890123456789012345678901234567890"));
+                ASSERT_FALSE(run_name_is_valid(bad[i]));
+        ASSERT_TRUE(run_name_is_valid("0"));
+        ASSERT_TRUE(run_name_is_valid("a1234567890123456789012345678901234567890"));
         ASSERT_STREQ(job_unit("my-run", unit), "tpu-run-my-run.service");
         /* A run "my" must not own the slice of "my-run". */
         ASSERT_STREQ(job_slice("my-run", slice), "tpu-run-my_run.slice");
         ASSERT_STREQ(job_slice("my", slice), "tpu-run-my.slice");
 }
 
-static void make_spec(struct run_spec *s) {
-        static const char *const checkpoint[] = { "touch", "/srv/now" };
+/* Every kind of key. */
+static void make_spec(struct job *j) {
+        static const struct {
+                const char *key, *text;
+        } given[] = { { "memory", "5" }, { "memory_high", "6" }, { "cpus", "0-3,8" }, { "core", "keep" }, { "grace", "30s" },
+                      { "restarts", "4" }, { "preempt", "/bin/touch /srv/now" }, { "devices", "/dev/x,char-y" },
+                      { "share_devices", "yes" } };
+        char why[RUN_WHY_MAX];
 
-        run_spec_init(s);
-        s->generation = 7;
-        (void) snprintf(s->slice, sizeof(s->slice), "v6e-16 a");
-        s->memory_max = 5;
-        s->memory_high = 6;
-        (void) snprintf(s->cpus, sizeof(s->cpus), "0-3,8");
-        s->keep_core = s->remote = true;
-        s->grace = 30 * USEC_PER_SEC;
-        s->restarts = 4;
-        s->preempt_signal = 15;
-        s->devices = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
-        s->preempt_argv = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
+        j->spec = run_spec_new();
+        for (size_t i = 0; i < ELEMENTSOF(given); i++)
+                ASSERT_OK(run_key_parse(run_key_find(given[i].key), j->spec, given[i].text, why));
+        j->generation = 7;
+        j->remote = true;
+        (void) snprintf(j->slice, sizeof(j->slice), "v6e-16 a");
 }
 
-static void expect_spec(const struct run_spec *s) {
-        ASSERT_EQ(s->generation, 7);
-        ASSERT_STREQ(s->slice, "v6e-16 a");
-        ASSERT_STREQ(s->worker, "");
-        ASSERT_EQ(s->memory_max, 5);
+static void expect_spec(const struct job *j) {
+        const Run__Spec *s = j->spec;
+
+        ASSERT_EQ(j->generation, 7);
+        ASSERT_STREQ(j->slice, "v6e-16 a");
+        ASSERT_STREQ(j->worker, "");
+        ASSERT_TRUE(j->remote);
+        ASSERT_EQ(s->memory, 5);
         ASSERT_EQ(s->memory_high, 6);
-        ASSERT_TRUE(s->memory_total == SPEC_UNLIMITED && run_spec_limits_slice(s));
-        ASSERT_TRUE(s->memlock == SPEC_UNLIMITED);
+        ASSERT_TRUE(!s->has_memory_total && !s->has_memlock && s->memlock == UINT64_MAX);
         ASSERT_EQ(s->nofile, RUN_NOFILE);
         ASSERT_STREQ(s->cpus, "0-3,8");
-        ASSERT_TRUE(s->keep_core && s->remote && !s->any_device && !s->share_devices);
+        ASSERT_STREQ(s->core, "keep");
+        ASSERT_TRUE(s->share_devices);
         ASSERT_EQ(s->grace, 30 * USEC_PER_SEC);
         ASSERT_EQ(s->restarts, 4);
-        ASSERT_EQ(s->preempt_signal, 15);
-        ASSERT_TRUE(streq(s->devices[1], "/srv/now") && !s->devices[2]);
-        ASSERT_STREQ(s->preempt_argv[1], "/srv/now");
-        ASSERT_TRUE(!s->preempt_argv[2]);
+        ASSERT_STREQ(s->preempt, "/bin/touch /srv/now");
+        ASSERT_STREQ(s->devices, "/dev/x,char-y");
+        ASSERT_TRUE(!s->name[0] && s->n_argv == 0 && s->n_env == 0); /* these are the job's own */
 }
 
 static void test_sets_of_numbers(void) {
@@ -95,7 +97,7 @@ static void test_sets_of_numbers(void) {
         ASSERT_EQ(set.bits[0], 0x0f);
         ASSERT_EQ(set.bits[1], 0x01);
         ASSERT_OK(number_set_parse("8191", &set));
-        ASSERT_EQ(set.bytes, SPEC_SETS_MAX / 8);
+        ASSERT_EQ(set.bytes, NUMBER_SET_MAX / 8);
 }
 
 static void test_job_round_trip(void) {
@@ -110,7 +112,6 @@ static void test_job_round_trip(void) {
         ASSERT_TRUE(j != NULL);
         (void) snprintf(j->name, sizeof(j->name), "run-1");
         (void) snprintf(j->id, sizeof(j->id), "%s", ID);
-        (void) snprintf(j->framework, sizeof(j->framework), "jax");
         j->uid = 4000000000u;
         j->user = strdup("alice");
         j->directory = strdup("/home/alice");
@@ -119,7 +120,7 @@ static void test_job_round_trip(void) {
         j->started_real = 1700000000000000;
         j->restarts = (struct restarts){ .done = 2, .idle = 1, .step_known = true, .best_step = 40 };
         j->stop_asked = true;
-        make_spec(&j->spec);
+        make_spec(j);
         ASSERT_OK(job_write(dir, j));
         ASSERT_OK(job_read(dir, "run-1", &back));
         for (size_t i = 0; i < ELEMENTSOF(argv); i++)
@@ -131,22 +132,22 @@ static void test_job_round_trip(void) {
         ASSERT_STREQ(back->id, ID);
         ASSERT_EQ(back->restarts.done, 2);
         ASSERT_TRUE(back->stop_asked);
-        expect_spec(&back->spec);
+        expect_spec(back);
         ASSERT_STREQ(job_command(back, text, sizeof(text)), "python3 -c prin");
         (void) job_free(back);
         (void) job_free(j);
 }
 
 /* What no checksum finds: whole files whose content is none of ours. */
-static void write_whole(int dir, const char *name, const char *what, const char *text) {
-        const struct state_format f = { .what = what, .version = 1, .max = 4096, .options = { .mode = 0600 } };
+static void write_whole(int dir, const char *name, const char *what, unsigned version, const char *text) {
+        const struct state_format f = { .what = what, .version = version, .max = 4096, .options = { .mode = 0600 } };
 
         ASSERT_OK(state_file_write(dir, name, &f, text, strlen(text)));
 }
 
 static void test_bad_job_files(void) {
         static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
-        static const char *const strange[] = { "[]", "{}", "{\"name\":\"x\"}" };
+        static const char *const strange[] = { "[]", "{}", "", "\x0a\x02\x08\x01" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
         struct job *j = NULL;
@@ -158,7 +159,7 @@ static void test_bad_job_files(void) {
                 ASSERT_OK(unlinkat(dir, "x.damaged", 0));
         }
         for (size_t i = 0; i < ELEMENTSOF(strange); i++) {
-                write_whole(dir, "x", "run", strange[i]);
+                write_whole(dir, "x", "run", 2, strange[i]);
                 ASSERT_EQ(job_read(dir, "x", &j), -EBADMSG);
         }
         ASSERT_EQ(job_read(dir, "none", &j), -ENOENT);
@@ -204,7 +205,7 @@ static void test_exit_record(void) {
                 whole[cut] = c;
                 ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -ENOENT);
         }
-        write_whole(dir, "hostile", "exit",
+        write_whole(dir, "hostile", "exit", 1,
                     "{\"id\":\"" ID "\",\"result\":\"a b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\","
                     "\"real_usec\":1,\"boot_usec\":1,\"oom_kills\":0,\"cause\":\"\",\"why\":\"\",\"remedy\":\"\","
                     "\"step_known\":false,\"last_step\":0}");

@@ -2,19 +2,19 @@
 /* A run that is started again under its policy, told of a preemption, or cannot be killed. */
 #include "launch-bench.h"
 
-static int ask_policy(struct bench *b, const char *name, uint32_t restarts, Local__Preempt *preempt) {
+static int ask_policy(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
+        Run__Spec s = spec_of_python(wire_text(name));
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
 
-        q.name = wire_text(name);
-        q.argv = python;
-        q.n_argv = ELEMENTSOF(python);
-        q.restarts = restarts;
-        q.preempt = preempt;
-        q.grace_usec = 5 * USEC_PER_MSEC;
+        q.spec = &s;
+        s.has_restarts = s.has_grace = true;
+        s.restarts = restarts;
+        s.grace = 5 * USEC_PER_MSEC;
+        s.preempt = wire_text(preempt ? preempt : "none");
         return ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
 }
 
-static void begin(struct bench *b, const char *name, uint32_t restarts, Local__Preempt *preempt) {
+static void begin(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
         (void) close(ask_policy(b, name, restarts, preempt));
         runs_unit_events.started(name, "done", b->runs);
         expect_job(b, "running", "", "");
@@ -136,6 +136,44 @@ static void test_stop(void) {
         ASSERT_EQ(b.fake.starts, 2);
 }
 
+/* A stop that is refused stops nothing: the run is still started again when it fails. */
+static void test_stop_with_too_long_a_grace(void) {
+        Local__StopRequest q = LOCAL__STOP_REQUEST__INIT;
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        begin(&b, "a", 1, NULL);
+        q.name = (char[]){ "a" };
+        q.grace_usec = USEC_PER_SEC;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), ERANGE, "grace");
+        ASSERT_EQ(b.fake.stops, 0);
+        end(&b, "exit-code", "exited", "1");
+        wait_for_starts(&b, 2);
+}
+
+/* What a person is told to type has the run's name and the process in it. */
+static void test_remedies_can_be_typed(void) {
+        char text[128] = "tpuctl logs NAME; ps -p PID; tpuctl stop NAME";
+        _cleanup_bench_ struct bench b;
+        Local__JobsReply *reply;
+
+        remedy_fill(text, sizeof(text), "a", 42);
+        ASSERT_STREQ(text, "tpuctl logs a; ps -p 42; tpuctl stop a");
+        bench_init(&b);
+        begin(&b, "a", 0, NULL);
+        end(&b, "exit-code", "exited", "1");
+        reply = list(&b, 1);
+        ASSERT_STREQ(reply->job[0]->remedy, "see: tpuctl logs a");
+        local__jobs_reply__free_unpacked(reply, NULL);
+        begin(&b, "a", 0, NULL);
+        runs_unit_events.running("a", 42, "/tpu-run-a.slice/tpu-run-a.service", b.runs);
+        scratch_write(&b.scratch, "sys/fs/cgroup/tpu-run-a.slice/tpu-run-a.service/cgroup.procs", "42\n");
+        runs_give_up(b.runs, "a");
+        reply = list(&b, 1);
+        ASSERT_TRUE(strstr(reply->job[0]->remedy, "-p 42 ") != NULL);
+        local__jobs_reply__free_unpacked(reply, NULL);
+}
+
 /* systemd still has the unit of before: asked again, and not counted as a restart. */
 static void test_refused_once(void) {
         _cleanup_bench_ struct bench b;
@@ -173,6 +211,20 @@ static void test_devices_are_not_free(void) {
                         ASSERT_TRUE(strstr(reply->job[0]->why, "/dev/accel0 is in use by process 812") != NULL);
                         local__jobs_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
+                        bench_down(&b); /* given up for good: neither a restart of ours nor free devices begin it again */
+                        bench_up(&b);
+                        free_device(&b);
+                        expect_job(&b, "exited", "exit-code", "1");
+                        runs_unit_events.connected(b.runs);
+                        runs_unit_events.gone("a", b.runs);
+                        for (unsigned k = 0; k < 10; k++)
+                                turn(&b);
+                        reply = list(&b, 1);
+                        ASSERT_STREQ(reply->job[0]->state, "exited");
+                        ASSERT_TRUE(strstr(reply->job[0]->why, "not started again: ") != NULL);
+                        ASSERT_TRUE(strstr(strstr(reply->job[0]->why, "not started again: ") + 1, "not started again: ") == NULL);
+                        local__jobs_reply__free_unpacked(reply, NULL);
+                        ASSERT_EQ(b.fake.starts, 1);
                         return;
                 }
                 local__jobs_reply__free_unpacked(reply, NULL);
@@ -190,9 +242,7 @@ static Local__SignalReply *tell(struct bench *b) {
 }
 
 static void test_preempted(void) {
-        char *words[] = { (char[]){ "touch" }, (char[]){ "/srv/now" } };
         Local__SignalRequest q = LOCAL__SIGNAL_REQUEST__INIT;
-        Local__Preempt how = LOCAL__PREEMPT__INIT;
         _cleanup_bench_ struct bench b;
         Local__SignalReply *reply;
         struct stat st;
@@ -205,8 +255,7 @@ static void test_preempted(void) {
         end(&b, "success", "killed", "TERM");
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_SIGNAL_REQUEST, &q.base), ESRCH, "ended");
 
-        how.signal = (char[]){ "TERM" };
-        begin(&b, "a", 9, &how);
+        begin(&b, "a", 9, "TERM");
         runs_unit_events.running("a", 42, "/tpu-run-a.slice/tpu-run-a.service", b.runs);
         reply = tell(&b);
         ASSERT_STREQ(reply->done, "TERM to process 42");
@@ -217,10 +266,7 @@ static void test_preempted(void) {
         end(&b, "exit-code", "exited", "1");
         expect_job(&b, "exited", "preempted", "1");
 
-        how.signal = (char[]){ "" };
-        how.argv = words;
-        how.n_argv = ELEMENTSOF(words);
-        begin(&b, "a", 0, &how);
+        begin(&b, "a", 0, "/usr/bin/touch /srv/now");
         local__signal_reply__free_unpacked(tell(&b), NULL);
         ASSERT_EQ(b.fake.besides, 1);
         ASSERT_OK(fstatat(b.host.root_fd, "run/tpu-launchd/handover/a.preempt", &st, 0));
@@ -271,7 +317,7 @@ static void test_unkillable(void) {
 
 int main(void) {
         void (*const tests[])(void) = {
-                test_started_again, test_over_our_own_death, test_ends_that_are_final, test_stop, test_refused_once,
+                test_started_again, test_over_our_own_death, test_ends_that_are_final, test_stop, test_stop_with_too_long_a_grace, test_remedies_can_be_typed, test_refused_once,
                 test_devices_are_not_free, test_preempted, test_hint, test_unkillable,
         };
 

@@ -67,17 +67,26 @@ static bool has_number(const struct wire *w, const char *name, uint64_t value) {
 /* Limits of the slice are the slice's: the service has none, and without any there is no unit beside it. */
 static void test_memory(void) {
         _cleanup_wire_ struct wire w = wire_new();
-        struct run_spec run;
-        struct unit_spec s = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef", .user = "alice", .run = &run };
+        Run__Spec run = RUN__SPEC__INIT;
+        struct job j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct unit_spec s = { .job = &j };
         const char *slice;
 
-        run_spec_init(&run);
         make(&w, &s, unit_message_new);
         ASSERT_TRUE(!property(&w, "MemoryMax") && !property(&w, "MemoryHigh") && !property(&w, "Training run a-b and its containers"));
-        run.memory_max = 1000;
+        ASSERT_TRUE(has_number(&w, "LimitMEMLOCK", UINT64_MAX) && has_number(&w, "LimitNOFILE", RUN_NOFILE) &&
+                    has_number(&w, "LimitCORE", 0) && has_number(&w, "TimeoutStopUSec", 90 * USEC_PER_SEC));
+        ASSERT_TRUE(!property(&w, "CPUAffinity") && !property(&w, "NUMAPolicy"));
+        run.has_memory = true;
+        run.memory = 1000;
+        run.cpus = run.numa = (char[]){ "0" };
+        run.core = (char[]){ "keep" };
         make(&w, &s, unit_message_new);
         ASSERT_TRUE(has_number(&w, "MemoryMax", 1000) && !property(&w, "Training run a-b and its containers"));
-        run.memory_max = SPEC_UNLIMITED;
+        ASSERT_TRUE(property(&w, "CPUAffinity") && property(&w, "NUMAPolicy") && property(&w, "NUMAMask") &&
+                    has_number(&w, "LimitCORE", UINT64_MAX));
+        run.has_memory = false;
+        run.has_memory_total = run.has_memory_high = true;
         run.memory_total = 64ull << 30;
         run.memory_high = 60ull << 30;
         make(&w, &s, unit_message_new);
@@ -109,9 +118,10 @@ static void test_devices(void) {
         _cleanup_wire_ struct wire w = wire_new();
         _cleanup_scratch_ struct scratch scratch = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
-        char bad[DEVICE_NODE_MAX], path[64];
-        struct run_spec run;
-        struct unit_spec s = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = "alice", .run = &run };
+        Run__Spec run = RUN__SPEC__INIT;
+        struct job j = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct unit_spec s = { .job = &j };
+        char path[64];
         char **nodes;
 
         for (size_t i = 0; i < ELEMENTSOF(machine); i++) {
@@ -119,8 +129,7 @@ static void test_devices(void) {
                 scratch_write(&scratch, path, "");
         }
         ASSERT_OK(host_open(scratch.path, &h));
-        run_spec_init(&run);
-        ASSERT_OK(device_list_add("/dev/net/tun,char-nvidia*", &run.devices, bad));
+        run.devices = (char[]){ "/dev/net/tun,char-nvidia*" };
         s.devices = nodes = devices_nodes(&h, &run);
         make(&w, &s, unit_message_new);
         ASSERT_TRUE(strstr(property(&w, "DevicePolicy"), "\"closed\"") != NULL);
@@ -130,11 +139,10 @@ static void test_devices(void) {
         ASSERT_TRUE(!allows(&w, "/dev/kmsg") && !allows(&w, "/dev/sda") && !allows(&w, "/dev/accelerometer"));
         make(&w, &s, unit_message_beside);
         ASSERT_TRUE(allows(&w, "/dev/accel0") && !allows(&w, "/dev/kmsg"));
-        run.any_device = true;
+        run.devices = (char[]){ "any" };
         make(&w, &s, unit_message_new);
         ASSERT_TRUE(!property(&w, "DevicePolicy") && !property(&w, "DeviceAllow"));
         (void) strings_free(nodes);
-        run_spec_clear(&run);
 }
 
 static void test_device_lists(void) {
@@ -164,14 +172,13 @@ static void test_device_lists(void) {
 static void test_policy(void) {
         _cleanup_scratch_ struct scratch scratch = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
-        struct run_spec run;
+        Run__Spec run = RUN__SPEC__INIT;
         char text[384] = "";
 
         ASSERT_EQ(device_policy_of(-EPERM), DEVICE_POLICY_HOLDS);
         ASSERT_EQ(device_policy_of(-EACCES), DEVICE_POLICY_UNKNOWN);
         ASSERT_EQ(device_policy_of(-ENOENT), DEVICE_POLICY_UNKNOWN);
         ASSERT_OK(host_open(scratch.path, &h));
-        run_spec_init(&run);
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
         scratch_write(&scratch, "proc/self/cgroup", "0::/system.slice/tpu-launchd.service\n");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
@@ -183,7 +190,7 @@ static void test_policy(void) {
         ASSERT_TRUE(strstr(text, "; it may open any device that its user may: the kernel or this container refuses") != NULL);
         scratch_write(&scratch, "proc/self/cgroup", "0::/user.slice\n");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
-        run.any_device = true;
+        run.devices = (char[]){ "any" };
         text[0] = '\0';
         device_policy_warn(&h, &run, text, sizeof(text));
         ASSERT_STREQ(text, "");

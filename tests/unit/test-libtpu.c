@@ -218,8 +218,6 @@ static void test_bucket_options(void) {
         Libtpu__Exponential exponential = LIBTPU__EXPONENTIAL__INIT;
         Libtpu__Linear linear = LIBTPU__LINEAR__INIT;
         Libtpu__Explicit explicit = LIBTPU__EXPLICIT__INIT;
-        Libtpu__Regular regular = LIBTPU__REGULAR__INIT;
-        Libtpu__Bound bounds[] = { LIBTPU__BOUND__INIT, LIBTPU__BOUND__INIT }, *list[] = { &bounds[0], &bounds[1] };
         struct seen s;
 
         libtpu_reader_init(&r);
@@ -252,19 +250,6 @@ static void test_bucket_options(void) {
         explicit.n_bounds = 3;
         ASSERT_EQ(read_distribution(&r, LIBTPU_DCN_SIZE, &d, &s), 1);
         expect_bounds(&s, (const double[]){ 1, 10, 100 }, 3);
-        o.options_case = LIBTPU__BUCKET_OPTIONS__OPTIONS_REGULAR_BUCKETS;
-        o.regular_buckets = &regular;
-        regular.num_finite_buckets = 2;
-        regular.bounds = list;
-        regular.n_bounds = 1;
-        bounds[0].width = 3;
-        ASSERT_EQ(read_distribution(&r, LIBTPU_DCN_SIZE, &d, &s), 1);
-        expect_bounds(&s, (const double[]){ 0, 3, 6 }, 3);
-        regular.n_bounds = 2;
-        bounds[1].offset = 3;
-        bounds[1].width = 7;
-        ASSERT_EQ(read_distribution(&r, LIBTPU_DCN_SIZE, &d, &s), 1);
-        expect_bounds(&s, (const double[]){ 0, 3, 10 }, 3);
         d.bucket_options = NULL;
         d.n_bucket_counts = 0;
         ASSERT_EQ(read_distribution(&r, LIBTPU_DCN_SIZE, &d, &s), 1);
@@ -322,43 +307,6 @@ static void test_distributions_that_make_no_sense(void) {
                         test_fail(__FILE__, __LINE__, "case %zu was taken", i);
                 ASSERT_EQ(r.left_out, i + 1);
         }
-}
-
-static void test_summaries(void) {
-        _cleanup_libtpu_reader_ struct libtpu_reader r;
-        Libtpu__Summary y = LIBTPU__SUMMARY__INIT;
-        Libtpu__Quantile q[3], *list[] = { &q[0], &q[1], &q[2] };
-        Libtpu__Metric m = LIBTPU__METRIC__INIT, *points[] = { &m };
-        const double at[] = { 0.5, 0.9, 0.99 };
-        struct seen s;
-
-        libtpu_reader_init(&r);
-        for (size_t i = 0; i < 3; i++) {
-                libtpu__quantile__init(&q[i]);
-                q[i].quantile = at[i];
-                q[i].value = 10 * (double) (i + 1);
-        }
-        y.sample_count = 200;
-        y.sample_sum = 2500;
-        y.quantile = list;
-        y.n_quantile = 3;
-        m.measure_case = LIBTPU__METRIC__MEASURE_SUMMARY;
-        m.summary = &y;
-        ASSERT_EQ(read_points(&r, LIBTPU_DCN_SIZE, points, 1, &s), 1);
-        expect_bounds(&s, (const double[]){ 10, 20, 30 }, 3);
-        ASSERT_TRUE(s.counts[0] == 100 && s.counts[1] == 80 && s.counts[2] == 18 && s.counts[3] == 2);
-        ASSERT_TRUE(s.histogram.count == 200 && s.histogram.sum == 2500);
-        q[1].value = 10; /* two quantiles of one value */
-        ASSERT_EQ(read_points(&r, LIBTPU_DCN_SIZE, points, 1, &s), 1);
-        expect_bounds(&s, (const double[]){ 10, 30 }, 2);
-        ASSERT_TRUE(s.counts[0] == 180 && s.counts[1] == 18 && s.counts[2] == 2);
-        q[1].value = 5; /* falls */
-        ASSERT_EQ(read_points(&r, LIBTPU_DCN_SIZE, points, 1, &s), 0);
-        q[1].value = 20;
-        q[2].quantile = 0.1;
-        ASSERT_EQ(read_points(&r, LIBTPU_DCN_SIZE, points, 1, &s), 0);
-        q[2].quantile = 1.5;
-        ASSERT_EQ(read_points(&r, LIBTPU_DCN_SIZE, points, 1, &s), 0);
 }
 
 /* --- What comes as a whole ------------------------------------------------------------------------------ */
@@ -466,5 +414,5 @@ static void test_steady_state_allocates_nothing(void) {
 }
 
 TEST_MAIN(test_device_in_each_encoding, test_numbers_that_are_none, test_bucket_options,
-          test_distributions_that_make_no_sense, test_summaries, test_answers_of_others, test_memory_is_bounded,
+          test_distributions_that_make_no_sense, test_answers_of_others, test_memory_is_bounded,
           test_list_and_requests, test_steady_state_allocates_nothing)

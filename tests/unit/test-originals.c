@@ -12,7 +12,7 @@
         "route.rto_min\t02:00:00:00:00:0b\t10.0.0.0/24 dev eth1 metric 5\t40ms,lock\n" \
         "nic.feature\t02:00:00:00:00:0a\teth0.7 tx-nocache-copy\toff\n"    \
         "nic.private_flag\t02:00:00:00:00:0b\teth1 some-flag\ton\n"        \
-        "nic.gso_max_size\t02:00:00:00:00:0b\teth1\t65536\n"
+        "nic.mtu\t02:00:00:00:00:0b\teth1\t1460\n"
 
 static struct link nic(int index, const char *name, uint8_t last) {
         struct link l = { .index = index, .address = { 2, 0, 0, 0, 0, last }, .address_len = 6 };
@@ -115,7 +115,7 @@ static void test_names_are_followed(void) {
                              "route.rto_min\t02:00:00:00:00:0b\t10.0.0.0/24 dev eth0.7 metric 5\t40ms,lock\n"
                              "nic.feature\t02:00:00:00:00:0a\teth1 tx-nocache-copy\toff\n"
                              "nic.private_flag\t02:00:00:00:00:0b\teth0.7 some-flag\ton\n"
-                             "nic.gso_max_size\t02:00:00:00:00:0b\teth0.7\t65536\n"
+                             "nic.mtu\t02:00:00:00:00:0b\teth0.7\t1460\n"
                              "nic.mtu\t02:00:00:00:00:0c\teth2\t1460\n"
                              "nic.mtu\t02:00:00:00:00:0d\tup2\t1460\n");
         ASSERT_TRUE(original_link(&o.items[0], &links) == NULL);

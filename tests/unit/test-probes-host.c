@@ -4,7 +4,6 @@
 #include "device_owners.h"
 #include "machine.h"
 #include "probe-support.h"
-#include "system_conf.h"
 #include "wheels.h"
 
 static const struct probe_context nothing = { 0 };
@@ -168,16 +167,8 @@ static void limits(void) {
         _cleanup_collected_ struct collected got;
 
         scratch_write(&s, "proc/sys/fs/nr_open", "1048576\n");
-        scratch_write(&s, "etc/systemd/system.conf",
-                      "[Journal]\nDefaultLimitNOFILE=7\n[Manager]\n#DefaultLimitNOFILE=1\n "
-                      "DefaultLimitNOFILE = 1024:4096 \n");
-        scratch_write(&s, "usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nDefaultLimitNOFILE=2\n");
-        scratch_write(&s, "etc/systemd/system.conf.d/10-a.conf",
-                      "[Manager]\nDefaultLimitMEMLOCK=infinity\n");
         ASSERT_OK(probe(s.path, "limits", &nothing, &got));
-        ASSERT_STREQ(find(&got, "limits.nofile", "")->found, "100000 in a run (other services: 1024:4096)");
-        ASSERT_STREQ(find(&got, "limits.memlock", "")->found,
-                     "unlimited in a run (other services: infinity)");
+        ASSERT_STREQ(find(&got, "limits.nofile", "")->found, "100000 in a run");
         scratch_write(&s, "proc/sys/fs/nr_open", "65536\n");
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_WARN);
         scratch_write(&s, "proc/sys/fs/nr_open", "many\n");

@@ -119,9 +119,8 @@ static struct intent intent_nic_settings(void) {
                                   { NIC_FEATURE, "rx-lro", "", "on", "test" },
                                   { NIC_PRIVATE_FLAG, "enable-max-rx-buffer-size", "gve", "on", "test" },
                                   { NIC_PRIVATE_FLAG, "no-such-flag", "gve", "on", "test" },
-                                  { NIC_PRIVATE_FLAG, "enable-header-split", "mlx5_core", "on", "test" },
-                                  { NIC_SIZE + LINK_GSO_MAX_SIZE, "gso_max_size", "", "262144", "test" } },
-                .n_nic_settings = 7,
+                                  { NIC_PRIVATE_FLAG, "enable-header-split", "mlx5_core", "on", "test" } },
+                .n_nic_settings = 6,
         };
 }
 
@@ -131,14 +130,13 @@ static void nic_settings_good(void) {
         _cleanup_collected_ struct collected got;
 
         ASSERT_OK(probe(GOOD, "nic", &c, &got));
-        ASSERT_EQ(got.findings.n, 11 + 12); /* six of eth0 and of eth1: neither is an mlx5_core */
+        ASSERT_EQ(got.findings.n, 11 + 10); /* six of eth0 and of eth1: neither is an mlx5_core */
         ASSERT_EQ(find(&got, "nic.feature", "eth1 tx-nocache-copy")->verdict, VERDICT_OK);
         ASSERT_EQ(find(&got, "nic.feature", "eth0 rx-gro")->verdict, VERDICT_FAIL);
         ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-gro")->remedy, "tpu-netcfg --once");
         ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-lro")->found, "off, fixed by gve");
         ASSERT_EQ(find(&got, "nic.private_flag", "eth0 enable-max-rx-buffer-size")->verdict, VERDICT_OK);
         ASSERT_STREQ(find(&got, "nic.private_flag", "eth1 no-such-flag")->found, "not offered by gve");
-        ASSERT_STREQ(find(&got, "nic.gso_max_size", "eth0")->found, "65536; gve takes 262143 at most");
 }
 
 /* The NICs are known, and what is recorded of their settings is missing, garbage or far too much. */
@@ -161,7 +159,6 @@ static void nic_settings_bad(void) {
                 ASSERT_OK(probe(s.path, "nic", &c, &got));
                 ASSERT_EQ(find(&got, "nic.feature", "eth0 tx-nocache-copy")->verdict, VERDICT_UNKNOWN);
                 ASSERT_TRUE(find(&got, "nic.feature", "eth0 tx-nocache-copy")->reason[0] != '\0');
-                ASSERT_EQ(find(&got, "nic.gso_max_size", "eth1")->verdict, VERDICT_OK);
                 ASSERT_OK(probe(s.path, "nic", &without, &got_without));
                 for (size_t n = 0; n < got_without.findings.n; n++)
                         ASSERT_FALSE(streq(got_without.findings.items[n].check, "nic.feature"));

@@ -6,7 +6,7 @@
 
 static struct {
         struct control_store base;
-        bool leads;
+        bool leads, at_once; /* at_once: a batch is written before the call returns */
         unsigned writes;
         json_t *batch; /* under way; NULL: none */
 } fake;
@@ -15,8 +15,11 @@ static struct {
         unsigned status[8], n, published, done_calls;
         char body[8][4096];
         int done;
-        bool led;
+        bool led, lose_on_answer, keep_on_publish;
+        int kept;
 } seen;
+
+static struct registry *r;
 
 static int fake_start(struct control_store *s) {
         (void) s;
@@ -32,6 +35,8 @@ static int fake_write(struct control_store *s, const json_t *batch) {
         (void) s;
         ASSERT_TRUE(fake.leads && !fake.batch);
         fake.writes++;
+        if (fake.at_once)
+                return 0;
         fake.batch = json_deep_copy(batch);
         return 1;
 }
@@ -53,12 +58,21 @@ static void on_answer(void *call, unsigned status, struct registry_body *body, v
         seen.status[seen.n] = status;
         (void) snprintf(seen.body[seen.n], sizeof(seen.body[0]), "%s", body ? body->text : "");
         seen.n++;
+        fake.leads = fake.leads && !seen.lose_on_answer;
         registry_body_unref(body);
 }
 
 static void on_published(const char *key, const json_t *value, void *userdata) {
         (void) key, (void) value, (void) userdata;
-        ASSERT_TRUE(fake.leads);
+        if (seen.keep_on_publish) { /* the deadline is over in the midst of it */
+                json_t *v = json_pack("{s:i}", "at", 1);
+
+                fake.leads = false;
+                seen.kept = registry_keep(r, "episode/e", v);
+                ASSERT_TRUE(registry_gang(r) != NULL); /* what is just being gone through stays */
+                json_decref(v);
+        }
+        ASSERT_TRUE(fake.leads || seen.keep_on_publish);
         seen.published++;
 }
 
@@ -83,7 +97,6 @@ static void on_done(int error, void *userdata) {
 }
 
 static sd_event *event;
-static struct registry *r;
 
 static void turn_until_write(void) {
         while (!fake.batch)
@@ -204,6 +217,95 @@ static void test_leading(void) {
         json_decref(order);
 }
 
+/* The deadline is over while a batch is published: who keeps a record then is refused, and nothing is forgotten under those who go through it. */
+static void test_lost_while_publishing(void) {
+        json_t *none = json_object();
+
+        memset(&seen, 0, sizeof(seen));
+        lead(11, none);
+        ASSERT_EQ(sync_of(0), 0);
+        turn_until_write();
+        seen.keep_on_publish = true;
+        wrote(0);
+        ASSERT_TRUE(seen.published >= 2);
+        ASSERT_EQ(seen.kept, -EAGAIN);
+        seen.keep_on_publish = false;
+        ASSERT_EQ(sync_of(1), 503); /* the next look tells it */
+        ASSERT_FALSE(seen.led || registry_gang(r));
+        json_decref(none);
+}
+
+/* A person's call that loses the lead on its way is told so, and waits for no other term. */
+static void test_lost_while_deciding(void) {
+        json_t *none = json_object(), *mode = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "mode", "observe", "by", "me", "reason", "so");
+        char why[GANG_WHY_MAX] = "";
+
+        memset(&seen, 0, sizeof(seen));
+        fake.at_once = true;
+        lead(13, none);
+        ASSERT_EQ(sync_of(0), 0);
+        ASSERT_EQ(sync_of(1), 0);
+        while (seen.n < 2)
+                ASSERT_TRUE(sd_event_run(event, 30 * USEC_PER_SEC) > 0);
+        seen.n = 0;
+        for (unsigned w = 0; w < 2; w++) { /* with all that there is, both wait for news */
+                struct session *s = sessions_find(&r->sessions, "s0", w);
+                static char call;
+
+                s->since = r->records.revision;
+                s->whole = false;
+                s->fresh = 0;
+                sessions_wait(&r->sessions, s, &call, registry_boot_now(r), REGISTRY_WAIT_MAX);
+        }
+        seen.lose_on_answer = true;
+        ASSERT_EQ(registry_want(r, "site/mode", mode, why), -EAGAIN);
+        ASSERT_TRUE(strstr(why, "does not lead"));
+        ASSERT_EQ(seen.status[0], 200);
+        ASSERT_EQ(seen.status[1], 503); /* the other one is told nothing by who leads no more */
+        ASSERT_EQ(registry_when_stored(r, on_done, NULL), -EAGAIN);
+        ASSERT_EQ(registry_want(r, "site/mode", mode, why), -EAGAIN);
+        seen.lose_on_answer = false;
+        lead(15, none);
+        ASSERT_EQ(seen.done_calls, 0);
+        fake.leads = fake.at_once = false;
+        ASSERT_EQ(sync_of(1), 503);
+        json_decref(none);
+        json_decref(mode);
+}
+
+/* However many runs were forgotten: what a host is told whole has the one that there is. */
+static void test_forgotten_runs_crowd_nothing_out(void) {
+        json_t *none = json_object(), *intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", "live", "serial", "1", "user",
+                                                          "alice", "slices", "s0", "argv", "x", "min", 1, "max", 1, "restarts", 0);
+        struct reader w = { .slice = "s0", .host = "h0", .whole = true };
+        struct registry_body *b;
+        char why[GANG_WHY_MAX] = "", key[32];
+
+        memset(&seen, 0, sizeof(seen));
+        fake.at_once = true;
+        lead(17, none);
+        ASSERT_EQ(registry_want(r, "intent/live", intent, why), 0);
+        ASSERT_TRUE(registry_record(r, "run/live") != NULL);
+        for (unsigned i = 0; i < 1000; i++) {
+                (void) snprintf(key, sizeof(key), "run/gone%u", i);
+                ASSERT_OK(records_put(&r->records, key, NULL, true, r->records.revision + 1));
+        }
+        b = answers_make(&r->answers, r->gang, &r->records, &w);
+        ASSERT_TRUE(b && strstr(b->text, "\"run/live\":{") && !strstr(b->text, "gone"));
+        registry_body_unref(b);
+        /* Who knows most of it is told the rest; who missed more than there is room for is told all that there is. */
+        for (unsigned i = 0; i < 2; i++) {
+                w = (struct reader) { .slice = "s0", .host = "h0", .since = r->records.revision - (i == 0 ? 100 : 200) };
+                b = answers_make(&r->answers, r->gang, &r->records, &w);
+                ASSERT_TRUE(b && !!strstr(b->text, "\"whole\":true") == (i == 1) && !!strstr(b->text, "\"run/gone900\":null") == (i == 0));
+                registry_body_unref(b);
+        }
+        fake.leads = fake.at_once = false;
+        ASSERT_EQ(sync_of(1), 503);
+        json_decref(none);
+        json_decref(intent);
+}
+
 int main(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         char path[512], aside[300], why[256];
@@ -217,9 +319,12 @@ int main(void) {
                                                            .lease = 15 * USEC_PER_SEC, .tenant = REGISTRY_TENANT, .answer = on_answer,
                                                            .published = on_published, .events = on_events, .leads = on_leads, .failed = on_failed }, &r));
         test_leading();
+        test_lost_while_publishing();
+        test_lost_while_deciding();
+        test_forgotten_runs_crowd_nothing_out();
         r = registry_free(r);
         (void) sd_event_unref(event);
         (void) store_free(store);
-        printf("1 test passed\n");
+        printf("4 tests passed\n");
         return 0;
 }

@@ -235,17 +235,4 @@ static void test_many(void) {
         end(&w);
 }
 
-static void test_mounts(void) {
-        char point[32], type[32];
-
-        ASSERT_TRUE(mountinfo_parse("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n", point, sizeof(point), type));
-        ASSERT_STREQ(point, "/mnt2");
-        ASSERT_STREQ(type, "ext3");
-        ASSERT_TRUE(mountinfo_parse("36 35 0:9 / /tmp/debugging rw - fuse.sshfs a@b:/ rw", point, sizeof(point), type));
-        ASSERT_STREQ(type, "fuse.sshfs");
-        ASSERT_FALSE(mountinfo_parse("36 35 98:0 / /mnt rw", point, sizeof(point), type));
-        ASSERT_FALSE(mountinfo_parse(" - ", point, sizeof(point), type));
-        ASSERT_FALSE(mountinfo_parse("36 35 98:0 / /a/path/longer/than/there/is/room/for rw - ext4 x rw", point, sizeof(point), type));
-}
-
-TEST_MAIN(test_life, test_hostile_files, test_hostile_folder, test_many, test_mounts)
+TEST_MAIN(test_life, test_hostile_files, test_hostile_folder, test_many)

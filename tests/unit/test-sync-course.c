@@ -279,7 +279,27 @@ static void asked_again(void) {
         ASSERT_EQ(wait, 0);
 }
 
-TEST_MAIN(lists, rounds, nobody_stays_away_for_a_lease, refused_by_all_or_by_some, the_leader_is_followed,
+/* Who led in an earlier life is asked first, if it is still one of the endpoints; then the others as ever. */
+static void who_led_last_is_asked_first(void) {
+        struct sync_course c = course("http://a,http://b,http://c");
+        usec_t wait;
+
+        sync_course_prefer(&c, NULL);
+        ASSERT_STREQ(sync_course_url(&c), "http://a");
+        sync_course_prefer(&c, "http://elsewhere");
+        ASSERT_STREQ(sync_course_url(&c), "http://a");
+        sync_course_prefer(&c, "http://b");
+        ASSERT_STREQ(sync_course_url(&c), "http://b");
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_STREQ(sync_course_url(&c), "http://c");
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_STREQ(sync_course_url(&c), "http://a");
+        ASSERT_FALSE(sync_course_is_over(&c));
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_TRUE(sync_course_is_over(&c));
+}
+
+TEST_MAIN(lists, who_led_last_is_asked_first, rounds, nobody_stays_away_for_a_lease, refused_by_all_or_by_some, the_leader_is_followed,
           a_leader_that_is_not_configured, two_that_name_each_other, names_itself,
           who_led_before_is_not_believed, another_store, the_claim_ends_by_itself,
           one_that_is_silent, asked_again)

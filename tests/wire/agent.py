@@ -1,4 +1,4 @@
-"""One tpu-hostd on a machine of fixtures that has everything: chips, NICs, disks, sensors, control groups of a run."""
+"""One tpu-hostd on a machine of fixtures that has everything: chips, NICs, disks, control groups of a run."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ class Hostd(around.Hostd):
     def __init__(self, cleanup, url, uplink="", host=None, **settings):
         super().__init__(endpoint=url, **settings)
         cleanup(lambda: self.close(failed=bool(self.process and self.process.poll())))
-        for folder in ("proc", "sys/fs", "sys/block", "sys/devices", "sys/class/hwmon", "sys/class/powercap", "sys/class/thermal"):
+        for folder in ("proc", "sys/fs", "sys/block", "sys/devices"):
             shutil.copytree(NUMBERS / folder, self.root / folder, symlinks=True, dirs_exist_ok=True)
         (self.root / "proc/self").mkdir()
         (self.root / "proc/self/stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 20 0 2 0 1 1 1\n")

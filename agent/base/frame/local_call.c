@@ -143,14 +143,16 @@ static void try_again(struct local_telling *t, int error) {
 
 static void on_told(const struct local_answer *a, void *userdata) {
         struct local_telling *t = userdata;
+        struct local_call *mine;
 
         if (a->no_answer) {
                 try_again(t, a->error);
                 return;
         }
         t->failures = 0;
+        mine = TAKE_PTR(t->call); /* who is told may say the next thing at once, or give t up */
         t->answered(t, a);
-        t->call = local_call_free(t->call);
+        (void) local_call_free(mine);
 }
 
 static void try_once(struct local_telling *t) {

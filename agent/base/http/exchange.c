@@ -2,15 +2,17 @@
 #include "exchange.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 
 #include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
 
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
+#define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* and after a failure */
 #define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 
-#define AUTHORIZATION_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
+#define HEADER_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
 
 #define HEADERS_MAX 4
 
@@ -18,18 +20,22 @@ struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
         sd_event *event;
         struct exchange_options options;
-        struct http_loop *loop;
-        struct lookup *lookup; /* NULL: the URL has an address */
+        struct http_loop *loop; /* its own, or options.beside's, as the lookup */
+        struct lookup *lookup;  /* NULL: the URL has an address */
+        struct exchange *sharing; /* the next of those that share this one's, or that this one shares with */
         sd_event_source *soon; /* a failure that was seen while starting */
         char failure[256];
-        bool waits; /* the body waits for the name's address */
+        bool unnamed; /* the failure is the lookup's */
+        bool waits;   /* the body waits for the name's address */
+        bool careful;
         usec_t timeout;
-        char *body, *answer;
+        const char *body; /* NULL: a GET */
+        char *copy, *answer; /* copy: body, unless it is lent */
         size_t body_len, len, size;
         char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
-        char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX],
+        char addresses_text[LOOKUP_TEXT_MAX], type[128], header[HEADER_MAX],
                 url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
 
@@ -71,6 +77,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         struct exchange *x = userdata;
 
         backoff_take_retry_after(data, size * n, x->retry_after);
+        if (x->options.header)
+                x->options.header(data, size * n, x->options.userdata);
         return size * n;
 }
 
@@ -80,19 +88,36 @@ static void forget_answer(struct exchange *x) {
         x->len = x->size = 0;
 }
 
+/* What is known stays good meanwhile. */
+static void look_up_older(struct exchange *x, usec_t age) {
+        usec_t taken, now;
+
+        if (x->lookup && lookup_answer(x->lookup, &taken) && sd_event_now(x->event, CLOCK_BOOTTIME, &now) >= 0 &&
+            now > taken + age)
+                (void) lookup_ask(x->lookup);
+}
+
 static void on_done(struct http_transfer *t, const char *error) {
         struct exchange *x = (struct exchange *) t;
-        struct exchange_answer a = { .failed = error, .why = "" };
+        struct exchange_answer a = { .failed = error, .why = "", .what = "" };
         _cleanup_free_ char *answer = NULL;
+        char *type = NULL;
         usec_t now;
 
         if (error) {
                 a.refused = http_transfer_about_certificates(t);
-                a.why = t->code == CURLE_WRITE_ERROR ? "the answer is too long" :
-                        t->why[0]                    ? t->why :
-                                                       error;
-        } else
+                a.cut_off = t->code == CURLE_SEND_ERROR;
+                a.unsent = t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_COULDNT_RESOLVE_HOST ||
+                           t->code == CURLE_COULDNT_RESOLVE_PROXY;
+                a.what = t->code == CURLE_WRITE_ERROR ? "the answer is too long" : error;
+                a.why = t->code != CURLE_WRITE_ERROR && t->why[0] ? t->why : a.what;
+                if (!a.refused)
+                        look_up_older(x, ADDRESS_DOUBT);
+        } else {
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
+                (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+        }
+        a.content_type = type;
         if (x->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)
                 (void) backoff_parse_retry_after(x->retry_after, now, &a.retry_after); /* else: not asked for */
         a.body = answer = TAKE_PTR(x->answer); /* done may start the next one */
@@ -101,15 +126,18 @@ static void on_done(struct http_transfer *t, const char *error) {
         x->options.done(&a, x->options.userdata);
 }
 
-static void fail_soon(struct exchange *x, const char *why) {
+static void fail_soon(struct exchange *x, bool unnamed, const char *why) {
         (void) snprintf(x->failure, sizeof(x->failure), "%s", why);
+        x->unnamed = unnamed;
         x->waits = false;
         (void) sd_event_source_set_enabled(x->soon, SD_EVENT_ONESHOT); /* fails for a source without loop only */
 }
 
 static int on_soon(sd_event_source *source, void *userdata) {
         struct exchange *x = userdata;
-        const struct exchange_answer a = { .failed = true, .why = x->failure };
+        const struct exchange_answer a = {
+                .failed = true, .unsent = true, .unnamed = x->unnamed, .why = x->failure, .what = x->failure
+        };
 
         (void) source;
         x->options.done(&a, x->options.userdata);
@@ -118,27 +146,42 @@ static int on_soon(sd_event_source *source, void *userdata) {
 
 /* --- What is sent -------------------------------------------------------------------------------------- */
 
-static void add_header(struct exchange *x, struct curl_slist **at, const char *text) {
-        *at = &x->headers[x->n_headers++];
-        **at = (struct curl_slist){ .data = (char *) (uintptr_t) text };
+static void add_header(struct exchange *x, const char *text) {
+        struct curl_slist *last = &x->headers[x->n_headers++];
+
+        assert(x->n_headers <= HEADERS_MAX);
+        *last = (struct curl_slist){ .data = (char *) (uintptr_t) text };
+        if (x->n_headers > 1)
+                last[-1].next = last;
 }
 
 /* What is another in each request. */
 static int address_it(struct exchange *x) {
-        struct curl_slist *first = NULL;
+        CURL *c = x->transfer.easy;
         int bad = 0;
 
         x->n_headers = 0;
         /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
-        add_header(x, &first, "Expect:");
-        add_header(x, &first->next, x->type);
-        if (x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
-                add_header(x, &x->headers[x->n_headers - 1].next, "Content-Encoding: gzip");
-        if (x->authorization[0])
-                add_header(x, &x->headers[x->n_headers - 1].next, x->authorization);
-        bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_URL, x->url) != CURLE_OK;
-        bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
+        add_header(x, x->careful ? "Expect: 100-continue" : "Expect:");
+        if (x->body)
+                add_header(x, x->type);
+        if (x->body && x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
+                add_header(x, "Content-Encoding: gzip");
+        if (x->header[0])
+                add_header(x, x->header);
+        bad |= curl_easy_setopt(c, CURLOPT_URL, x->url) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
+        if (!x->body)
+                return bad || curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) != CURLE_OK ? -EIO : 0;
+        bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDS, x->body) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) x->body_len) != CURLE_OK;
         return bad ? -EIO : 0;
+}
+
+/* NULL and not "": libcurl would look for a file without a name. */
+static const char *path_or_null(const char *path) {
+        return path && *path ? path : NULL;
 }
 
 static int setup(struct exchange *x) {
@@ -146,16 +189,15 @@ static int setup(struct exchange *x) {
         CURL *c = x->transfer.easy;
         int bad = 0;
 
-        bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
-        if (o->ca) /* else the system's authorities */
+        if (path_or_null(o->ca)) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->certificate) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(o->certificate)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, path_or_null(o->key)) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000
         bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
 #endif
@@ -164,55 +206,68 @@ static int setup(struct exchange *x) {
 
 static int send_body(struct exchange *x) {
         const struct http_options o = { .user_agent = x->options.user_agent,
-                                        .connect_timeout = EXCHANGE_CONNECT_TIMEOUT,
+                                        .proxy = x->options.proxy,
+                                        .connect_timeout = x->options.connect_timeout > 0 ?
+                                                                   x->options.connect_timeout :
+                                                                   EXCHANGE_CONNECT_TIMEOUT,
                                         .timeout = x->timeout };
         struct http_transfer *t = &x->transfer;
-        usec_t taken, now = 0;
+        usec_t taken;
         const char *known = x->lookup ? lookup_answer(x->lookup, &taken) : NULL;
         int r = http_transfer_prepare(t, &o);
 
         x->waits = false;
         if (r > 0)
                 r = setup(x);
-        if (r >= 0)
-                r = address_it(x);
         if (r < 0) {
                 http_transfer_drop(t);
                 return r;
         }
-        if (known && sd_event_now(x->event, CLOCK_BOOTTIME, &now) >= 0 && now > taken + ADDRESS_AGE)
-                (void) lookup_ask(x->lookup); /* what is known stays good */
+        look_up_older(x, ADDRESS_AGE);
         (void) snprintf(x->addresses_text, sizeof(x->addresses_text), "%s", known ? known : "");
         x->addresses.data = x->addresses_text;
-        if (curl_easy_setopt(t->easy, CURLOPT_RESOLVE, known ? &x->addresses : NULL) != CURLE_OK ||
-            curl_easy_setopt(t->easy, CURLOPT_URL, x->url) !=
-                    CURLE_OK || /* curl keeps a copy: of a path before this one */
-            curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, x->body) != CURLE_OK ||
-            curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) x->body_len) != CURLE_OK)
-                return -EIO;
-        r = http_transfer_set_timeout(t, x->timeout);
+        r = address_it(x);
+        if (r == 0 && curl_easy_setopt(t->easy, CURLOPT_RESOLVE, known ? &x->addresses : NULL) != CURLE_OK)
+                r = -EIO;
+        if (r == 0)
+                r = http_transfer_set_timeout(t, x->timeout);
         return r < 0 ? r : http_transfer_start(t);
 }
 
 static void on_looked_up(const char *error, void *userdata) {
-        struct exchange *x = userdata;
         usec_t taken;
-        int r;
 
-        if (!x->waits)
-                return;
-        if (!lookup_answer(x->lookup, &taken)) {
-                fail_soon(x, error ? error : "the name cannot be looked up");
-                return;
+        for (struct exchange *x = userdata; x; x = x->sharing) {
+                int r;
+
+                if (!x->waits)
+                        continue;
+                if (!lookup_answer(x->lookup, &taken)) {
+                        fail_soon(x, true, error ? error : "the name cannot be looked up");
+                        continue;
+                }
+                r = send_body(x);
+                if (r < 0)
+                        fail_soon(x, false, strerror(-r));
         }
-        r = send_body(x);
-        if (r < 0)
-                fail_soon(x, strerror(-r));
+}
+
+static int take_body(struct exchange *x, const struct exchange_request *q) {
+        free(TAKE_PTR(x->copy));
+        x->body = q->body;
+        x->body_len = q->len;
+        if (q->lent || !q->body)
+                return 0;
+        x->copy = malloc(q->len + 1);
+        if (!x->copy)
+                return -ENOMEM;
+        memcpy(x->copy, q->body, q->len);
+        x->body = x->copy;
+        return 0;
 }
 
 int exchange_start(struct exchange *x, const struct exchange_request *q) {
         size_t address = strlen(x->options.url);
-        char *mine;
         usec_t taken;
         int r;
 
@@ -220,21 +275,18 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
                 return -EBUSY;
         while (address > 0 && x->options.url[address - 1] == '/')
                 address--;
-        if (address >= EXCHANGE_URL_MAX || strlen(q->path) >= EXCHANGE_PATH_MAX)
+        if (address >= EXCHANGE_URL_MAX || strlen(q->path) >= EXCHANGE_PATH_MAX ||
+            (q->header && strlen(q->header) >= HEADER_MAX))
                 return -ENAMETOOLONG;
-        mine = malloc(q->len + 1);
-        if (!mine)
-                return -ENOMEM;
-        memcpy(mine, q->body, q->len);
-        free(x->body);
-        x->body = mine;
-        x->body_len = q->len;
+        r = take_body(x, q);
+        if (r < 0)
+                return r;
         x->timeout = q->timeout;
+        x->careful = q->careful;
         (void) snprintf(x->url, sizeof(x->url), "%.*s%s", (int) address, x->options.url, q->path);
         (void) snprintf(x->type, sizeof(x->type), "Content-Type: %.100s",
                         q->content_type ? q->content_type : "application/json");
-        (void) snprintf(x->authorization, sizeof(x->authorization), "%s%s",
-                        q->authorization ? "Authorization: " : "", q->authorization ? q->authorization : "");
+        (void) snprintf(x->header, sizeof(x->header), "%s", q->header ? q->header : "");
         x->retry_after[0] = '\0';
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))
@@ -269,7 +321,16 @@ static int complain(char why[static 256], const char *url, const char *what) {
         return -EINVAL;
 }
 
-static int take_url(struct exchange *x, const char *url, char why[static 256]) {
+static int check_url(const char *url, char why[static 256]) {
+        if (!startswith(url, "http://") && !startswith(url, "https://"))
+                return complain(why, url, "is no http:// or https:// URL");
+        if (strchr(url, '@'))
+                return complain(why, url, "holds a user or password: certificates say who we are");
+        return strlen(url) < EXCHANGE_URL_MAX ? 0 : complain(why, url, "is too long");
+}
+
+/* url: who is connected to. */
+static int look_for(struct exchange *x, const char *url, char why[static 256]) {
         _cleanup_(url_freep) CURLU *u = curl_url();
         _cleanup_(part_freep) char *host = NULL;
         _cleanup_(part_freep) char *port = NULL;
@@ -278,10 +339,6 @@ static int take_url(struct exchange *x, const char *url, char why[static 256]) {
 
         if (!u)
                 return -ENOMEM;
-        if (!startswith(url, "http://") && !startswith(url, "https://"))
-                return complain(why, url, "is no http:// or https:// URL");
-        if (memchr(url, '@', strlen(url)))
-                return complain(why, url, "holds a user or password: certificates say who we are");
         if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
@@ -309,24 +366,44 @@ int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange 
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(x->soon, o->name);
-        r = take_url(x, o->url, why);
-        if (r >= 0)
+        r = check_url(o->url, why);
+        if (r >= 0 && !o->beside)
+                r = look_for(x, o->proxy ? o->proxy : o->url, why);
+        if (r >= 0 && !o->beside)
                 r = http_loop_new(e, o->name, &x->loop);
         if (r < 0)
                 return r;
+        if (o->beside) {
+                x->loop = o->beside->loop;
+                x->lookup = o->beside->lookup;
+                x->sharing = o->beside->sharing;
+                o->beside->sharing = x;
+        }
         http_loop_add(x->loop, &x->transfer);
         *ret = TAKE_PTR(x);
         return 0;
 }
 
 struct exchange *exchange_free(struct exchange *x) {
+        struct exchange *at = x ? x->options.beside : NULL;
+
         if (!x)
                 return NULL;
-        x->loop = http_loop_free(x->loop);
-        x->lookup = lookup_free(x->lookup);
+        if (x->loop)
+                http_loop_remove(x->loop, &x->transfer);
+        if (at) {
+                while (at && at->sharing != x)
+                        at = at->sharing;
+                if (at) /* else it was not finished */
+                        at->sharing = x->sharing;
+        } else {
+                assert(!x->sharing);
+                x->loop = http_loop_free(x->loop);
+                x->lookup = lookup_free(x->lookup);
+        }
         x->soon = sd_event_source_disable_unref(x->soon);
         x->event = sd_event_unref(x->event);
-        free(x->body);
+        free(x->copy);
         free(x->answer);
         free(x);
         return NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One POST at a time to one address, in the event loop, over a connection that is kept. The name in the URL is
- * looked up beside the loop. Nothing here blocks.
+ * The HTTP client of all daemons: one request at a time to one address, in the event loop, over a connection that
+ * is kept. The name in the URL is looked up beside the loop, again in the background when its address is half an
+ * hour old, or 10 s and an exchange has failed. Nothing here blocks.
  */
 #include <systemd/sd-event.h>
 
@@ -17,25 +18,36 @@ struct exchange;
 struct exchange_answer {
         bool failed;     /* no whole answer: why says it */
         bool refused;    /* … and it is about certificates: a person has to act */
-        const char *why; /* empty when not failed */
+        bool cut_off;    /* … and it hung up while we sent: its reason may be lost with that */
+        bool unsent;     /* … and the request was never sent */
+        bool unnamed;    /* … because the name could not be looked up */
+        const char *why; /* empty when not failed; what: the same without names and times, alike each time */
+        const char *what;
         long status;
         usec_t retry_after; /* what the server asks for; 0: nothing */
-        const char *body;   /* valid inside done only */
+        const char *content_type; /* NULL: none */
+        const char *body;         /* valid inside done only */
         size_t len;
 };
 
 struct exchange_request {
         const char *path;         /* path and query, from the slash on */
         const char *content_type; /* NULL: application/json */
-        const void *body;         /* copied; what begins like gzip is said to be gzip */
+        const void *body;         /* copied, unless lent; what begins like gzip is said to be gzip. NULL: a GET */
         size_t len;
-        usec_t timeout; /* the answer is to come within it; 0: whenever it comes */
-        const char *authorization; /* what the header of this name says; NULL: none */
+        bool lent;          /* the body stays where it is until done */
+        usec_t timeout;     /* the answer is to come within it; 0: whenever it comes */
+        const char *header; /* one more header line, whole; NULL: none */
+        bool careful; /* the body only goes when the other side asked for it, or said nothing for 1 s: one that
+                         hangs up at once, as for our certificate, can say why before it is written to */
 };
 
 struct exchange_options {
         const char *url; /* the address that the path of a request is put behind; a slash at its end is left out */
-        const char *ca, *certificate, *key; /* files; NULL: the system's authorities, none */
+        const char *proxy; /* URL; NULL: none, whatever the environment says */
+        const char *ca, *certificate, *key; /* files; NULL, or empty: the system's authorities, none */
+        struct exchange *beside; /* of the same address: its connections and lookups are shared. Freed after this one */
+        usec_t connect_timeout;  /* 0: EXCHANGE_CONNECT_TIMEOUT */
         size_t answer_max;
         const char *user_agent;
         const char *name; /* of the event sources ("registry") */
@@ -45,6 +57,8 @@ struct exchange_options {
          * exchange. NULL: it is kept for done.
          */
         bool (*part)(const char *data, size_t len, void *userdata);
+        /* A header line of the answer, with its end. May be NULL. */
+        void (*header)(const char *line, size_t len, void *userdata);
         void (*done)(const struct exchange_answer *a, void *userdata);
         void *userdata;
 };
@@ -59,5 +73,5 @@ int exchange_start(struct exchange *x, const struct exchange_request *q);
 bool exchange_at_work(const struct exchange *x);
 /* The exchange at work ends without a word to done. */
 void exchange_cancel(struct exchange *x);
-/* Certificates are read anew; an exchange at work ends as a failure. */
+/* Certificates are read anew; an exchange at work ends as a failure, as do those that share its connections. */
 void exchange_renew(struct exchange *x);

@@ -206,6 +206,16 @@ void http_loop_add(struct http_loop *l, struct http_transfer *t) {
         l->transfers = t;
 }
 
+void http_loop_remove(struct http_loop *l, struct http_transfer *t) {
+        struct http_transfer **at = &l->transfers;
+
+        http_transfer_drop(t);
+        while (*at && *at != t)
+                at = &(*at)->next;
+        if (*at)
+                *at = t->next;
+}
+
 /* Options of kinds that libcurl takes over by value or copies. */
 static int setup_easy(CURL *c, const struct http_options *o) {
         int bad = 0;

@@ -46,6 +46,8 @@ DEFINE_CLEANUP(struct http_loop *, http_loop_free)
 
 /* Makes t (done is set, the rest empty) one of the loop's, until the loop is freed. */
 void http_loop_add(struct http_loop *l, struct http_transfer *t);
+/* Not from inside of done, or of any callback of libcurl's. An exchange at work ends without done. */
+void http_loop_remove(struct http_loop *l, struct http_transfer *t);
 /*
  * Makes the easy handle if there is none: HTTP only, no proxy, no redirects, no signals,
  * TLS 1.2 and later with the system's authorities. Returns 1 when it

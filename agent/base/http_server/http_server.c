@@ -173,7 +173,7 @@ static bool add_headers(struct MHD_Response *m, const struct http_reply *reply, 
                 const char *name, *value;
         } headers[] = {
                 { MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type },
-                { MHD_HTTP_HEADER_ALLOW, reply->allow },
+                { MHD_HTTP_HEADER_ALLOW, *reply->allow ? reply->allow : NULL },
                 { MHD_HTTP_HEADER_LOCATION, reply->location },
                 { MHD_HTTP_HEADER_RETRY_AFTER, reply->retry_after > 0 ? seconds : NULL },
                 { MHD_HTTP_HEADER_CONNECTION, last ? "close" : NULL },
@@ -366,10 +366,6 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
 
 const char *http_header(const struct http_request *q, const char *name) {
         return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
-}
-
-const char *http_argument(const struct http_request *q, const char *name) {
-        return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
 struct parameters {

@@ -21,9 +21,11 @@
 
 #define HTTP_LOCAL_OF_USERS 24 /* connections to a Unix socket that all but root have at most, and */
 #define HTTP_LOCAL_OF_USER 12 /* each of them; who has enough is answered 503 at once */
+#define HTTP_ALLOW_MAX 32 /* bytes of the methods of one path */
 #define HTTP_STRANGER_DISCARD ((uint64_t) 1024 * 1024) /* of the body of a caller who is denied */
 
 struct MHD_Connection;
+struct routed;
 /* One request, from its header until its reply is out. */
 struct http_call;
 
@@ -44,6 +46,7 @@ struct http_request {
         uint64_t received; /* bytes that came, or were announced and not read */
         bool too_large;    /* more came than is kept for this call; body is empty */
         bool no_room;      /* bodies_max is in use; body is empty */
+        const struct routed *routed; /* its route and arguments, once http_routes.h has matched it */
         struct MHD_Connection *connection; /* for the functions below */
         struct http_call *call;            /* for http_answer(), when the reply is for later */
 };
@@ -54,7 +57,7 @@ struct http_reply {
         void *body;               /* taken over; NULL: none */
         void (*release)(void *body); /* gives it back; NULL: it is malloc'ed */
         size_t len;
-        const char *allow;    /* static, of 405 */
+        char allow[HTTP_ALLOW_MAX]; /* of 405; empty: not said */
         char *location;       /* of 307; taken over */
         unsigned retry_after; /* seconds; 0: not said */
         bool later; /* nothing else is set: http_answer() brings the reply, the request's body stays */
@@ -109,7 +112,6 @@ void http_answer(struct http_call *call, const struct http_reply *reply);
 
 /* NULL when the request does not have it. Borrowed while the call is. */
 const char *http_header(const struct http_request *q, const char *name);
-const char *http_argument(const struct http_request *q, const char *name);
 /* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero,
  * which is returned. */
 int http_query(const struct http_request *q,

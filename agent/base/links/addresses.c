@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "addresses.h"
+
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <sys/socket.h>
 
-#include "addresses.h"
-#include "dump.h"
+#include "netlink.h"
 
-#define ADDRESSES_DUMP "/netlink/addresses"
-#define DUMP_MAX (1024 * 1024)
-
-/* Returns 1 for an address that is wanted, 0 for another. */
-static int parse_address(struct nlmsghdr *h, struct address *ret) {
+static int parse_address(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[IFA_MAX + 1], *own;
+        struct address *ret = ret_item;
         const struct ifaddrmsg *m;
         int size;
 
@@ -34,56 +30,24 @@ static int parse_address(struct nlmsghdr *h, struct address *ret) {
         return 1;
 }
 
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct address_table *t = userdata;
-        struct address address, *grown;
-        int e;
-
-        if (h->nlmsg_type != RTM_NEWADDR)
-                return -EBADMSG;
-        e = parse_address(h, &address);
-        if (e <= 0)
-                return e;
-        if (t->n == ADDRESSES_MAX)
-                return -E2BIG;
-        grown = reallocarray(t->addresses, t->n + 1, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        t->addresses = grown;
-        t->addresses[t->n++] = address;
-        return 0;
-}
+static const struct dump_table table = {
+        .request = { .type = RTM_GETADDR,
+                     .head = &(const struct ifaddrmsg){ .ifa_family = AF_UNSPEC },
+                     .head_size = sizeof(struct ifaddrmsg),
+                     .max = 1024 * 1024 },
+        .recorded = "/netlink/addresses",
+        .answer = RTM_NEWADDR,
+        .item_size = sizeof(struct address),
+        .items_max = ADDRESSES_MAX,
+        .parse = parse_address,
+};
 
 int addresses_parse(const void *data, size_t len, struct address_table *ret) {
-        _cleanup_addresses_ struct address_table t = ADDRESS_TABLE_NULL;
-        int r = -EBADMSG;
-
-        if (len <= DUMP_MAX)
-                r = dump_parse(data, len, take_message, &t);
-        if (r < 0)
-                return r;
-        *ret = t;
-        t = ADDRESS_TABLE_NULL;
-        return 0;
+        return dump_table_parse(data, len, &table, &ret->addresses, &ret->n);
 }
 
 int addresses_read(const struct host *h, struct address_table *ret) {
-        const struct ifaddrmsg head = { .ifa_family = AF_UNSPEC };
-        const struct dump_request request = {
-                .type = RTM_GETADDR, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX
-        };
-        int r = -EINTR;
-
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
-                _cleanup_free_ char *dump = NULL;
-                size_t len = 0;
-
-                r = h->real_root ? dump_read(&request, &dump, &len) :
-                                   dump_read_recorded(h, ADDRESSES_DUMP, DUMP_MAX, &dump, &len);
-                if (r == 0)
-                        r = addresses_parse(dump, len, ret);
-        }
-        return r;
+        return dump_table_read(h, &table, &ret->addresses, &ret->n);
 }
 
 void address_table_clear(struct address_table *t) {

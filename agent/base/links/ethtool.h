@@ -8,10 +8,27 @@
  * The kernel answers a request before it returns from sendmsg(2), which therefore lasts as long as the
  * driver takes; nothing is waited for after it.
  */
-#include "ethtool_bits.h"
+#include "base.h"
 #include "host.h"
 
 struct nl_sock;
+
+#define ETHTOOL_NAME_MAX 32 /* ETH_GSTRING_LEN, with the 0 */
+
+enum ethtool_group {
+        ETHTOOL_FEATURES,
+        ETHTOOL_PRIVATE_FLAGS,
+        _ETHTOOL_GROUP_MAX,
+};
+
+/* One that is asked for, by its name ("tx-nocache-copy", as ethtool -k says it). */
+struct ethtool_bit {
+        const char *name;
+        bool known;      /* this kernel, or this driver for its private flags, has it */
+        bool changeable; /* not "[fixed]" */
+        bool requested;  /* what was asked of the NIC, … */
+        bool active;     /* … and what holds: a feature stays off while one it depends on is off */
+};
 
 struct ethtool {
         struct nl_sock *sock; /* NULL: recorded */
@@ -37,3 +54,14 @@ int ethtool_set(struct ethtool *e, enum ethtool_group g, int index, const char *
 /* Whether the first bytes of a message of the monitor group tell that features or private flags changed. */
 #define ETHTOOL_HEAD_SIZE 20
 bool ethtool_tells_bits(const void *head, size_t len);
+
+/* --- Pure, for tests and fuzzing: named bits as Documentation/networking/ethtool-netlink.rst has them --- */
+
+/*
+ * Fills bits from the answer about the NIC index, which is the one among the messages that is. -ENODATA:
+ * none is; -EBADMSG: malformed; an NLMSG_ERROR before it is its errno.
+ */
+int ethtool_parse(const void *data, size_t len, enum ethtool_group g, int index, struct ethtool_bit *bits,
+                  size_t n);
+/* The answer to "which number has the ethtool family", and its multicast group "monitor" (0: none). */
+int ethtool_parse_family(const void *data, size_t len, uint16_t *ret_family, uint32_t *ret_monitor);

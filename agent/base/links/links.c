@@ -1,30 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "links.h"
+
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "dump.h"
-#include "links.h"
+#include "netlink.h"
 
-#define LINKS_DUMP "/netlink/links"
 /* One RTM_NEWLINK is about 1.5 KiB without statistics; 8 KiB leaves room for every virtual function a NIC
  * may list. */
 #define DUMP_MAX (LINKS_MAX * (size_t) 8192)
 /* Kernel 5.14 tells the bus; Debian 11's headers do not know the number yet. */
 #define ATTR_PARENT_BUS 57
-/* As old are the numbers of these limits: 5.19, and 6.3 for those of IPv4 alone (linux/if_link.h). */
-#define ATTR_GRO_MAX_SIZE 58
-#define ATTR_TSO_MAX_SIZE 59
-#define ATTR_GSO_IPV4_MAX_SIZE 63
-#define ATTR_GRO_IPV4_MAX_SIZE 64
-#define ATTR_MAX 64
+#define ATTR_MAX ATTR_PARENT_BUS
 _Static_assert(IFLA_MAX < 256 && IFLA_MAX_MTU < ATTR_MAX, "the attributes that are read have room");
 
 /* --- Parsing ------------------------------------------------------------------------------------------ */
@@ -41,34 +33,7 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_CARRIER_CHANGES] = { .type = NLA_U32 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
-        [IFLA_GSO_MAX_SIZE] = { .type = NLA_U32 },
-        [ATTR_GRO_MAX_SIZE] = { .type = NLA_U32 },
-        [ATTR_TSO_MAX_SIZE] = { .type = NLA_U32 },
-        [ATTR_GSO_IPV4_MAX_SIZE] = { .type = NLA_U32 },
-        [ATTR_GRO_IPV4_MAX_SIZE] = { .type = NLA_U32 },
 };
-
-static const uint16_t size_attrs[_LINK_SIZE_MAX] = {
-        [LINK_GSO_MAX_SIZE] = IFLA_GSO_MAX_SIZE,
-        [LINK_GRO_MAX_SIZE] = ATTR_GRO_MAX_SIZE,
-        [LINK_GSO_IPV4_MAX_SIZE] = ATTR_GSO_IPV4_MAX_SIZE,
-        [LINK_GRO_IPV4_MAX_SIZE] = ATTR_GRO_IPV4_MAX_SIZE,
-};
-
-uint16_t link_size_attr(enum link_size s) {
-        return size_attrs[s];
-}
-
-const char *link_size_name(enum link_size s) {
-        static const char *const names[_LINK_SIZE_MAX] = {
-                [LINK_GSO_MAX_SIZE] = "gso_max_size",
-                [LINK_GRO_MAX_SIZE] = "gro_max_size",
-                [LINK_GSO_IPV4_MAX_SIZE] = "gso_ipv4_max_size",
-                [LINK_GRO_IPV4_MAX_SIZE] = "gro_ipv4_max_size",
-        };
-
-        return names[s];
-}
 
 static const struct nla_policy info_policy[IFLA_INFO_MAX + 1] = {
         [IFLA_INFO_KIND] = { .type = NLA_STRING, .minlen = 1 },
@@ -89,7 +54,7 @@ static int parse_kind(struct nlattr *linkinfo, struct link *l) {
         return 0;
 }
 
-static int parse_link(struct nlmsghdr *h, struct link *ret) {
+static int parse_link(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[ATTR_MAX + 1];
         const struct ifinfomsg *info;
         struct link l = { 0 };
@@ -111,9 +76,6 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.mtu = u32_or_0(a[IFLA_MTU]);
         l.min_mtu = u32_or_0(a[IFLA_MIN_MTU]);
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
-        for (size_t i = 0; i < _LINK_SIZE_MAX; i++)
-                l.sizes[i] = u32_or_0(a[size_attrs[i]]);
-        l.tso_max_size = u32_or_0(a[ATTR_TSO_MAX_SIZE]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier_changes = u32_or_0(a[IFLA_CARRIER_CHANGES]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
@@ -125,21 +87,8 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
                                    sizeof(l.bus)); /* too long is none we know: cut */
         if (a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0)
                 return -EBADMSG;
-        *ret = l;
-        return 0;
-}
-
-static int add_link(struct link_table *t, const struct link *l) {
-        struct link *grown;
-
-        if (t->n == LINKS_MAX)
-                return -E2BIG;
-        grown = reallocarray(t->links, t->n + 1, sizeof(*t->links));
-        if (!grown)
-                return -ENOMEM;
-        t->links = grown;
-        t->links[t->n++] = *l;
-        return 0;
+        *(struct link *) ret_item = l;
+        return 1;
 }
 
 static int compare_links(const void *a, const void *b) {
@@ -167,50 +116,34 @@ static void judge_hardware(struct link_table *t) {
                 t->links[i].beside_hardware = hardware;
 }
 
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct link_table *t = userdata;
-        struct link l;
-        int r;
+static const struct dump_table table = {
+        .request = { .type = RTM_GETLINK,
+                     .head = &(const struct ifinfomsg){ .ifi_family = AF_UNSPEC },
+                     .head_size = sizeof(struct ifinfomsg),
+                     .skip_statistics = true,
+                     .max = DUMP_MAX },
+        .recorded = "/netlink/links",
+        .answer = RTM_NEWLINK,
+        .item_size = sizeof(struct link),
+        .items_max = LINKS_MAX,
+        .parse = parse_link,
+};
 
-        if (h->nlmsg_type != RTM_NEWLINK)
-                return -EBADMSG;
-        r = parse_link(h, &l);
-        return r < 0 ? r : add_link(t, &l);
+static void sort_and_judge(struct link_table *t) {
+        if (t->n > 0)
+                qsort(t->links, t->n, sizeof(*t->links), compare_links);
+        judge_hardware(t);
 }
 
 int links_parse(const void *data, size_t len, struct link_table *ret) {
-        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
-        int r;
+        int r = dump_table_parse(data, len, &table, &ret->links, &ret->n);
 
-        if (len > DUMP_MAX)
-                return -EBADMSG;
-        r = dump_parse(data, len, take_message, &t);
-        if (r < 0)
-                return r;
-        if (t.n > 0)
-                qsort(t.links, t.n, sizeof(*t.links), compare_links);
-        judge_hardware(&t);
-        *ret = t;
-        t = LINK_TABLE_NULL;
-        return 0;
+        if (r == 0)
+                sort_and_judge(ret);
+        return r;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------ */
-
-static int dump_links(const struct host *h, struct link_table *ret) {
-        const struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
-        const struct dump_request request = { .type = RTM_GETLINK,
-                                              .head = &info,
-                                              .head_size = sizeof(info),
-                                              .skip_statistics = true,
-                                              .max = DUMP_MAX };
-        _cleanup_free_ char *dump = NULL;
-        size_t len = 0;
-        int r = h->real_root ? dump_read(&request, &dump, &len)
-                             : dump_read_recorded(h, LINKS_DUMP, DUMP_MAX, &dump, &len);
-
-        return r < 0 ? r : links_parse(dump, len, ret);
-}
 
 /* ethtool's answer, which holds for this network namespace as /sys need not. A socket of any family will do.
  */
@@ -257,15 +190,12 @@ static void add_devices(const struct host *h, struct link_table *t) {
 }
 
 int links_read(const struct host *h, struct link_table *ret) {
-        struct link_table t = LINK_TABLE_NULL;
-        int r = -EINTR;
+        int r = dump_table_read(h, &table, &ret->links, &ret->n);
 
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++)
-                r = dump_links(h, &t);
         if (r < 0)
                 return r;
-        add_devices(h, &t);
-        *ret = t;
+        sort_and_judge(ret);
+        add_devices(h, ret);
         return 0;
 }
 

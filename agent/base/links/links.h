@@ -13,15 +13,6 @@
 
 #define LINKS_MAX 256
 
-/* The largest packets that are handed to a NIC for segmentation (gso) or made of received ones (gro). */
-enum link_size {
-        LINK_GSO_MAX_SIZE,
-        LINK_GRO_MAX_SIZE,      /* from kernel 5.19 on */
-        LINK_GSO_IPV4_MAX_SIZE, /* from kernel 6.3 on; before it, the first holds for both families */
-        LINK_GRO_IPV4_MAX_SIZE, /* so, too */
-        _LINK_SIZE_MAX,
-};
-
 struct link {
         int index;
         char name[IF_NAMESIZE];
@@ -32,8 +23,6 @@ struct link {
         uint8_t address_len;
         uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
-        uint32_t sizes[_LINK_SIZE_MAX]; /* 0: the kernel did not say */
-        uint32_t tso_max_size;          /* the driver's own limit of the gso sizes; 0: so, too */
         bool up, carrier;
         uint32_t carrier_changes; /* how often it was lost or came, since the device was made */
         int master;           /* ifindex of bridge/bond, 0 if none */
@@ -84,11 +73,6 @@ bool link_is_made(const struct link *l);
 /* An Ethernet device with a six-byte address: what a person may name as a data-centre NIC, whatever it is
  * made of. */
 bool link_is_ethernet(const struct link *l);
-
-/* "gso_max_size", as ip-link(8) names it. */
-const char *link_size_name(enum link_size s);
-/* Its attribute of an RTM_NEWLINK: IFLA_GSO_MAX_SIZE, … */
-uint16_t link_size_attr(enum link_size s);
 
 /*
  * The MTU up to which the device itself says that its network goes; 0: it says nothing, and max_mtu is only

@@ -6,7 +6,7 @@
 #include "reach.h"
 
 #include "tcp_connections.h"
-#include "dump.h"
+#include "netlink.h"
 #include "unanswered.h"
 
 #define DUMP_MAX (4 * 1024 * 1024)
@@ -89,7 +89,7 @@ int reach_begin(const struct host *h, struct reach **ret) {
                 return h->real_root ? -ENOMEM : -ENODATA;
         for (size_t i = 0; i < REACH_MAX; i++)
                 x->fds[i] = -EBADF;
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
+        for (int i = 0; i < NETLINK_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
                 x->n = 0;
                 r = tcp_connections_read(h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = DUMP_MAX },
                                          take_connection, &(struct list){ x->pairs, &x->n });

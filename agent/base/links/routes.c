@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
-#include <sys/socket.h>
-
-#include "dump.h"
 #include "routes.h"
 
-#define ROUTES_DUMP "/netlink/routes"
-#define DUMP_MAX (4 * 1024 * 1024)
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "netlink.h"
 
 static const struct nla_policy route_policy[RTA_MAX + 1] = {
         [RTA_TABLE] = { .type = NLA_U32 },   [RTA_PRIORITY] = { .type = NLA_U32 },
@@ -112,8 +107,7 @@ static bool is_wanted_type(uint8_t type) {
                type == RTN_PROHIBIT || type == RTN_THROW;
 }
 
-/* Returns 1 for a route that is wanted, 0 for another. */
-static int parse_route(struct nlmsghdr *h, struct route *ret) {
+int route_parse_message(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[RTA_MAX + 1];
         const struct rtmsg *m;
         struct route r = { 0 };
@@ -138,37 +132,8 @@ static int parse_route(struct nlmsghdr *h, struct route *ret) {
         e = take_attributes(a, &r);
         if (e < 0 || r.table == RT_TABLE_LOCAL || is_link_local(&r))
                 return e;
-        *ret = r;
+        *(struct route *) ret_item = r;
         return 1;
-}
-
-struct parsing {
-        struct route_table table;
-        size_t at; /* of the next message in data */
-};
-
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct parsing *p = userdata;
-        struct route r, *grown;
-        size_t at = p->at;
-        int e;
-
-        p->at += NLMSG_ALIGN(h->nlmsg_len);
-        if (h->nlmsg_type != RTM_NEWROUTE)
-                return -EBADMSG;
-        e = parse_route(h, &r);
-        if (e <= 0)
-                return e;
-        if (p->table.n == ROUTES_MAX)
-                return -E2BIG;
-        grown = reallocarray(p->table.routes, p->table.n + 1, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        p->table.routes = grown;
-        r.at = at;
-        r.len = h->nlmsg_len;
-        p->table.routes[p->table.n++] = r;
-        return 0;
 }
 
 static bool same_place(const struct route *a, const struct route *b) {
@@ -183,48 +148,44 @@ static void mark_ambiguous(struct route_table *t) {
                                 t->routes[i].ambiguous = t->routes[k].ambiguous = true;
 }
 
-int routes_parse(const void *data, size_t len, struct route_table *ret) {
-        struct parsing p = { .table = ROUTE_TABLE_NULL };
-        int r = -EBADMSG;
+static const struct dump_table table = {
+        .request = { .type = RTM_GETROUTE,
+                     .head = &(const struct rtmsg){ .rtm_family = AF_UNSPEC },
+                     .head_size = sizeof(struct rtmsg),
+                     .max = 4 * 1024 * 1024 },
+        .recorded = "/netlink/routes",
+        .answer = RTM_NEWROUTE,
+        .item_size = sizeof(struct route),
+        .items_max = ROUTES_MAX,
+        .parse = route_parse_message,
+};
 
-        if (len <= DUMP_MAX)
-                r = dump_parse(data, len, take_message, &p);
-        if (r == 0) {
-                p.table.data = malloc(len);
-                r = p.table.data ? 0 : -ENOMEM;
-        }
-        if (r < 0) {
-                route_table_clear(&p.table);
-                return r;
-        }
-        memcpy(p.table.data, data, len);
-        mark_ambiguous(&p.table);
-        *ret = p.table;
-        return 0;
+int routes_parse(const void *data, size_t len, struct route_table *ret) {
+        int r = dump_table_parse(data, len, &table, &ret->routes, &ret->n);
+
+        if (r == 0)
+                mark_ambiguous(ret);
+        return r;
 }
 
 int routes_read(const struct host *h, struct route_table *ret) {
-        const struct rtmsg head = { .rtm_family = AF_UNSPEC };
-        const struct dump_request request = {
-                .type = RTM_GETROUTE, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX
-        };
+        int r = dump_table_read(h, &table, &ret->routes, &ret->n);
+
+        if (r == 0)
+                mark_ambiguous(ret);
+        return r;
+}
+
+int routes_each(int (*message)(struct nlmsghdr *h, void *userdata), void *userdata) {
         int r = -EINTR;
 
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
-                _cleanup_free_ char *dump = NULL;
-                size_t len = 0;
-
-                r = h->real_root ? dump_read(&request, &dump, &len) :
-                                   dump_read_recorded(h, ROUTES_DUMP, DUMP_MAX, &dump, &len);
-                if (r == 0)
-                        r = routes_parse(dump, len, ret);
-        }
+        for (int i = 0; i < NETLINK_TRIES && (r == -EINTR || r == -EAGAIN); i++)
+                r = dump_each(&table.request, message, userdata);
         return r;
 }
 
 void route_table_clear(struct route_table *t) {
         free(t->routes);
-        free(t->data);
         *t = ROUTE_TABLE_NULL;
 }
 

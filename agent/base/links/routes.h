@@ -33,13 +33,11 @@ struct route {
         bool rto_min_locked; /* without the lock TCP does not heed it */
         bool expires;        /* it has a lifetime, which replacing it would lose */
         bool ambiguous;      /* another one is at the same place: "replace" could hit either */
-        size_t at, len;      /* its RTM_NEWROUTE in route_table.data */
 };
 
 struct route_table {
         struct route *routes;
         size_t n;
-        char *data; /* the dump */
 };
 #define ROUTE_TABLE_NULL ((struct route_table) { 0 })
 
@@ -49,6 +47,15 @@ int routes_read(const struct host *h, struct route_table *ret);
 int routes_parse(const void *data, size_t len, struct route_table *ret);
 void route_table_clear(struct route_table *t);
 #define _cleanup_routes_ _cleanup_(route_table_clear)
+
+/*
+ * The messages of this machine's routes (RTM_NEWROUTE) as the kernel tells them, for who gives one back: message takes
+ * each until it returns other than 0, from the first one again when they changed meanwhile. 1: it took one; 0: none;
+ * -errno as routes_read().
+ */
+int routes_each(int (*message)(struct nlmsghdr *h, void *userdata), void *userdata);
+/* 1: it is such a route, which is in *ret_route (struct route); 0: another one; -EBADMSG. */
+int route_parse_message(struct nlmsghdr *h, void *ret_route);
 
 /* "default", "default6", "10.0.0.0/24", "fd00::/64". */
 #define ROUTE_DST_MAX 64

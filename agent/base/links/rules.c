@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <linux/fib_rules.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
-#include <sys/socket.h>
-
-#include "dump.h"
 #include "rules.h"
 
-#define RULES_DUMP "/netlink/rules"
-#define DUMP_MAX (1024 * 1024)
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "netlink.h"
+
 #define NOT_SUPPRESSED UINT32_MAX /* -1: the kernel says it of every rule */
 
 static const struct nla_policy rule_policy[FRA_MAX + 1] = {
@@ -49,7 +46,7 @@ static bool is_narrow(struct nlmsghdr *h, const struct fib_rule_hdr *m) {
 }
 
 /* Returns 1 for a rule of IPv4 or IPv6, 0 for another. */
-static int parse_rule(struct nlmsghdr *h, struct rule *ret) {
+static int parse_rule(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[FRA_MAX + 1];
         const struct fib_rule_hdr *m;
         struct rule r = { 0 };
@@ -73,60 +70,28 @@ static int parse_rule(struct nlmsghdr *h, struct rule *ret) {
         r.protocol = a[FRA_PROTOCOL] ? nla_get_u8(a[FRA_PROTOCOL]) : 0;
         r.action = m->action;
         r.narrow = is_narrow(h, m);
-        *ret = r;
+        *(struct rule *) ret_item = r;
         return 1;
 }
 
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct rule_table *t = userdata;
-        struct rule r, *grown;
-        int e;
-
-        if (h->nlmsg_type != RTM_NEWRULE)
-                return -EBADMSG;
-        e = parse_rule(h, &r);
-        if (e <= 0)
-                return e;
-        if (t->n == RULES_MAX)
-                return -E2BIG;
-        grown = reallocarray(t->rules, t->n + 1, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        t->rules = grown;
-        t->rules[t->n++] = r;
-        return 0;
-}
+static const struct dump_table table = {
+        .request = { .type = RTM_GETRULE,
+                     .head = &(const struct fib_rule_hdr){ .family = AF_UNSPEC },
+                     .head_size = sizeof(struct fib_rule_hdr),
+                     .max = 1024 * 1024 },
+        .recorded = "/netlink/rules",
+        .answer = RTM_NEWRULE,
+        .item_size = sizeof(struct rule),
+        .items_max = RULES_MAX,
+        .parse = parse_rule,
+};
 
 int rules_parse(const void *data, size_t len, struct rule_table *ret) {
-        _cleanup_rules_ struct rule_table t = RULE_TABLE_NULL;
-        int r = -EBADMSG;
-
-        if (len <= DUMP_MAX)
-                r = dump_parse(data, len, take_message, &t);
-        if (r < 0)
-                return r;
-        *ret = t;
-        t = RULE_TABLE_NULL;
-        return 0;
+        return dump_table_parse(data, len, &table, &ret->rules, &ret->n);
 }
 
 int rules_read(const struct host *h, struct rule_table *ret) {
-        const struct fib_rule_hdr head = { .family = AF_UNSPEC };
-        const struct dump_request request = {
-                .type = RTM_GETRULE, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX
-        };
-        int r = -EINTR;
-
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
-                _cleanup_free_ char *dump = NULL;
-                size_t len = 0;
-
-                r = h->real_root ? dump_read(&request, &dump, &len) :
-                                   dump_read_recorded(h, RULES_DUMP, DUMP_MAX, &dump, &len);
-                if (r == 0)
-                        r = rules_parse(dump, len, ret);
-        }
-        return r;
+        return dump_table_read(h, &table, &ret->rules, &ret->n);
 }
 
 void rule_table_clear(struct rule_table *t) {

@@ -9,7 +9,7 @@
 
 #include "tcp_connections.h"
 
-#include "dump.h"
+#include "netlink.h"
 
 struct taker {
         tcp_connection_func take;

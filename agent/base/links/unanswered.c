@@ -4,7 +4,7 @@
 
 #include "unanswered.h"
 
-#include "dump.h"
+#include "netlink.h"
 #include "tcp_connections.h"
 
 #define DUMP_MAX (4 * 1024 * 1024) /* about 12,000 connections */
@@ -107,7 +107,7 @@ int unanswered_read(const struct host *h, struct unanswered_table *ret) {
         t.pairs = calloc(UNANSWERED_MAX, sizeof(*t.pairs));
         if (!t.pairs)
                 return -ENOMEM;
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
+        for (int i = 0; i < NETLINK_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
                 t.n = t.answered = 0;
                 r = tcp_connections_read(h, &query, take_connection, &t);
         }

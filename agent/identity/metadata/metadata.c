@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "metadata.h"
-#include "metadata_exchange.h"
+#include "metadata_poll.h"
 
 #define ABSENT_WAITS 10 /* the most waits after which a key that the server did not have is looked for again */
 #define TRIES        3 /* of a key beside the interfaces, before the wait for changes goes on without it */
@@ -24,20 +24,19 @@ struct question {
  * then after twice the time before, up to ABSENT_MAX.
  */
 struct watch {
-        struct exchange exchange; /* the first */
+        struct poll poll; /* the first */
         struct metadata *metadata;
         /* At first, and when it is another one: up to VALUE_MAX bytes of it, trimmed, with what cannot be
          * printed replaced. */
         void (*changed)(struct metadata *m, const char *value);
-        char url[384], body[VALUE_MAX];
+        const char *path;
         uint64_t hash; /* of the value that was told */
         bool told;
         usec_t absent; /* until the next look for a key that the server does not have; 0: it has it */
 };
 
 struct metadata {
-        struct exchange exchange; /* the first */
-        struct http_loop *loop;
+        struct poll poll; /* the first */
         struct metadata_options options; /* its texts are not valid after metadata_new() */
         char *user_agent, *base;
         sd_event *event;
@@ -90,7 +89,7 @@ static void fail(struct metadata *m, const char *why) {
 
         (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
         m->status.answering = false;
-        exchange_retry(&m->exchange);
+        poll_retry(&m->poll);
         if (streq(text, m->status.why))
                 return;
         memcpy(m->status.why, text, sizeof(text));
@@ -146,12 +145,12 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         struct question *q = &m->questions[m->asked];
         struct metadata_facts old = m->facts;
 
-        m->exchange.failures = 0;
+        m->poll.failures = 0;
         q->state = KNOWN;
         q->tries = q->patience = 0;
         q->why[0] = '\0';
         if (m->asked == METADATA_NICS) {
-                memcpy(m->exchange.known, m->exchange.etag, sizeof(m->exchange.known));
+                memcpy(m->poll.known, m->poll.etag, sizeof(m->poll.known));
                 m->status.known = true;
                 m->status.answering = true;
                 m->status.why[0] = '\0';
@@ -163,7 +162,7 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
                 tell(m);
         if (m->waiting)
                 want_again(m);
-        exchange_go_on(&m->exchange);
+        poll_go_on(&m->poll);
 }
 
 static void take(struct metadata *m, const struct metadata_answer *a) {
@@ -188,7 +187,7 @@ static void take(struct metadata *m, const struct metadata_answer *a) {
         adopt(m, &fresh);
 }
 
-static void on_answer(struct exchange *x, const struct metadata_answer *a, const char *error) {
+static void on_answer(struct poll *x, const struct metadata_answer *a, const char *error) {
         struct metadata *m = (struct metadata *) x;
 
         if (error)
@@ -217,7 +216,6 @@ static void settle(struct metadata *m) {
 }
 
 static void ask(struct metadata *m) {
-        char url[512];
         int r;
 
         pick(m);
@@ -225,19 +223,18 @@ static void ask(struct metadata *m) {
                 tell(m);
                 settle(m);
         }
-        if (m->waiting && !m->exchange.known[0]) { /* a server that gives none is asked anew now and then */
+        if (m->waiting && !m->poll.known[0]) { /* a server that gives none is asked anew now and then */
                 m->questions[METADATA_NICS].state = WANTED;
                 want_again(m);
-                exchange_in(&m->exchange, m->options.wait);
+                poll_in(&m->poll, m->options.wait);
                 return;
         }
-        (void) snprintf(url, sizeof(url), "%s%s", m->base, metadata_key_path(m->asked));
-        r = exchange_ask(&m->exchange, url, m->waiting ? m->options.wait : 0);
+        r = poll_ask(&m->poll, metadata_key_path(m->asked), m->waiting ? m->options.wait : 0);
         if (r < 0)
                 fail(m, strerror(-r));
 }
 
-static void on_due(struct exchange *x) {
+static void on_due(struct poll *x) {
         ask((struct metadata *) x);
 }
 
@@ -254,21 +251,21 @@ const char *metadata_notice_name(enum metadata_notice n) {
 }
 
 static void watch_fail(struct watch *w) {
-        w->exchange.known[0] = '\0';
-        exchange_retry(&w->exchange);
+        w->poll.known[0] = '\0';
+        poll_retry(&w->poll);
 }
 
-static void on_watch_due(struct exchange *x) {
+static void on_watch_due(struct poll *x) {
         struct watch *w = (struct watch *) x;
 
-        if (exchange_ask(x, w->url, x->known[0] ? WATCH_WAIT : 0) < 0)
+        if (poll_ask(x, w->path, x->known[0] ? WATCH_WAIT : 0) < 0)
                 watch_fail(w);
 }
 
 static void watch_tell(struct watch *w, const char *body, size_t n) {
         char value[VALUE_MAX + 1];
 
-        if (w->told && w->hash == w->exchange.hash)
+        if (w->told && w->hash == w->poll.hash)
                 return;
         memcpy(value, body, n);
         while (n > 0 && strchr(" \t\r\n", value[n - 1]) && value[n - 1])
@@ -278,11 +275,11 @@ static void watch_tell(struct watch *w, const char *body, size_t n) {
                 if (value[i] < 0x20 || value[i] > 0x7e)
                         value[i] = strchr("\t\r\n", value[i]) && value[i] ? ' ' : '?';
         w->told = true;
-        w->hash = w->exchange.hash;
+        w->hash = w->poll.hash;
         w->changed(w->metadata, value);
 }
 
-static void on_watch_answer(struct exchange *x, const struct metadata_answer *a, const char *error) {
+static void on_watch_answer(struct poll *x, const struct metadata_answer *a, const char *error) {
         struct watch *w = (struct watch *) x;
         char why[METADATA_WHY_MAX];
         int r = error ? -EAGAIN : metadata_answer_check(a, why);
@@ -290,18 +287,18 @@ static void on_watch_answer(struct exchange *x, const struct metadata_answer *a,
         if (r == -ENOENT) {
                 x->known[0] = '\0';
                 w->absent = MIN(MAX(w->absent * 2, ABSENT_FIRST), ABSENT_MAX);
-                exchange_in(x, w->absent);
+                poll_in(x, w->absent);
         } else if (r < 0)
                 watch_fail(w);
         else {
-                watch_tell(w, a->body, a->len);
+                watch_tell(w, a->body, MIN(a->len, (size_t) VALUE_MAX));
                 x->failures = 0;
                 w->absent = 0;
                 memcpy(x->known, x->etag, sizeof(x->known));
                 if (x->known[0])
-                        exchange_go_on(x);
+                        poll_go_on(x);
                 else
-                        exchange_in(x, WATCH_WAIT);
+                        poll_in(x, WATCH_WAIT);
         }
 }
 
@@ -316,10 +313,8 @@ static void on_tpu_env(struct metadata *m, const char *value) {
         for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++)
                 if (m->questions[k].state == KNOWN || m->questions[k].state == ABSENT)
                         m->questions[k].state = WANTED;
-        if (!m->waiting || !m->exchange.transfer.at_work)
-                return; /* it will come to them */
-        http_transfer_cancel(&m->exchange.transfer);
-        ask(m);
+        if (m->waiting && poll_cancel(&m->poll)) /* else it will come to them */
+                ask(m);
 }
 
 static void take_notice(struct metadata *m, enum metadata_notice kind, bool ahead, const char *text) {
@@ -366,13 +361,10 @@ static int add_watches(struct metadata *m) {
 
                 w->metadata = m;
                 w->changed = watches[i].changed;
-                w->exchange.user_agent = m->user_agent;
-                w->exchange.body = w->body;
-                w->exchange.size = sizeof(w->body);
-                w->exchange.due = on_watch_due;
-                w->exchange.answered = on_watch_answer;
-                (void) snprintf(w->url, sizeof(w->url), "%s%s", m->base, watches[i].path);
-                r = exchange_init(&w->exchange, m->event, m->loop, watches[i].name);
+                w->path = watches[i].path;
+                w->poll.due = on_watch_due;
+                w->poll.answered = on_watch_answer;
+                r = poll_init(&w->poll, m->event, watches[i].name, m->base, m->user_agent, &m->poll);
                 if (r < 0)
                         return r;
         }
@@ -385,20 +377,15 @@ static int set_up(struct metadata *m, const struct metadata_options *o) {
         int r;
 
         m->user_agent = strdup(o->user_agent);
-        m->exchange.body = malloc(METADATA_BODY_MAX);
-        if (!m->user_agent || !m->exchange.body)
+        if (!m->user_agent)
                 return -ENOMEM;
-        if (asprintf(&m->base, "http://%s/computeMetadata/v1/", o->address) < 0) {
+        if (asprintf(&m->base, "http://%s/computeMetadata/v1", o->address) < 0) {
                 m->base = NULL;
                 return -ENOMEM;
         }
-        m->exchange.size = METADATA_BODY_MAX;
-        m->exchange.user_agent = m->user_agent;
-        m->exchange.due = on_due;
-        m->exchange.answered = on_answer;
-        r = http_loop_new(m->event, "metadata", &m->loop);
-        if (r == 0)
-                r = exchange_init(&m->exchange, m->event, m->loop, "metadata");
+        m->poll.due = on_due;
+        m->poll.answered = on_answer;
+        r = poll_init(&m->poll, m->event, "metadata", m->base, m->user_agent, NULL);
         return r < 0 ? r : add_watches(m);
 }
 
@@ -425,15 +412,13 @@ int metadata_new(sd_event *e, const struct metadata_options *o, struct metadata 
 struct metadata *metadata_free(struct metadata *m) {
         if (!m)
                 return NULL;
-        m->loop = http_loop_free(m->loop);
         for (size_t i = 0; i < ELEMENTSOF(m->watches); i++)
-                exchange_clear(&m->watches[i].exchange);
-        exchange_clear(&m->exchange);
+                poll_clear(&m->watches[i].poll);
+        poll_clear(&m->poll);
         metadata_facts_clear(&m->facts);
         m->event = sd_event_unref(m->event);
         free(m->user_agent);
         free(m->base);
-        free(m->exchange.body);
         free(m);
         return NULL;
 }

@@ -11,6 +11,7 @@
 #define TRY_LEAST (100 * USEC_PER_MSEC)
 #define PASSWORD_MAX 512
 #define TOKEN_MAX 1024
+#define AUTHORIZATION "Authorization: "
 #define LANE_WATCH _ETCD_LANE_MAX
 
 struct lane {
@@ -30,7 +31,7 @@ struct etcd_client {
         char members[ETCD_MEMBERS_MAX][ETCD_URL_MAX];
         size_t n;
         struct tls_files tls;
-        char token[TOKEN_MAX];
+        char token[TOKEN_MAX]; /* as a header line; empty: none */
         struct lane lanes[LANE_WATCH + 1];
         struct gateway_lines lines;
         void (*news)(void *userdata), (*ended)(void *userdata);
@@ -86,14 +87,14 @@ static void take_token(struct lane *l, const struct gateway_answer *a) {
         l->asks_token = false;
         if (a->error == -EAGAIN)
                 next_member(l, a);
-        else if (a->error < 0 || !*token || strlen(token) >= sizeof(c->token)) {
+        else if (a->error < 0 || !*token || strlen(token) + strlen(AUTHORIZATION) >= sizeof(c->token)) {
                 struct gateway_answer refused = { .error = a->error < 0 ? a->error : -EBADMSG };
 
                 (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s", c->o.user,
                                 *a->why ? a->why : "no token");
                 end_call(l, &refused);
         } else {
-                memcpy(c->token, token, strlen(token) + 1);
+                (void) snprintf(c->token, sizeof(c->token), AUTHORIZATION "%s", token);
                 ask_member(l);
         }
 }
@@ -156,12 +157,11 @@ static void look_at_files(struct etcd_client *c) {
 
 static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
         struct etcd_client *c = l->client;
-        const char *const *files = (const char *const[]){ c->o.ca, c->o.certificate, c->o.key };
         const struct exchange_options o = {
                 .url = c->members[l->member],
-                .ca = *files[0] ? files[0] : NULL,
-                .certificate = *files[1] ? files[1] : NULL,
-                .key = *files[2] ? files[2] : NULL,
+                .ca = c->o.ca,
+                .certificate = c->o.certificate,
+                .key = c->o.key,
                 .answer_max = GATEWAY_ANSWER_MAX,
                 .user_agent = c->o.user_agent,
                 .name = "etcd",
@@ -220,7 +220,7 @@ static int start_call(struct lane *l) {
                 l->asked_token = true;
         }
         q.len = strlen(q.body);
-        q.authorization = *c->token && !l->asks_token ? c->token : NULL;
+        q.header = *c->token && !l->asks_token ? c->token : NULL;
         r = exchange_of(l, false, &x);
         r = r < 0 ? r : exchange_start(x, &q);
         if (who)
@@ -277,7 +277,7 @@ struct etcd_port etcd_client_port(struct etcd_client *c) {
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
                       void (*ended)(void *userdata), void *userdata) {
         struct lane *l = &c->lanes[LANE_WATCH];
-        struct exchange_request q = { .path = "/v3/watch", .authorization = *c->token ? c->token : NULL };
+        struct exchange_request q = { .path = "/v3/watch", .header = *c->token ? c->token : NULL };
         json_t *v;
         struct exchange *x;
         int r;

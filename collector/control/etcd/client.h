@@ -7,7 +7,7 @@
  */
 #include <systemd/sd-event.h>
 
-#include "port.h"
+#include "gateway.h"
 #include "tls_files.h"
 
 #define ETCD_MEMBERS_MAX 8

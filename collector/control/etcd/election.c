@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "election.h"
 #include "json_text.h"
 #include "log.h"
@@ -46,6 +48,7 @@ void election_resign(struct election *e) {
 }
 
 static void begin_lead(struct election *e, uint64_t term, const char *cluster) {
+        assert(!e->leads && e->lease != 0);
         e->leads = true;
         e->next = e->sent + e->o.lease / 3;
         e->o.won(term, cluster, e->o.userdata);
@@ -59,6 +62,7 @@ static void call_etcd(struct election *e, const char *path, json_t *body,
         int r = body ? e->o.port.call(e->o.port.link, ETCD_LANE_LEASE, path, body, e->o.lease / 2, done, e) :
                        -ENOMEM;
 
+        assert(!e->busy); /* one question at a time */
         e->sent = now; /* read before it was sent */
         e->busy = r >= 0;
         e->next = now + RETRY;
@@ -167,7 +171,7 @@ static void try_it(struct election *e) {
         call_etcd(e, "/v3/kv/txn",
                   value ? json_pack("{s:[o], s:[o], s:[{s:o}]}", "compare",
                                     gateway_compare(e->o.key, "CREATE", 0), "success",
-                                    gateway_put(e->o.key, value, e->lease), "failure", "requestRange",
+                                    gateway_put(e->o.key, value, e->lease, NULL), "failure", "requestRange",
                                     gateway_range(e->o.key)) :
                           NULL,
                   on_tried);
@@ -182,7 +186,8 @@ static void on_granted(const struct gateway_answer *a, void *userdata) {
                 return;
         e->lease = id;
         e->deadline = e->sent + share_of(MIN(e->o.lease, (usec_t) ttl * USEC_PER_SEC));
-        try_it(e);
+        if (!e->resigning)
+                try_it(e);
 }
 
 static void on_looked(const struct gateway_answer *a, void *userdata) {
@@ -209,7 +214,8 @@ usec_t election_step(struct election *e) {
 
         if (e->leads && now >= e->deadline)
                 lose_lead(e, "its lease could not be renewed in time");
-        if (!e->busy && e->unwanted)
+        /* Who leaves keeps no lease: the answer about the key may have been lost, and another would wait for its end. */
+        if (!e->busy && (e->unwanted || (e->resigning && e->lease != 0)))
                 give_back(e);
         else if (!e->busy && e->resigning) {
                 e->resigning = false;

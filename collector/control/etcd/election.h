@@ -11,7 +11,7 @@
  * No loop and no clock of its own: the owner calls election_step() when it is due, and after every answer.
  */
 #include "clock.h"
-#include "port.h"
+#include "gateway.h"
 
 struct election_options {
         struct etcd_port port;

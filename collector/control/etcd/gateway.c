@@ -1,67 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <gnutls/gnutls.h>
+#include <limits.h>
+
 #include "gateway.h"
+#include "gzip.h"
+#include "inflate.h"
 #include "json_text.h"
 
-/* --- base64 (RFC 4648, 4) ------------------------------------------------------------------------------ */
+#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/* --- Bytes ----------------------------------------------------------------------------------------------- */
 
 json_t *gateway_bytes(const char *data, size_t len) {
-        _cleanup_free_ char *text = malloc((len + 2) / 3 * 4 + 1);
-        char *p = text;
+        gnutls_datum_t in = { .data = (unsigned char *) (uintptr_t) data, .size = (unsigned) len }, out;
+        json_t *v;
 
-        if (!text)
+        assert(len <= UINT_MAX);
+        if (len == 0)
+                return json_string("");
+        if (gnutls_base64_encode2(&in, &out) < 0)
                 return NULL;
-        for (size_t i = 0; i < len; i += 3) {
-                size_t n = MIN(len - i, (size_t) 3);
-                uint32_t x = (uint32_t) (unsigned char) data[i] << 16;
-
-                if (n > 1)
-                        x |= (uint32_t) (unsigned char) data[i + 1] << 8;
-                if (n > 2)
-                        x |= (unsigned char) data[i + 2];
-                *p++ = digits[x >> 18 & 63];
-                *p++ = digits[x >> 12 & 63];
-                *p++ = n > 1 ? digits[x >> 6 & 63] : '=';
-                *p++ = n > 2 ? digits[x & 63] : '=';
-        }
-        return json_stringn_nocheck(text, (size_t) (p - text));
+        v = json_stringn_nocheck((const char *) out.data, out.size);
+        gnutls_free(out.data);
+        return v;
 }
 
-static int digit_of(char c) {
-        if (c >= 'A' && c <= 'Z')
-                return c - 'A';
-        if (c >= 'a' && c <= 'z')
-                return c - 'a' + 26;
-        if (c >= '0' && c <= '9')
-                return c - '0' + 52;
-        return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+/* The bytes and an end, malloc'ed. -EBADMSG, -ENOMEM. */
+static int decode(const char *text, size_t len, char **ret, size_t *ret_len) {
+        gnutls_datum_t in = { .data = (unsigned char *) (uintptr_t) text, .size = (unsigned) len },
+                       out = { .size = 0 };
+        _cleanup_free_ char *bytes = NULL;
 
-/* Into at most len bytes and an end; returns how many, or -EBADMSG. */
-static ssize_t decode(const char *text, size_t len, char *ret) {
-        uint32_t x = 0;
-        unsigned bits = 0;
-        size_t n = 0;
-
-        if (len % 4 != 0)
+        if (len % 4 != 0 || text[strspn(text, BASE64)] || (len > 0 && gnutls_base64_decode2(&in, &out) < 0))
                 return -EBADMSG;
-        for (unsigned i = 0; i < 2 && len > 0 && text[len - 1] == '='; i++)
-                len--;
-        for (size_t i = 0; i < len; i++) {
-                int d = digit_of(text[i]);
-
-                if (d < 0)
-                        return -EBADMSG;
-                x = x << 6 | (uint32_t) d;
-                bits += 6;
-                if (bits >= 8) {
-                        bits -= 8;
-                        ret[n++] = (char) (x >> bits & 0xff);
-                }
-        }
-        ret[n] = '\0';
-        return (ssize_t) n;
+        bytes = malloc(out.size + 1);
+        if (bytes && out.size > 0)
+                memcpy(bytes, out.data, out.size);
+        gnutls_free(out.data);
+        if (!bytes)
+                return -ENOMEM;
+        bytes[out.size] = '\0';
+        *ret_len = out.size;
+        *ret = TAKE_PTR(bytes);
+        return 0;
 }
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
@@ -92,9 +74,18 @@ json_t *gateway_range_prefix(const char *prefix, const char *behind, unsigned li
                          gateway_number(revision));
 }
 
-json_t *gateway_put(const char *key, const char *value, int64_t lease) {
+json_t *gateway_put(const char *key, const char *value, int64_t lease, size_t *ret_len) {
+        size_t len = strlen(value), packed_len = 0;
+        _cleanup_free_ char *packed = len > GATEWAY_PACKED ? malloc(len) : NULL;
+
+        if (packed)
+                packed_len = gzip_pack(value, len, packed, len);
+        if (packed_len > 0)
+                len = packed_len;
+        if (ret_len)
+                *ret_len = len;
         return json_pack("{s:{s:o, s:o, s:o}}", "requestPut", "key", text_bytes(key), "value",
-                         text_bytes(value), "lease", gateway_number(lease));
+                         gateway_bytes(packed_len > 0 ? packed : value, len), "lease", gateway_number(lease));
 }
 
 json_t *gateway_delete(const char *key) {
@@ -185,15 +176,14 @@ void gateway_parse(const char *text, size_t len, long status, struct gateway_ans
 int gateway_kv(const json_t *kvs, size_t i, struct gateway_kv *ret) {
         const json_t *v = json_array_get(kvs, i);
         const char *key = json_text_of(v, "key");
-        ssize_t n;
+        _cleanup_free_ char *bytes = NULL;
+        size_t n;
 
         if (i >= json_array_size(kvs))
                 return -ENOENT;
-        if (!*key || strlen(key) / 4 * 3 >= sizeof(ret->key))
+        if (!*key || decode(key, strlen(key), &bytes, &n) < 0 || n >= sizeof(ret->key) || strlen(bytes) != n)
                 return -EBADMSG;
-        n = decode(key, strlen(key), ret->key);
-        if (n < 0 || strlen(ret->key) != (size_t) n)
-                return -EBADMSG;
+        memcpy(ret->key, bytes, n + 1);
         ret->created = gateway_int(v, "create_revision");
         ret->modified = gateway_int(v, "mod_revision");
         ret->lease = gateway_int(v, "lease");
@@ -201,23 +191,27 @@ int gateway_kv(const json_t *kvs, size_t i, struct gateway_kv *ret) {
         return 0;
 }
 
-int gateway_value(const struct gateway_kv *kv, char **ret, size_t *ret_len) {
-        const char *text = json_string_value(kv->value);
-        size_t len = text ? strlen(text) : 0;
+static int value_text(const struct gateway_kv *kv, char **ret, size_t *ret_len) {
+        const char *text = json_string_value(kv->value) ?: "";
         _cleanup_free_ char *value = NULL;
-        ssize_t n;
+        uint8_t *whole;
+        size_t n;
+        int r;
 
-        if (len / 4 * 3 > GATEWAY_VALUE_MAX)
+        if (strlen(text) / 4 * 3 > GATEWAY_VALUE_MAX)
                 return -E2BIG;
-        value = malloc(len / 4 * 3 + 1);
-        if (!value)
-                return -ENOMEM;
-        n = decode(text ? text : "", len, value);
-        if (n < 0)
-                return -EBADMSG;
-        *ret_len = (size_t) n;
-        *ret = TAKE_PTR(value);
-        return 0;
+        r = decode(text, strlen(text), &value, &n);
+        if (r < 0)
+                return r;
+        if (n < 2 || memcmp(value, "\x1f\x8b", 2) != 0) {
+                *ret_len = n;
+                *ret = TAKE_PTR(value);
+                return 0;
+        }
+        r = inflate_gzip(value, n, GATEWAY_TEXT_MAX, &whole, ret_len);
+        if (r >= 0)
+                *ret = (char *) whole;
+        return r;
 }
 
 json_t *gateway_value_json(const struct gateway_kv *kv) {
@@ -225,7 +219,7 @@ json_t *gateway_value_json(const struct gateway_kv *kv) {
         size_t len;
         json_t *v;
 
-        if (gateway_value(kv, &text, &len) < 0)
+        if (value_text(kv, &text, &len) < 0)
                 return NULL;
         v = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
         if (json_is_object(v))

@@ -11,6 +11,8 @@
 
 #define GATEWAY_KEY_MAX 320
 #define GATEWAY_VALUE_MAX ((size_t) 1536 * 1024) /* etcd's own bound of a request is 1.5 MiB */
+#define GATEWAY_PACKED ((size_t) 128 * 1024) /* a text that is longer stands there as gzip (RFC 1952) */
+#define GATEWAY_TEXT_MAX ((size_t) 32 * 1024 * 1024) /* of a value that was packed */
 #define GATEWAY_ANSWER_MAX ((size_t) 48 * 1024 * 1024)
 
 /* Parts of requests; a caller adds what it needs. NULL: out of memory, as with json_pack(). */
@@ -22,7 +24,8 @@ json_t *gateway_number(int64_t n);
  */
 json_t *gateway_range(const char *key);
 json_t *gateway_range_prefix(const char *prefix, const char *behind, unsigned limit, int64_t revision);
-json_t *gateway_put(const char *key, const char *value, int64_t lease);
+/* *ret_len, which may be NULL: the bytes of the value, as etcd counts them. */
+json_t *gateway_put(const char *key, const char *value, int64_t lease, size_t *ret_len);
 json_t *gateway_delete(const char *key);
 /* A condition: the key's create or mod revision is this; 0: it does not exist. what: "CREATE", "MOD". */
 json_t *gateway_compare(const char *key, const char *what, int64_t revision);
@@ -61,9 +64,7 @@ struct gateway_kv {
 };
 /* Of a list "kvs". -ENOENT: there are no more; -EBADMSG: it is none, or its key is too long. */
 int gateway_kv(const json_t *kvs, size_t i, struct gateway_kv *ret);
-/* The value as text with an end; the caller frees it. -EBADMSG, -E2BIG, -ENOMEM. */
-int gateway_value(const struct gateway_kv *kv, char **ret, size_t *ret_len);
-/* The value as a JSON object; NULL: it is none. */
+/* The value as a JSON object, unpacked; NULL: it is none. */
 json_t *gateway_value_json(const struct gateway_kv *kv);
 /* The kvs of the i-th answer in a transaction's, of a range. NULL: there are none. */
 const json_t *gateway_txn_kvs(const struct gateway_answer *a, size_t i);
@@ -80,3 +81,21 @@ struct gateway_lines {
 };
 int gateway_lines(struct gateway_lines *l, const char *data, size_t len);
 void gateway_lines_clear(struct gateway_lines *l);
+
+/*
+ * A way to etcd, so that who leads and what is written can be decided without a network (a test has its own
+ * etcd). One call a lane at a time: renewing the lease never waits for a large write.
+ */
+enum etcd_lane { ETCD_LANE_LEASE, ETCD_LANE_RECORDS, _ETCD_LANE_MAX };
+
+struct etcd_port {
+        /*
+         * body is taken over. done has the answer within patience, not from inside; it may make the lane's
+         * next call. -EBUSY: the lane's last call has not ended; -ENOMEM; -EIO: then done is not called.
+         */
+        int (*call)(void *link, enum etcd_lane lane, const char *path, json_t *body, usec_t patience,
+                    void (*done)(const struct gateway_answer *a, void *userdata), void *userdata);
+        /* The lane's call ends without done; what it asked for may happen all the same. */
+        void (*cancel)(void *link, enum etcd_lane lane);
+        void *link;
+};

@@ -8,14 +8,12 @@
  * given up and still lies somewhere in etcd cannot land behind a later one. Whether it had landed is told by
  * the number in ctl/written.
  *
- * A batch that is larger than one transaction is written in several: slots and pieces of large records
- * first, then slices, intents, runs, the rest, and what is to be forgotten last; so that each record can be
- * read whole at any time.
+ * A batch that is larger than one transaction is written in several: slots first, then slices, intents,
+ * runs, the rest, and what is to be forgotten last.
  *
  * No loop of its own: done callbacks come from the port.
  */
 #include "election.h"
-#include "large.h"
 
 #define KEEP_OPS 100 /* of a transaction, and one for ctl/written; etcd's bound is 128 */
 #define KEEP_BYTES ((size_t) 1000 * 1000)
@@ -34,7 +32,9 @@ struct keep_options {
 };
 
 struct op {
-        char *key, *text; /* text NULL: the key is deleted */
+        char *key;
+        json_t *request; /* as a transaction has it */
+        size_t bytes;    /* of path and value, as etcd counts them */
         unsigned order;
 };
 
@@ -42,7 +42,7 @@ struct keep {
         struct keep_options o;
         uint64_t term;
         /* Loading. */
-        json_t *records, *pieces; /* by key behind the prefix */
+        json_t *records; /* by key behind the prefix */
         int64_t revision;
         char behind[GATEWAY_KEY_MAX];
         /* Writing. */
@@ -50,7 +50,6 @@ struct keep {
         size_t n_ops, at, n_sent; /* at: those in front are written */
         uint64_t number; /* of the last transaction that was sent */
         int64_t written; /* mod_revision of ctl/written, as last known */
-        json_t *large; /* key -> {"number", "value"}: records that stand there in pieces */
 };
 
 void keep_init(struct keep *k, const struct keep_options *o);

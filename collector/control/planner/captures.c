@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "captures.h"
+#include "run_key.h"
 #include "json_text.h"
 
 #define EPISODE_MAX 64
@@ -228,7 +229,7 @@ int captures_want(struct gang *g, const char *slice, const json_t *value, char w
             get_number(value, "at", 0, INT64_MAX, 0, &at, why) < 0 ||
             get_number(value, "generation", 0, INT64_MAX, 0, &generation, why) < 0)
                 return -EBADMSG;
-        if ((*run && !name_is_run(run)) || (*episode && !name_is_host(episode))) {
+        if ((*run && !run_name_is_valid(run)) || (*episode && !name_is_host(episode))) {
                 why_set(why, "\"run\" or \"episode\" is no name");
                 return -EBADMSG;
         }

@@ -252,7 +252,7 @@ static int end_orders(struct gang *g, usec_t *next) {
 /* --- Deciding ------------------------------------------------------------------------------------------------ */
 
 usec_t gang_step(struct gang *g, usec_t now,
-                 void (*changed)(const char *key, const json_t *value, bool durable, void *userdata),
+                 void (*changed)(const char *key, const json_t *value, void *userdata),
                  void *userdata) {
         usec_t next = USEC_INFINITY;
         json_t *pending, *fresh, *v;
@@ -267,7 +267,7 @@ usec_t gang_step(struct gang *g, usec_t now,
         pending = g->pending;
         g->pending = fresh;
         json_object_foreach (pending, key, v)
-                changed(key, json_is_null(v) ? NULL : v, true, userdata);
+                changed(key, json_is_null(v) ? NULL : v, userdata);
         json_decref(pending);
         return next;
 }

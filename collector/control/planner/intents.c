@@ -1,154 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run_spec.h"
 #include "state.h"
 
-#define INTENT_ARGV_MAX   1024
-#define INTENT_BYTES_MAX  (64 * 1024) /* of argv and env together: every host reads it */
-#define INTENT_SLICES_MAX 256
-#define INTENT_GRACE      (30 * USEC_PER_SEC)
-#define INTENT_WAIT       (600 * USEC_PER_SEC)
-#define INTENT_PORT       8476 /* JAX's coordinator (jax/_src/clusters/cloud_tpu_cluster.py) */
-#define INTENT_SPAN_MAX   ((int64_t) 366 * 24 * 3600 * (int64_t) USEC_PER_SEC)
+#define INTENT_PORT 8476 /* JAX's coordinator (jax/_src/clusters/cloud_tpu_cluster.py) */
 
-static int bad(char why[static GANG_WHY_MAX], const char *text) {
-        why_set(why, "%s", text);
-        return -EINVAL;
+/* What an intent says besides the keys of a run. */
+static const char *const others[] = { "v", "serial", "by", "at", "stop", NULL };
+
+static usec_t span(bool given, uint64_t span) {
+        return given ? span : USEC_INFINITY;
 }
 
-/* A list of texts; *bytes grows. */
-static int check_texts(const json_t *list, const char *key, size_t max, size_t *bytes,
-                       char why[static GANG_WHY_MAX]) {
-        size_t i;
-        json_t *v;
+/* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is refused. */
+static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i, char why[static GANG_WHY_MAX]) {
+        _cleanup_(run_spec_freep) Run__Spec *s = NULL;
+        char reason[RUN_WHY_MAX];
+        int r = run_spec_from_json(v, strict ? others : NULL, &s, reason);
 
-        if (list && (!json_is_array(list) || json_array_size(list) > max)) {
-                why_set(why, "\"%s\" is no list of at most %zu texts", key, max);
-                return -EINVAL;
+        if (r == 0 && !s->name[0])
+                r = run_key_set_text(run_key_find("name"), s, name);
+        if (r == 0)
+                r = run_spec_check(s, RUN_SLICES, reason);
+        if (r == 0 && !streq(s->name, name)) {
+                (void) snprintf(reason, sizeof(reason), "the key is of the run %.60s, name is %.60s", name, s->name);
+                r = -EINVAL;
         }
-        json_array_foreach (list, i, v) {
-                if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v)) {
-                        why_set(why, "\"%s\" has an entry that is no text without NUL", key);
-                        return -EINVAL;
-                }
-                *bytes += json_string_length(v) + 1;
-        }
-        return 0;
-}
-
-static int check_slices(const json_t *list, char why[static GANG_WHY_MAX]) {
-        size_t bytes = 0, i, k;
-        json_t *v, *w;
-        int r = check_texts(list, "slices", INTENT_SLICES_MAX, &bytes, why);
-
+        if (r < 0 && r != -ENOMEM)
+                why_set(why, "%s", reason);
         if (r < 0)
-                return r;
-        json_array_foreach (list, i, v) {
-                if (!name_is_host(json_string_value(v))) {
-                        why_set(why, "\"slices\": \"%.70s\" is no name of a slice", json_string_value(v));
-                        return -EINVAL;
-                }
-                json_array_foreach (list, k, w)
-                        if (k < i && json_equal(v, w)) {
-                                why_set(why, "\"slices\" names \"%.70s\" twice", json_string_value(v));
-                                return -EINVAL;
-                        }
-        }
+                return r == -ENOMEM ? r : -EINVAL;
+        i->min = s->has_min ? s->min : 1;
+        i->max = s->has_max ? s->max : s->n_slices > 0 ? (unsigned) s->n_slices : i->min;
+        i->restarts = s->restarts;
+        i->port = s->has_port ? s->port : INTENT_PORT;
+        i->grace = s->grace;
+        i->wait = s->wait;
+        i->shrink_after = span(s->has_shrink_after, s->shrink_after);
+        i->grow_after = span(s->has_grow_after, s->grow_after);
+        i->last_call = span(s->has_last_call, s->last_call);
+        i->late_min = streq(s->late, "min");
         return 0;
 }
 
-static int check_what(const json_t *v, char why[static GANG_WHY_MAX]) {
-        const char *user, *text;
-        size_t bytes = 0;
-
-        if (get_text(v, "user", 64, &user, why) < 0 || get_text(v, "framework", 32, &text, why) < 0 ||
-            get_text(v, "directory", 4096, &text, why) < 0 || get_text(v, "malloc", 32, &text, why) < 0 ||
-            get_text(v, "preempt", 4096, &text, why) < 0 || get_text(v, "by", TEXT_MAX, &text, why) < 0)
-                return -EINVAL;
-        if (!*user)
-                return bad(why, "\"user\" is missing: a run is started as that user");
-        if (streq(user, "root") || strspn(user, "0") == strlen(user))
-                return bad(
-                        why,
-                        "\"user\" is root: a run that comes by the registry is never started as root; name another user");
-        if (check_texts(json_object_get(v, "argv"), "argv", INTENT_ARGV_MAX, &bytes, why) < 0 ||
-            check_texts(json_object_get(v, "env"), "env", INTENT_ARGV_MAX, &bytes, why) < 0)
-                return -EINVAL;
-        if (json_array_size(json_object_get(v, "argv")) == 0)
-                return bad(why, "\"argv\" is empty: there is no command");
-        if (bytes > INTENT_BYTES_MAX)
-                return bad(
-                        why,
-                        "\"argv\" and \"env\" are more than 64 KiB: every host reads them; put it into a file");
-        return check_slices(json_object_get(v, "slices"), why);
-}
-
-static int parse_numbers(const json_t *v, struct intent *i, char why[static GANG_WHY_MAX]) {
-        size_t named = json_array_size(i->slices);
-        int64_t min, max, restarts, port, grace, wait, at;
-
-        if (get_number(v, "min", 1, INTENT_SLICES_MAX, 1, &min, why) < 0 ||
-            get_number(v, "max", 1, INTENT_SLICES_MAX, named > 0 ? (int64_t) named : MAX(min, 1), &max,
-                       why) < 0 ||
-            get_number(v, "restarts", 0, 1000000, 0, &restarts, why) < 0 ||
-            get_number(v, "port", 1, 65535, INTENT_PORT, &port, why) < 0 ||
-            get_number(v, "grace", 0, INTENT_SPAN_MAX, INTENT_GRACE, &grace, why) < 0 ||
-            get_number(v, "wait", 0, INTENT_SPAN_MAX, INTENT_WAIT, &wait, why) < 0 ||
-            get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
-                return -EINVAL;
-        if (min > max)
-                return bad(why, "\"min\" is above \"max\"");
-        if (named > 0 && max > (int64_t) named)
-                return bad(why, "\"max\" is above the number of slices in \"slices\"");
-        i->min = (unsigned) min;
-        i->max = (unsigned) max;
-        i->restarts = (unsigned) restarts;
-        i->port = (unsigned) port;
-        i->grace = (usec_t) grace;
-        i->wait = (usec_t) wait;
-        i->at = (usec_t) at;
-        return 0;
-}
-
-static int parse_span(const json_t *v, const char *key, usec_t *ret, char why[static GANG_WHY_MAX]) {
-        int64_t span;
-
-        if (get_number(v, key, 0, INTENT_SPAN_MAX, -1, &span, why) < 0)
-                return -EINVAL;
-        *ret = span < 0 ? USEC_INFINITY : (usec_t) span;
-        return 0;
-}
-
-int intent_parse(const char *name, const json_t *v, struct intent *ret, char why[static GANG_WHY_MAX]) {
-        struct intent i = { .slices = json_object_get(v, "slices"),
-                            .stop = json_is_true(json_object_get(v, "stop")) };
-        const char *serial, *late, *own;
+static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret, char why[static GANG_WHY_MAX]) {
+        struct intent i = { .stop = json_is_true(json_object_get(v, "stop")) };
+        const char *serial, *by;
+        int64_t at;
         int r;
 
         if (check_version(v, "an intent", why) < 0 ||
-            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 ||
-            get_text(v, "late", 8, &late, why) < 0 || get_text(v, "name", NAME_MAX_RUN, &own, why) < 0)
+            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 || get_text(v, "by", TEXT_MAX, &by, why) < 0 ||
+            get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
                 return -EBADMSG;
-        if (!name_is_run(name) || (*own && !streq(own, name))) {
-                why_set(why,
-                        "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41), or the key has another",
-                        name);
+        if (!run_name_is_valid(name)) {
+                why_set(why, "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41)", name);
                 return -EINVAL;
         }
-        if (!*serial)
-                return bad(why, "\"serial\" is missing: 16 hex digits, another one for every run");
-        if (*late && !streq(late, "fail") && !streq(late, "min"))
-                return bad(why, "\"late\" is neither \"fail\" nor \"min\"");
-        r = check_what(v, why);
-        if (r >= 0)
-                r = parse_numbers(v, &i, why);
-        if (r >= 0)
-                r = parse_span(v, "shrink_after", &i.shrink_after, why);
-        if (r >= 0)
-                r = parse_span(v, "grow_after", &i.grow_after, why);
-        if (r >= 0)
-                r = parse_span(v, "last_call", &i.last_call, why);
+        if (!*serial) {
+                why_set(why, "\"serial\" is missing: 16 hex digits, another one for every run");
+                return -EINVAL;
+        }
+        r = parse_spec(name, v, strict, &i, why);
         if (r < 0)
                 return r;
-        i.late_min = streq(late, "min");
+        i.at = (usec_t) at;
         (void) snprintf(i.name, sizeof(i.name), "%s", name);
         (void) snprintf(i.serial, sizeof(i.serial), "%s", serial);
         i.value = json_deep_copy(v);
@@ -308,12 +223,15 @@ static int want(struct gang *g, struct intent *i, usec_t now, char why[static GA
 
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]) {
+        const struct run *known = run_find(g, name);
+        const char *serial = json_string_value(json_object_get(v, "serial"));
         struct intent i = { 0 };
         int r;
 
         if (!v)
                 return take_back(g, name);
-        r = intent_parse(name, v, &i, why);
+        /* one that goes on may be of a later version of ours, and is to be stopped nevertheless */
+        r = parse_intent(name, v, !(known && serial && streq(known->intent.serial, serial)), &i, why);
         if (r >= 0)
                 r = want(g, &i, now, why);
         intent_clear(&i);
@@ -326,7 +244,7 @@ int intent_restore(struct gang *g, const char *name, const json_t *v, char why[s
         struct intent i = { 0 };
         int x;
 
-        x = intent_parse(name, v, &i, why);
+        x = parse_intent(name, v, false, &i, why);
         if (x >= 0 && r && streq(r->intent.serial, i.serial)) {
                 intent_clear(&r->intent);
                 r->intent = i;

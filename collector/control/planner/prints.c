@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fnv.h"
 #include "state.h"
 
 #define DIGEST_MAX 129
 #define PARTS_MAX  64
 
-/* FNV-1a (www.isthe.com/chongo/tech/comp/fnv/). */
 static struct print **bucket(struct gang *g, const char *key) {
-        uint64_t h = 14695981039346656037U;
-
-        for (; *key; key++)
-                h = (h ^ (unsigned char) *key) * 1099511628211U;
-        return &g->prints[h % ELEMENTSOF(g->prints)];
+        return &g->prints[fnv_text(FNV_BEGIN, key) % ELEMENTSOF(g->prints)];
 }
 
 static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {

@@ -53,28 +53,18 @@ int record_putf(struct gang *g, json_t *value, const char *fmt, ...) {
         return record_put(g, key, value);
 }
 
-static bool is_alphanumeric(char c, bool upper) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (upper && c >= 'A' && c <= 'Z');
+static bool is_alphanumeric(char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 bool name_is_host(const char *name) {
         size_t n = 0;
 
-        if (!is_alphanumeric(name[0], true))
+        if (!is_alphanumeric(name[0]))
                 return false;
-        while (is_alphanumeric(name[n], true) || name[n] == '.' || name[n] == '_' || name[n] == '-')
+        while (is_alphanumeric(name[n]) || name[n] == '.' || name[n] == '_' || name[n] == '-')
                 n++;
         return !name[n] && n < NAME_MAX_HOST;
-}
-
-bool name_is_run(const char *name) {
-        size_t n = 0;
-
-        if (!is_alphanumeric(name[0], false))
-                return false;
-        while (is_alphanumeric(name[n], false) || name[n] == '-')
-                n++;
-        return !name[n] && n < NAME_MAX_RUN;
 }
 
 int get_text(const json_t *v, const char *key, size_t max, const char **ret, char why[static GANG_WHY_MAX]) {

@@ -3,6 +3,8 @@
 
 #include "said.h"
 
+#include "run_key.h"
+
 #define STEP_TIME_MAX ((int64_t) 24 * 3600 * (int64_t) USEC_PER_SEC)
 
 struct host_run *host_runs_free(struct host_run *runs, size_t n) {
@@ -55,7 +57,7 @@ int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_W
             get_number(v, "step_time", 0, STEP_TIME_MAX, 0, &step_time, why) < 0 ||
             get_number(v, "asked", 0, UINT32_MAX, 0, &asked, why) < 0)
                 return -EBADMSG;
-        if (!name_is_run(name) || part_state_parse(state, &ret->state) < 0) {
+        if (!run_name_is_valid(name) || part_state_parse(state, &ret->state) < 0) {
                 why_set(why,
                         "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that does not exist",
                         name, state);

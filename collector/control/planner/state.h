@@ -175,7 +175,6 @@ _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...)
 int record_put(struct gang *g, const char *key, json_t *value);
 int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool name_is_host(const char *name);
-bool name_is_run(const char *name);
 /* A member of an object: -EBADMSG with why when it is there and of another kind, or beyond max. */
 int get_text(const json_t *v, const char *key, size_t max, const char **ret, char why[static GANG_WHY_MAX]);
 int get_number(const json_t *v, const char *key, int64_t min, int64_t max, int64_t fallback, int64_t *ret,
@@ -225,7 +224,6 @@ usec_t slice_broken_since(const struct slice *s, bool *ret_leaving);
 
 /* --- intents.c, runs.c, choose.c, run_record.c ------------------------------------------------------ */
 
-int intent_parse(const char *name, const json_t *v, struct intent *ret, char why[static GANG_WHY_MAX]);
 void intent_clear(struct intent *i);
 /* NULL: taken back. */
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,

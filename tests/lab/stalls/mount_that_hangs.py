@@ -14,6 +14,7 @@ from pathlib import Path
 LOOKUP, FORGET, GETATTR, OPEN, READ, INIT, OPENDIR, BATCH_FORGET, INTERRUPT = 1, 2, 3, 14, 15, 26, 27, 42, 36
 ROOT, CLONE_NEWNS, MNT_DETACH = 1, 0x00020000, 2
 SIZE = 4096
+ASYNC_READ = 1  # who reads waits for the page, in state D, as with a network share; without it for the answer, in state S
 VALID = 3600  # seconds that names and sizes may be kept
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +41,7 @@ class Server:
     def answer(self, op, unique, node, body):
         if op == INIT:
             major, minor, ahead, _ = struct.unpack_from("<4I", body)
-            self.reply(unique, struct.pack("<4I2H2I2H8I", major, min(minor, 31), ahead, 0, 12, 10, 65536, 1, 0, 0, *[0] * 8))
+            self.reply(unique, struct.pack("<4I2H2I2H8I", major, min(minor, 31), ahead, ASYNC_READ, 12, 10, 65536, 1, 0, 0, *[0] * 8))
         elif op == LOOKUP:
             number = self.nodes.setdefault(body.rstrip(b"\0"), len(self.nodes) + 2)
             self.reply(unique, struct.pack("<QQQQII", number, 0, VALID, VALID, 0, 0) + attributes(number))

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "json_reply.h"
+#include "http_routes.h"
+#include "utf8.h"
+
+static const struct route *route_at(const struct route_table *t, size_t i) {
+        return (const struct route *) (const void *) ((const char *) t->first + i * t->size);
+}
+
+static bool path_matches(const char *pattern, const char *path, struct routed *ret) {
+        size_t parts = 0;
+
+        while (*pattern) {
+                size_t n;
+
+                if (*pattern < 'A' || *pattern > 'Z') {
+                        if (*pattern++ != *path++)
+                                return false;
+                        continue;
+                }
+                n = strcspn(path, "/");
+                if (n == 0 || n >= ROUTE_PART_MAX)
+                        return false;
+                assert(parts < ROUTE_PARTS_MAX);
+                memcpy(ret->part[parts], path, n);
+                ret->part[parts++][n] = '\0';
+                path += n;
+                pattern += strcspn(pattern, "/");
+        }
+        return *path == '\0';
+}
+
+bool http_reads(const struct http_request *q) {
+        return streq(q->method, "GET") || streq(q->method, "HEAD");
+}
+
+static bool method_matches(const char *of_route, const struct http_request *q) {
+        return streq(of_route, q->method) || (streq(of_route, "GET") && http_reads(q));
+}
+
+const struct route *routes_find(const struct route_table *t, const struct http_request *q,
+                                struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]) {
+        size_t n = 0;
+
+        *ret_allow = '\0';
+        for (size_t i = 0; i < t->n; i++) {
+                const struct route *r = route_at(t, i);
+
+                if (!path_matches(r->path, q->path, ret))
+                        continue;
+                if (method_matches(r->method, q)) {
+                        ret->route = r;
+                        ret->arguments = (struct arguments){ .table = r->arguments };
+                        return r;
+                }
+                n += (size_t) snprintf(ret_allow + n, HTTP_ALLOW_MAX - n, "%s%s", n > 0 ? ", " : "",
+                                       streq(r->method, "GET") ? "GET, HEAD" : r->method);
+                assert(n < HTTP_ALLOW_MAX);
+        }
+        return NULL;
+}
+
+void routes_refuse(const struct route_table *t, const struct http_request *q, const char *allow,
+                   struct http_reply *reply) {
+        char list[2048] = "there are ", error[128]; /* of what came: any bytes */
+        size_t n = strlen(list);
+
+        if (*allow) {
+                (void) snprintf(error, sizeof(error), "%.16s %.80s is not a call", q->method, q->path);
+                (void) utf8_scrub(error, strlen(error));
+                (void) snprintf(list, sizeof(list), "use %s", allow);
+                api_reply_error(reply, 405, error, list);
+                (void) snprintf(reply->allow, sizeof(reply->allow), "%s", allow);
+                return;
+        }
+        for (size_t i = 0; i < t->n && n < sizeof(list); i++)
+                n += (size_t) snprintf(list + n, sizeof(list) - n, "%s%s %s", i > 0 ? ", " : "",
+                                       route_at(t, i)->method, route_at(t, i)->path);
+        api_reply_error(reply, 404, "there is no such call", list);
+}
+
+bool routes_check_arguments(const struct http_request *q, struct routed *routed, struct http_reply *reply) {
+        if (arguments_read(&routed->arguments, q) == 0)
+                return true;
+        api_reply_error(reply, 400, routed->arguments.why, "see docs/api.md");
+        return false;
+}
+
+const char *route_part(const struct http_request *q, size_t i) {
+        assert(q->routed && i < ROUTE_PARTS_MAX);
+        return q->routed->part[i];
+}
+
+const char *route_text(const struct http_request *q, const char *name) {
+        assert(q->routed);
+        return arguments_text(&q->routed->arguments, name);
+}
+
+int64_t route_number(const struct http_request *q, const char *name, int64_t not_given) {
+        assert(q->routed);
+        return arguments_number(&q->routed->arguments, name, not_given);
+}

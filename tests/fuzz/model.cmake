@@ -1,0 +1,1 @@
+fuzz_target(run-spec KNOWS runspec RUNS 20000)
