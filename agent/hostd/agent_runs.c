@@ -38,7 +38,7 @@ static int add(const struct run_line *l, void *userdata) {
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.slice.name", .text = slice };
         if (identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) >= 0)
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.worker.id", .number = worker };
-        const struct otlp_line line = {
+        const struct otlp_event line = {
                 .name = "tpu.run.line",
                 .severity = severity_of(l->priority),
                 .time_real = l->time_real,

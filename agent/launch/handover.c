@@ -8,7 +8,6 @@
 #include "job.h"
 #include "log.h"
 #include "secret.h"
-#include "stack_rotate.h"
 #include "state.h"
 
 static int put(FILE *f, const char *text) {
@@ -147,17 +146,6 @@ static bool is_handover(const char *name) {
         return run_name_is_valid(run);
 }
 
-/* As the run's user, whose files they are. That it could not be done is no reason not to start. */
-static void rotate_stacks(const struct host *h) {
-        int r = stack_rotate(h, STACK_ROTATE_FOLDER, STACK_ROTATE_NAMES, STACK_ROTATE_KEEP,
-                             host_now_real(h));
-
-        if (r > 0)
-                log_info("%d old files with stacks were deleted from " STACK_ROTATE_FOLDER
-                         ": they took more than %" PRIu64 " MiB",
-                         r, STACK_ROTATE_KEEP >> 20);
-}
-
 int handover_main(const struct host *h, const char *name) {
         char *argv[JOB_ARGV_MAX + 1];
         int r;
@@ -169,8 +157,6 @@ int handover_main(const struct host *h, const char *name) {
         r = enter(h, name, argv);
         if (r < 0)
                 return HANDOVER_EXIT_NOT_STARTED;
-        if (!strchr(name, '.')) /* the run's own command, not what it is told of a preemption with */
-                rotate_stacks(h);
         (void) execvp(argv[0], argv);
         r = -errno;
         (void) log_error_errno(r, "run %s: command '%s': %m", name, argv[0]);

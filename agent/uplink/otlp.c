@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <math.h>
 
 #include "arena.h"
@@ -19,10 +20,11 @@ struct point {
         };
 };
 
-struct line {
-        struct line *next;
+struct record {
+        struct record *next;
         Otlp__LogRecord m;
         Otlp__AnyValue body;
+        Otlp__KeyValueList list;
 };
 
 struct metric {
@@ -44,7 +46,7 @@ struct otlp {
         size_t n_metrics, bytes;
 
         struct arena lines_arena;
-        struct line *first_line, *last_line;
+        struct record *first_line, *last_line;
         size_t n_lines, line_bytes;
 
         uint8_t *out;
@@ -297,17 +299,43 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
         return 0;
 }
 
-static int fill_record(struct otlp *o, const struct otlp_event *e, Otlp__LogRecord *ret) {
-        struct arena *a = &o->scratch_arena;
+/* Upper bound of what an encoded one takes. */
+static size_t record_bytes(const struct otlp_event *e) {
+        return POINT_BYTES + strlen(e->name) + (e->text ? strlen(e->text) : 0) +
+               otlp_attributes_bytes(e->attributes, e->n_attributes) + otlp_attributes_bytes(e->body, e->n_body);
+}
 
-        ret->time_unix_nano = ret->observed_time_unix_nano = e->time_real * NSEC_PER_USEC;
-        ret->severity_number = (uint32_t) e->severity;
-        ret->severity_text = arena_text(a, severity_name(e->severity));
-        ret->event_name = arena_text(a, e->name);
-        ret->n_attributes = e->n_attributes;
-        if (!ret->severity_text || !ret->event_name)
-                return -ENOMEM;
-        return otlp_attributes_make(a, e->attributes, e->n_attributes, &ret->attributes);
+/* NULL: out of memory. */
+static struct record *new_record(struct arena *a, const struct otlp_event *e) {
+        struct record *t = arena_alloc(a, sizeof(*t));
+
+        assert(!e->text || e->n_body == 0);
+        if (!t)
+                return NULL;
+        otlp__log_record__init(&t->m);
+        otlp__any_value__init(&t->body);
+        otlp__key_value_list__init(&t->list);
+        t->m.time_unix_nano = t->m.observed_time_unix_nano = e->time_real * NSEC_PER_USEC;
+        t->m.severity_number = (uint32_t) e->severity;
+        t->m.severity_text = arena_text(a, severity_name(e->severity));
+        t->m.event_name = arena_text(a, e->name);
+        t->m.n_attributes = e->n_attributes;
+        t->list.n_values = e->n_body;
+        if (!t->m.severity_text || !t->m.event_name ||
+            otlp_attributes_make(a, e->attributes, e->n_attributes, &t->m.attributes) < 0 ||
+            otlp_attributes_make(a, e->body, e->n_body, &t->list.values) < 0)
+                return NULL;
+        if (e->text) {
+                t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+                t->body.string_value = arena_text(a, e->text);
+                if (!t->body.string_value)
+                        return NULL;
+        } else {
+                t->body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
+                t->body.kvlist_value = &t->list;
+        }
+        t->m.body = e->text || e->n_body > 0 ? &t->body : NULL;
+        return t;
 }
 
 /* Records that are linked already, all of this resource. */
@@ -332,37 +360,17 @@ static int encode_records(struct otlp *o, Otlp__LogRecord **records, size_t n, s
         return 0;
 }
 
-static int encode_event(struct otlp *o, const struct otlp_event *e, size_t *ret_len) {
-        Otlp__LogRecord record = OTLP__LOG_RECORD__INIT, *records = &record;
-        Otlp__KeyValueList list = OTLP__KEY_VALUE_LIST__INIT;
-        Otlp__AnyValue body = OTLP__ANY_VALUE__INIT;
-        int r;
-
-        r = fill_record(o, e, &record);
-        if (r < 0)
-                return r;
-        list.n_values = e->n_body;
-        r = otlp_attributes_make(&o->scratch_arena, e->body, e->n_body, &list.values);
-        if (r < 0)
-                return r;
-        body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
-        body.kvlist_value = &list;
-        if (e->n_body > 0)
-                record.body = &body;
-        return encode_records(o, &records, 1, ret_len);
-}
-
 int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **ret, size_t *ret_len) {
+        struct record *t;
         size_t len;
         int r;
 
         if (e->n_attributes > OTLP_ATTRIBUTES_MAX)
                 return -EINVAL;
-        if (o->resource_bytes + otlp_attributes_bytes(e->attributes, e->n_attributes) +
-                    otlp_attributes_bytes(e->body, e->n_body) >
-            OTLP_REQUEST_MAX)
+        if (o->resource_bytes + record_bytes(e) > OTLP_REQUEST_MAX)
                 return -E2BIG; /* before anything of that size is copied */
-        r = encode_event(o, e, &len);
+        t = new_record(&o->scratch_arena, e);
+        r = t ? encode_records(o, &(Otlp__LogRecord *){ &t->m }, 1, &len) : -ENOMEM;
         arena_clear(&o->scratch_arena);
         if (r < 0)
                 return r;
@@ -373,37 +381,15 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
 
 /* --- Lines ----------------------------------------------------------------------------------------------- */
 
-static struct line *new_line(struct otlp *o, const struct otlp_line *l) {
-        struct arena *a = &o->lines_arena;
-        struct line *t = arena_alloc(a, sizeof(*t));
-
-        if (!t)
-                return NULL;
-        otlp__log_record__init(&t->m);
-        otlp__any_value__init(&t->body);
-        t->m.time_unix_nano = t->m.observed_time_unix_nano = l->time_real * NSEC_PER_USEC;
-        t->m.severity_number = (uint32_t) l->severity;
-        t->m.severity_text = arena_text(a, severity_name(l->severity));
-        t->m.event_name = arena_text(a, l->name);
-        t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-        t->body.string_value = arena_text(a, l->text);
-        t->m.body = &t->body;
-        t->m.n_attributes = l->n_attributes;
-        if (!t->m.severity_text || !t->m.event_name || !t->body.string_value ||
-            otlp_attributes_make(a, l->attributes, l->n_attributes, &t->m.attributes) < 0)
-                return NULL;
-        return t;
-}
-
-int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max) {
-        size_t bytes = POINT_BYTES + strlen(l->name) + strlen(l->text) + otlp_attributes_bytes(l->attributes, l->n_attributes);
-        struct line *t;
+int otlp_add_line(struct otlp *o, const struct otlp_event *l, size_t max) {
+        size_t bytes = record_bytes(l);
+        struct record *t;
 
         if (l->n_attributes > OTLP_ATTRIBUTES_MAX)
                 return -EINVAL;
         if (o->resource_bytes + o->line_bytes + bytes > MIN(max, (size_t) OTLP_REQUEST_MAX))
                 return -E2BIG;
-        t = new_line(o, l);
+        t = new_record(&o->lines_arena, l);
         if (!t)
                 return -ENOMEM; /* the arena gets back what was taken at the next encode */
         if (o->last_line)
@@ -430,7 +416,7 @@ int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len) {
         if (o->n_lines == 0)
                 return -ENODATA;
         list = arena_alloc(&o->lines_arena, o->n_lines * sizeof(*list));
-        for (struct line *l = o->first_line; list && l; l = l->next)
+        for (struct record *l = o->first_line; list && l; l = l->next)
                 list[n++] = &l->m;
         if (list)
                 r = encode_records(o, list, n, &len);

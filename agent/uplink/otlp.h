@@ -41,22 +41,14 @@ struct otlp_point {
         size_t n_attributes;
 };
 
+/* A log record. */
 struct otlp_event {
-        const char *name; /* "tpu.nic.mtu_drift" */
+        const char *name; /* "tpu.nic.mtu_drift"; of a line that another program wrote: what kind of line it is */
         enum severity severity;
         usec_t time_real;
-        const struct otlp_attribute *body; /* the body: a key-value list */
+        const char *text; /* the body is this text; NULL: it is a key-value list */
+        const struct otlp_attribute *body;
         size_t n_body;
-        const struct otlp_attribute *attributes;
-        size_t n_attributes;
-};
-
-/* A line of text that something else than this program wrote: a log record with a text as its body. */
-struct otlp_line {
-        const char *name; /* event name: says what kind of line it is */
-        enum severity severity;
-        usec_t time_real;
-        const char *text;
         const struct otlp_attribute *attributes;
         size_t n_attributes;
 };
@@ -84,7 +76,7 @@ void otlp_drop_output(struct otlp *o);
  * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the request
  * would exceed max bytes (at most OTLP_REQUEST_MAX): encode and begin anew.
  */
-int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max);
+int otlp_add_line(struct otlp *o, const struct otlp_event *l, size_t max);
 /* All lines since the last encode as an ExportLogsServiceRequest, as otlp_encode_metrics(). 0 lines: -ENODATA. */
 int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len);
 /* Forgets the lines that were added. */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-
 #include "fnv.h"
 #include "inside.h"
 
@@ -29,25 +27,40 @@ struct registry_body *registry_body_unref(struct registry_body *b) {
         return NULL;
 }
 
-struct registry_body *body_printf(const char *fmt, ...) {
-        _cleanup_free_ char *text = NULL;
-        struct registry_body *b;
-        va_list ap;
-        int n;
+static struct registry_body *body_new(const char *text, size_t len) {
+        struct registry_body *b = text ? malloc(sizeof(*b) + len + 1) : NULL;
 
-        va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
-        va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return NULL;
-        }
-        b = malloc(sizeof(*b) + (size_t) n + 1);
         if (!b)
                 return NULL;
-        *b = (struct registry_body){ .users = 1, .len = (size_t) n };
-        memcpy(b->text, text, (size_t) n + 1);
+        *b = (struct registry_body){ .users = 1, .len = len };
+        memcpy(b->text, text, len);
+        b->text[len] = '\0';
         return b;
+}
+
+static struct registry_body *body_json(json_t *v) {
+        _cleanup_free_ char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+
+        json_decref(v);
+        return body_new(text, text ? strlen(text) : 0);
+}
+
+struct registry_body *body_error(const char *error, const char *remedy) {
+        json_t *v = json_pack("{s:s, s:s}", "error", error, "remedy", remedy);
+
+        /* what a host sent may be no UTF-8 */
+        return body_json(v ? v : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy",
+                                           remedy));
+}
+
+struct registry_body *body_elsewhere(const char *leader) {
+        return body_json(json_pack("{s:s, s:s}", "error", "this collector does not lead", "leader", leader));
+}
+
+struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict) {
+        return body_json(json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:o}", "v", 1, "lease", (int) a->lease,
+                                   "term", (json_int_t) a->term, "store", a->store, "revision", "", "whole", 0,
+                                   "records", "tell", tell, "conflict", conflict));
 }
 
 static void forget_bodies(struct view *v) {
@@ -283,13 +296,8 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
         if (order && r == 0)
                 r = print_record(f, order, v->slice, &between);
         fputs("},\"tell\":false,\"conflict\":null}", f);
-        if (fclose(f) == 0 && r == 0) {
-                b = malloc(sizeof(*b) + size + 1);
-                if (b) {
-                        *b = (struct registry_body){ .users = 1, .len = size };
-                        memcpy(b->text, text, size + 1);
-                }
-        }
+        if (fclose(f) == 0 && r == 0)
+                b = body_new(text, size);
         free(text);
         return b;
 }

@@ -53,7 +53,11 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
 /* All that it does not know. Shared; one more user. NULL: out of memory. */
 struct registry_body *answers_make(struct answers *a, const struct gang *g, const struct records *t,
                                    const struct reader *w);
-struct registry_body *body_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* One that has no records. tell: the whole member is asked for. conflict is taken over: json_null(), or who has its place. */
+struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict);
+/* Bodies beside other statuses than 200. NULL: out of memory, as of all of these. */
+struct registry_body *body_error(const char *error, const char *remedy);
+struct registry_body *body_elsewhere(const char *leader);
 
 /* --- sessions.c -------------------------------------------------------------------------------------- */
 
@@ -168,5 +172,3 @@ void registry_arm(struct registry *r);
 void registry_decide_soon(struct registry *r);
 /* The member is gone: its lease ended, or it says so. */
 void registry_drop(struct registry *r, struct session *s, bool shut_down);
-/* The answer that asks for the whole member. */
-struct registry_body *registry_tell_again(const struct registry *r);

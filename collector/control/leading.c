@@ -8,21 +8,11 @@
 #include "inside.h"
 #include "log.h"
 
-static struct registry_body *not_leading(const struct registry *r) {
-        json_t *v = *r->control->agents_url ?
-                            json_pack("{s:s, s:s}", "error", "this collector does not lead", "leader",
-                                      r->control->agents_url) :
-                            json_pack("{s:s, s:s}", "error", "no collector leads", "remedy",
-                                      "try again; see docs/operations.md, No leader");
-        _cleanup_free_ char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-
-        json_decref(v);
-        return text ? body_printf("%s", text) : NULL;
-}
-
 unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body) {
         r->counters.elsewhere++;
-        *ret_body = not_leading(r);
+        *ret_body = *r->control->agents_url ?
+                            body_elsewhere(r->control->agents_url) :
+                            body_error("no collector leads", "try again; see docs/operations.md, No leader");
         return *ret_body && *r->control->agents_url ? 421 : 503;
 }
 
@@ -39,7 +29,7 @@ static void answer_all(struct registry *r, const char *why) {
                 unsigned status = 503;
 
                 if (call && why)
-                        b = body_printf("{\"error\":\"%s\",\"remedy\":\"try again\"}", why);
+                        b = body_error(why, "try again");
                 else if (call)
                         status = registry_elsewhere(r, &b);
                 if (call)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "inside.h"
 #include "log.h"
 
@@ -115,6 +117,7 @@ void registry_tell_waiters(struct registry *r, int error) {
 }
 
 static void not_written(struct registry *r, int error) {
+        assert(r->sending);
         /*
          * What was decided since stands in front of what is not written. Out of memory: it is written with
          * its next change.
@@ -133,6 +136,7 @@ static void not_written(struct registry *r, int error) {
 }
 
 static void written(struct registry *r) {
+        assert(r->sending && r->covers <= r->decided);
         if (!r->control->ops->takes_along)
                 tell_story_alone(r);
         if (r->failing)
@@ -175,10 +179,6 @@ static int commit(struct registry *r) {
 
 /* --- Those who wait ------------------------------------------------------------------------------------ */
 
-static struct registry_body *out_of_memory(void) {
-        return body_printf("{\"error\":\"out of memory\",\"remedy\":\"try again\"}");
-}
-
 /* False: this collector leads no more, and nobody waits. */
 static bool answer(struct registry *r, struct session *s) {
         const struct reader w = { .slice = s->slice, .host = s->host, .since = s->since, .whole = s->whole };
@@ -191,7 +191,7 @@ static bool answer(struct registry *r, struct session *s) {
         call = sessions_take_call(&r->sessions, s);
         r->counters.answers++;
         r->counters.answered_bytes += b ? b->len : 0;
-        r->o.answer(call, b ? 200 : 503, b ? b : out_of_memory(), r->o.userdata);
+        r->o.answer(call, b ? 200 : 503, b ? b : body_error("out of memory", "try again"), r->o.userdata);
         return true;
 }
 
@@ -276,7 +276,7 @@ void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
 
         if (call)
-                r->o.answer(call, 200, registry_tell_again(r), r->o.userdata);
+                r->o.answer(call, 200, answers_without(&r->answers, true, json_null()), r->o.userdata);
         (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, shut_down,
                          shut_down ? "it was shut down" : "its lease ended",
                          registry_now(r)); /* or it is another's */
@@ -286,10 +286,9 @@ void registry_drop(struct registry *r, struct session *s, bool shut_down) {
 
 static void refuse_fresh(struct registry *r, struct session *s) {
         void *call = sessions_take_call(&r->sessions, s);
-        static const char text[] = "{\"error\":\"the store does not take it\","
-                                   "\"remedy\":\"see the journal of tpu-collectord\"}";
 
-        r->o.answer(call, 503, body_printf("%s", text), r->o.userdata);
+        r->o.answer(call, 503, body_error("the store does not take it", "see the journal of tpu-collectord"),
+                    r->o.userdata);
 }
 
 int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {

@@ -5,27 +5,13 @@
 #define REQUEST_MAX (256 * 1024)
 
 static unsigned refuse(struct registry *r, unsigned status, const char *why, struct registry_body **ret) {
-        json_t *v = json_pack("{s:s, s:s}", "error", why, "remedy", "see docs/registry.md");
-        _cleanup_free_ char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-
-        json_decref(v);
         r->counters.refused++;
-        *ret = body_printf(
-                "%s",
-                text ? text :
-                       "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
+        *ret = body_error(why, "see docs/registry.md");
         return status;
 }
 
-struct registry_body *registry_tell_again(const struct registry *r) {
-        return body_printf("{\"v\":1,\"lease\":%u,\"term\":%" PRIu64
-                           ",\"store\":\"%s\",\"revision\":\"\",\"whole\":false,"
-                           "\"records\":{},\"tell\":true,\"conflict\":null}",
-                           registry_lease_seconds(r), r->answers.term, r->answers.store);
-}
-
 static unsigned tell_again(const struct registry *r, struct registry_body **ret) {
-        *ret = registry_tell_again(r);
+        *ret = answers_without(&r->answers, true, json_null());
         return 200;
 }
 
@@ -34,20 +20,13 @@ static unsigned conflict(struct registry *r, const json_t *member, struct regist
         json_int_t worker = json_integer_value(json_object_get(member, "worker"));
         char key[GANG_KEY_MAX];
         const json_t *slot;
-        json_t *v;
-        char *text;
 
         (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
         slot = gang_record(r->gang, key);
-        v = json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1,
-                      "lease", (int) registry_lease_seconds(r), "term", (json_int_t) r->answers.term,
-                      "store", r->answers.store, "revision", "", "whole", 0, "records", "tell", 0,
-                      "conflict", "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"),
-                      "address", json_object_get(slot, "address"), "since", (json_int_t) registry_now(r));
-        text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
-        *ret = text ? body_printf("%s", text) : NULL;
-        free(text);
+        *ret = answers_without(&r->answers, false,
+                               json_pack("{s:O?, s:O?, s:O?, s:I}", "holder", json_object_get(slot, "host"), "id",
+                                         json_object_get(slot, "id"), "address", json_object_get(slot, "address"),
+                                         "since", (json_int_t) registry_now(r)));
         return *ret ? 200 : 503;
 }
 
@@ -133,7 +112,7 @@ static unsigned keep(struct registry *r, struct session *s, const struct request
         void *old = sessions_take_call(&r->sessions, s);
 
         if (old) /* its connection is gone, most likely */
-                r->o.answer(old, 200, registry_tell_again(r), r->o.userdata);
+                r->o.answer(old, 200, answers_without(&r->answers, true, json_null()), r->o.userdata);
         sessions_renew(&r->sessions, s, registry_boot_now(r) + r->o.lease);
         s->heard = registry_boot_now(r);
         hosts_take_figures(r, s, q->figures);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "points.h"
 
 int store_list_hosts(struct store *s, const char *name,
@@ -36,89 +38,50 @@ int store_list_hosts(struct store *s, const char *name,
 
 /* --- Series ---------------------------------------------------------------------------------- */
 
-struct named { /* one series with its texts, malloc'ed */
-        struct sample last;
-        char *name, *attributes, *service, *unit;
-};
+/* "[1,2,3]": a list that SQLite can look up in. NULL: out of memory. */
+static char *ids_of(const struct points *p) {
+        char *text = malloc(p->n * 21 + 3), *at = text;
 
-struct naming {
-        struct named *items;
-        size_t n;
-};
-
-static void naming_clear(struct naming *l) {
-        for (size_t i = 0; i < l->n; i++) {
-                free(l->items[i].name);
-                free(l->items[i].attributes);
-                free(l->items[i].service);
-                free(l->items[i].unit);
-        }
-        free(l->items);
-}
-
-static char *copy_of(sqlite3_stmt *q, int column) {
-        const char *text = column_text(q, column);
-
-        return strdup(text ?: "");
-}
-
-/* A series without its row in table series is left out: it cannot be named. */
-static int name_one(struct store *s, struct naming *l, const struct sample *one) {
-        struct named *n = &l->items[l->n];
-        sqlite3_stmt *q = NULL;
-        int r;
-
-        r = store_query(s, ST_SERIES_SHOW, BIND(INT(one->series)), &q);
-        if (r == 0 && (r = store_row(q)) > 0) {
-                *n = (struct named) { *one, copy_of(q, 0), copy_of(q, 1), copy_of(q, 2), copy_of(q, 3) };
-                l->n++;
-                r = n->name && n->attributes && n->service && n->unit ? 0 : -ENOMEM;
-        }
-        store_end(&q);
-        return r;
-}
-
-static int by_name(const void *a, const void *b) {
-        const struct named *x = a, *y = b;
-        int r;
-
-        r = strcmp(x->name, y->name);
-        if (r == 0)
-                r = strcmp(x->attributes, y->attributes);
-        return r ?: strcmp(x->service, y->service);
+        if (!text)
+                return NULL;
+        *at++ = '[';
+        for (size_t i = 0; i < p->n; i++)
+                at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", p->items[i].series);
+        memcpy(at, "]", sizeof("]"));
+        return text;
 }
 
 int store_list_metrics(struct store *s, int64_t host,
                        int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
-        _cleanup_(naming_clear) struct naming l = { 0 };
+        _cleanup_query_ sqlite3_stmt *q = NULL;
         _cleanup_points_ struct points p = { 0 };
+        _cleanup_free_ char *ids = NULL;
         int r;
 
         r = points_read_latest(s, host, &p);
         if (r < 0 || p.n == 0)
                 return r;
-        l.items = calloc(p.n, sizeof(*l.items));
-        if (!l.items)
-                return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < p.n; i++)
-                r = name_one(s, &l, &p.items[i]);
-        if (r < 0)
-                return r;
-        qsort(l.items, l.n, sizeof(*l.items), by_name);
-        for (size_t i = 0; r == 0 && i < l.n; i++) {
-                const struct named *n = &l.items[i];
-                struct store_value v = {
-                        .metric = { .name = n->name,
-                                    .attributes = n->attributes,
-                                    .service = n->service,
-                                    .unit = n->unit,
-                                    .is_int = n->last.is_int,
-                                    .i = n->last.i,
-                                    .d = n->last.d,
-                                    .time = (usec_t) n->last.ms * USEC_PER_MSEC },
+        ids = ids_of(&p);
+        r = ids ? store_query(s, ST_SERIES_SHOW, BIND(TEXT(ids)), &q) : -ENOMEM;
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                const struct sample *last = points_find(&p, sqlite3_column_int64(q, 0));
+                struct store_value v;
+
+                assert(last); /* nothing else was asked for */
+                v = (struct store_value) {
+                        .metric = { .name = column_text(q, 1),
+                                    .attributes = column_text(q, 2),
+                                    .service = column_text(q, 3),
+                                    .unit = column_text(q, 4),
+                                    .is_int = last->is_int,
+                                    .i = last->i,
+                                    .d = last->d,
+                                    .time = (usec_t) last->ms * USEC_PER_MSEC },
                 };
 
                 r = visit(&v, userdata);
+                if (r != 0)
+                        return r;
         }
         return r;
 }
@@ -153,8 +116,8 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
         return r;
 }
 
-static int find_wanted(struct store *s, int64_t host, const char *name, struct naming *l,
-                       struct points *ids) {
+/* Those of this name that the host has. */
+static int find_wanted(struct store *s, int64_t host, const char *name, struct points *ret) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         struct host_series *h;
         int r;
@@ -163,49 +126,45 @@ static int find_wanted(struct store *s, int64_t host, const char *name, struct n
         if (r == 0)
                 r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
-                struct sample one = { .series = sqlite3_column_int64(q, 0) };
-                struct named *more, *n;
+                const struct sample one = { .series = sqlite3_column_int64(q, 0) };
 
-                if (!host_series_has(h, one.series))
-                        continue;
-                more = realloc(l->items, (l->n + 1) * sizeof(*more));
-                if (!more)
-                        return -ENOMEM;
-                l->items = more;
-                n = &more[l->n++];
-                *n = (struct named) { one, strdup(name), copy_of(q, 1), copy_of(q, 2), copy_of(q, 3) };
-                r = n->name && n->attributes && n->service && n->unit ? points_add(ids, &one) : -ENOMEM;
+                if (host_series_has(h, one.series))
+                        r = points_add(ret, &one);
         }
-        if (r == 0)
-                points_latest(ids); /* sorts */
+        points_latest(ret); /* sorts */
         return r;
 }
 
-static int tell(const struct naming *l, struct points *found,
-                int (*visit)(const struct store_past *p, void *userdata), void *userdata) {
-        int r = 0;
+static int visit_past(struct store *s, const char *name, const struct points *wanted, struct points *found,
+                      int (*visit)(const struct store_past *p, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
 
         points_sort(found);
-        for (size_t i = 0; r == 0 && i < l->n; i++) {
-                const struct named *n = &l->items[i];
+        r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                int64_t series = sqlite3_column_int64(q, 0);
 
-                r = visit(&(struct store_past) { .name = n->name,
-                                                .attributes = n->attributes,
-                                                .service = n->service,
-                                                .unit = n->unit },
+                if (!points_find(wanted, series))
+                        continue;
+                r = visit(&(struct store_past) { .name = name,
+                                                .attributes = column_text(q, 1),
+                                                .service = column_text(q, 2),
+                                                .unit = column_text(q, 3) },
                           userdata);
                 for (size_t k = 0; r == 0 && k < found->n; k++) {
                         const struct sample *one = &found->items[k];
 
-                        if (one->series != n->last.series)
-                                continue;
-                        r = visit(&(struct store_past) { .is_point = true,
-                                                        .time = (usec_t) one->ms * USEC_PER_MSEC,
-                                                        .is_int = one->is_int,
-                                                        .i = one->i,
-                                                        .d = one->d },
-                                  userdata);
+                        if (one->series == series)
+                                r = visit(&(struct store_past) { .is_point = true,
+                                                                .time = (usec_t) one->ms * USEC_PER_MSEC,
+                                                                .is_int = one->is_int,
+                                                                .i = one->i,
+                                                                .d = one->d },
+                                          userdata);
                 }
+                if (r != 0)
+                        return r;
         }
         return r;
 }
@@ -214,18 +173,17 @@ int store_list_past(struct store *s, const struct store_series_filter *f,
                     int (*visit)(const struct store_past *p, void *userdata), void *userdata,
                     bool *ret_cut) {
         _cleanup_points_ struct points ids = { 0 }, found = { 0 };
-        _cleanup_(naming_clear) struct naming l = { 0 };
         int64_t host;
         int r;
 
         r = store_ask(s, ST_HOST_FIND, BIND(TEXT(f->host)), &host, NULL);
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
-        r = find_wanted(s, host, f->name, &l, &ids);
+        r = find_wanted(s, host, f->name, &ids);
         if (r == 0)
                 r = find_points(s, f, host, &ids, &found);
         if (r < 0)
                 return r;
         *ret_cut = r > 0;
-        return tell(&l, &found, visit, userdata);
+        return visit_past(s, f->name, &ids, &found, visit, userdata);
 }

@@ -65,20 +65,20 @@ void points_sort(struct points *p) {
                 qsort(p->items, p->n, sizeof(*p->items), by_series_and_time);
 }
 
-bool points_find(const struct points *p, int64_t series) {
+const struct sample *points_find(const struct points *p, int64_t series) {
         size_t from = 0, to = p->n;
 
         while (from < to) {
                 size_t middle = from + (to - from) / 2;
 
                 if (p->items[middle].series == series)
-                        return true;
+                        return &p->items[middle];
                 if (p->items[middle].series < series)
                         from = middle + 1;
                 else
                         to = middle;
         }
-        return false;
+        return NULL;
 }
 
 void points_latest(struct points *p) {

@@ -32,8 +32,8 @@ int points_collect(struct store *s, struct points *p, sqlite3_stmt *q);
 void points_sort(struct points *p);
 /* The last one of each series, sorted by series. */
 void points_latest(struct points *p);
-/* Whether there is one of this series in sorted points. */
-bool points_find(const struct points *p, int64_t series);
+/* One of this series in sorted points; NULL: there is none. */
+const struct sample *points_find(const struct points *p, int64_t series);
 
 /* The latest value of each series of the host: what table latest has and the rows behind it. */
 int points_read_latest(struct store *s, int64_t host, struct points *ret);

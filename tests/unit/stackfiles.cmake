@@ -1,3 +1,2 @@
 unit_test(stack-text KNOWS base stackfiles)
 unit_test(stack-folder KNOWS base stackfiles)
-unit_test(stack-rotate KNOWS base stackfiles)
