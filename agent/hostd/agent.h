@@ -228,8 +228,13 @@ void agent_kernel_stop(struct agent *a);
 int agent_runs_start(struct agent *a);
 /* The run of this host, as long as one alone lives; else "": whose a thing is that names no run. */
 const char *agent_only_run(const struct agent *a);
+/* What is configured, else this machine's own; with another root nothing of the machine is that host's:
+ * NULL. */
+const char *agent_own(const struct agent *a, const char *configured, const char *own);
 /* NULL: nobody answers there. */
 const char *agent_launchd_socket(const struct agent *a);
+/* How many runs live here, as far as tpu-launchd says. */
+size_t agent_count_runs(const struct agent *a);
 
 /* agent_capture.c: this host's part in captures for a diagnosis. */
 int agent_capture_start(struct agent *a);

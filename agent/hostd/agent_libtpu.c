@@ -130,18 +130,10 @@ static void on_round(const struct libtpu_reading *r, void *userdata) {
         ((struct agent_libtpu *) userdata)->reading = *r;
 }
 
-static bool a_run_lives(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
-
-        for (size_t i = 0; l->known && i < l->n; i++)
-                if (!streq(l->jobs[i].state, "exited"))
-                        return true;
-        return false;
-}
-
 void agent_libtpu_tick(struct agent *a) {
         if (a->libtpu->client)
-                libtpu_client_look(a->libtpu->client, host_now(a->host), host_now_real(a->host), a_run_lives(a));
+                libtpu_client_look(a->libtpu->client, host_now(a->host), host_now_real(a->host),
+                                   agent_count_runs(a) > 0);
 }
 
 const struct libtpu_reading *agent_libtpu_reading(const struct agent *a) {

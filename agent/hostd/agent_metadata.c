@@ -9,18 +9,13 @@
 
 _Static_assert(METADATA_NICS_MAX <= MTU_HANDOVER_MAX, "every NIC fits into one handover");
 
-/* With another root, the machine's own server and tpu-netcfg are not that host's. */
-static const char *own_or(const struct agent *a, const char *configured, const char *own) {
-        return configured[0] ? configured : a->host->real_root ? own : NULL;
-}
-
 static const char *copy_path(const struct agent *a) {
-        return own_or(a, a->settings.metadata_copy, PATH_METADATA_COPY);
+        return agent_own(a, a->settings.metadata_copy, PATH_METADATA_COPY);
 }
 
 /* The address of the metadata server; NULL: none is asked. */
 static const char *agent_metadata_address(const struct agent *a) {
-        const char *text = own_or(a, a->settings.metadata_host, METADATA_ADDRESS);
+        const char *text = agent_own(a, a->settings.metadata_host, METADATA_ADDRESS);
 
         return text && !streq(text, "none") ? text : NULL;
 }
@@ -192,7 +187,7 @@ int agent_metadata_start(struct agent *a) {
                 .notice = on_notice,
                 .userdata = a,
         };
-        const char *netcfg = own_or(a, a->settings.netcfg_socket, PATH_NETCFG_SOCKET);
+        const char *netcfg = agent_own(a, a->settings.netcfg_socket, PATH_NETCFG_SOCKET);
         int r = 0;
 
         if (!o.address)

@@ -116,7 +116,7 @@ static json_t *links_json(const struct flows *f, const char *wanted) {
         if (n > 1)
                 qsort(sorted, n, sizeof(*sorted), compare);
         for (size_t i = 0; list && i < n; i++)
-                list = api_json_append(list, link_json(f, sorted[i]));
+                list = json_list_add(list, link_json(f, sorted[i]));
         return list;
 }
 
@@ -135,7 +135,7 @@ static json_t *nics_json(const struct flows *f) {
 
                         if (u->connections == 0 && u->total.segments == 0)
                                 continue;
-                        list = api_json_append(
+                        list = json_list_add(
                                 list,
                                 json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "nic", f->nics[nic].name,
                                           "job", f->runs[run], "connections", (int) u->connections,
@@ -185,7 +185,7 @@ static json_t *drops_json(const struct net_figures *f) {
                                 most = i;
                 if (packets[most] == 0)
                         break;
-                list = api_json_append(list, drop_json(f, most));
+                list = json_list_add(list, drop_json(f, most));
                 packets[most] = 0;
         }
         return list;

@@ -51,9 +51,6 @@ static void on_signalled(const struct local_answer *a, void *userdata) {
 }
 
 static void signal_run(struct agent *a, const struct job *j, const char *reason) {
-        const char *socket = a->settings.launchd_socket[0] ? a->settings.launchd_socket :
-                             a->host->real_root            ? PATH_LAUNCHD_SOCKET :
-                                                             NULL;
         Local__SignalRequest m = LOCAL__SIGNAL_REQUEST__INIT;
         struct run_signal *s = calloc(1, sizeof(*s));
         int r = s ? 0 : -ENOMEM;
@@ -67,7 +64,7 @@ static void signal_run(struct agent *a, const struct job *j, const char *reason)
                 m.generation = j->generation;
                 m.reason = s->reason;
                 r = local_call_new(a->event,
-                                   &(struct local_question){ "tpu-launchd", socket,
+                                   &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                              LOCAL__KIND__KIND_SIGNAL_REQUEST,
                                                              LOCAL__KIND__KIND_SIGNAL_REPLY, &m.base,
                                                              SIGNAL_TIME },
@@ -95,15 +92,6 @@ void agent_signal_stop(struct agent *a) {
 
 /* A preemption or a maintenance that is ahead: the event, and what the runs of this host are told. */
 
-static int64_t count_runs(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
-        int64_t n = 0;
-
-        for (size_t i = 0; i < l->n; i++)
-                n += !streq(l->jobs[i].state, "exited");
-        return n;
-}
-
 static void tell(struct agent *a, enum metadata_notice kind, const char *text, bool ahead) {
         static const enum event_id events[] = {
                 [METADATA_PREEMPTION] = EVENT_PREEMPTION_NOTICE,
@@ -115,8 +103,10 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
         (void) agent_emit(a,
                           EVENT_LIKE(PREEMPTION_NOTICE, events[kind], ahead ? SEVERITY_WARN : SEVERITY_INFO,
                                      .notice = metadata_notice_name(kind),
-                                     .state = !ahead ? "over" : kind == METADATA_UPCOMING ? "planned" : "ahead",
-                                     .text = text, .runs = count_runs(a)),
+                                     .state = !ahead                      ? "over"
+                                              : kind == METADATA_UPCOMING ? "planned"
+                                                                          : "ahead",
+                                     .text = text, .runs = (int64_t) agent_count_runs(a)),
                           NULL);
         agent_registry_news(a);
 }

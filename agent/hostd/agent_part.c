@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "agent_orders.h"
+#include "json_text.h"
 #include "log.h"
 #include "utf8.h"
 
@@ -82,7 +83,7 @@ static int start_preflight(struct run_part *p) {
         struct agent *a = g->agent;
         const struct preflight_options o = { .host = a->host,
                                              .intent = &a->intent,
-                                             .launchd_socket = part_launchd_socket(a),
+                                             .launchd_socket = agent_launchd_socket(a),
                                              .run = p->record,
                                              .name = g->host,
                                              .slice = g->slice,
@@ -184,7 +185,7 @@ void part_start(struct run_part *p) {
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
         r = local_call_new(a->event,
-                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                      LOCAL__KIND__KIND_RUN_REQUEST,
                                                      LOCAL__KIND__KIND_RUN_REPLY, &p->request->base,
                                                      START_TIME },
@@ -225,7 +226,7 @@ void part_stop(struct run_part *p) {
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
                  run_text(p->record, "why"));
         r = local_call_new(a->event,
-                           &(struct local_question){ "tpu-launchd", part_launchd_socket(a),
+                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
                                                      LOCAL__KIND__KIND_STOP_REPLY, &m.base,
                                                      (grace > 0 ? grace : standard.grace) + STOP_MARGIN },
@@ -260,12 +261,8 @@ static json_t *prepared_to_json(const struct agent_parts *all) {
 
                 if (p->now.state != PART_PREPARED)
                         continue;
-                if (json_array_append_new(list,
-                                          json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
-                                                    "generation", (json_int_t) p->now.generation)) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
+                                                     "generation", (json_int_t) p->now.generation));
         }
         return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->agent->boot_id, "parts", list, "leader",
                                 all->registry->leader) :

@@ -5,7 +5,6 @@
 
 /* agent_parts.c */
 struct agent *part_agent(const struct run_part *p);
-const char *part_launchd_socket(const struct agent *a); /* NULL: there is none to ask */
 /* Another state, and the registry is told. */
 void part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail);
 /* What the record wants is done. */

@@ -10,12 +10,6 @@
 
 /* --- Parts --------------------------------------------------------------------------------------------- */
 
-const char *part_launchd_socket(const struct agent *a) {
-        return a->settings.launchd_socket[0] ? a->settings.launchd_socket :
-               a->host->real_root            ? PATH_LAUNCHD_SOCKET :
-                                               NULL;
-}
-
 static struct run_part *part_free(struct run_part *p) {
         if (!p)
                 return NULL;
@@ -310,7 +304,7 @@ int agent_parts_new(struct agent_registry *g, struct agent_parts **ret) {
         if (!all)
                 return -ENOMEM;
         all->registry = g;
-        all->known = !part_launchd_socket(g->agent); /* nobody to ask: there are none */
+        all->known = !agent_launchd_socket(g->agent); /* nobody to ask: there are none */
         r = sd_event_add_time(g->agent->event, &all->again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_again,
                               all);
         if (r >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of runs: to the registry, to people, as events. */
 #include "agent_part.h"
+#include "json_text.h"
 #include "utf8.h"
 
 void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,
@@ -33,10 +34,8 @@ json_t *agent_parts_records(const struct agent_parts *all) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < all->n; i++)
-                if (all->parts[i]->record && json_array_append(list, all->parts[i]->record) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                if (all->parts[i]->record)
+                        list = json_list_add(list, json_incref(all->parts[i]->record));
         return list;
 }
 
@@ -94,10 +93,7 @@ json_t *agent_parts_to_member(const struct agent_parts *all) {
                 if (all->parts[i - 1]->now.state == PART_NONE)
                         continue;
                 said++;
-                if (json_array_append_new(list, part_to_member(all->parts[i - 1])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, part_to_member(all->parts[i - 1]));
         }
         return list;
 }
@@ -116,10 +112,7 @@ json_t *agent_parts_to_json(const struct agent_parts *all) {
                                       run_text(p->record, "why"), "outcome", run_text(p->record, "outcome"),
                                       "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
 
-                if (json_array_append_new(list, o) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, o);
         }
         return list;
 }

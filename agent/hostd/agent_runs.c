@@ -138,6 +138,15 @@ static void on_listed(void *userdata) {
 
 static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
+size_t agent_count_runs(const struct agent *a) {
+        const struct job_list *l = jobs_get(a->jobs);
+        size_t n = 0;
+
+        for (size_t i = 0; l->known && i < l->n; i++)
+                n += !streq(l->jobs[i].state, "exited");
+        return n;
+}
+
 const char *agent_only_run(const struct agent *a) {
         const struct job_list *l = jobs_get(a->jobs);
         const char *name = "";
@@ -170,13 +179,12 @@ static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *
 static const struct captures_handlers captures_handlers = { .captured = on_captured,
                                                             .finished = agent_capture_finished };
 
-/* With another root, the machine's own journal and launchd are not that host's. */
-static const char *own_or(const struct agent *a, const char *configured, const char *own) {
+const char *agent_own(const struct agent *a, const char *configured, const char *own) {
         return configured[0] ? configured : a->host->real_root ? own : NULL;
 }
 
 const char *agent_launchd_socket(const struct agent *a) {
-        return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+        return agent_own(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
 }
 
 static void expect_steps(struct agent *a) {

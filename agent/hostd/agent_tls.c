@@ -80,7 +80,7 @@ void agent_tls_look(struct agent *a) {
                 s = server_certificate_state(t->certificate);
                 if (s->error[0])
                         log_warning("[Api] %s; %s", s->error,
-                                    s->usable ? "the files of before stay in force" : "tried again when it changes");
+                                    s->usable ? "the previous files stay in force" : "tried again when it changes");
                 else if (t->api)
                         log_info("[Api] the new certificate is in force: %s",
                                  server_certificate_path(t->certificate, TLS_CERT));

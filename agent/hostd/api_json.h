@@ -10,6 +10,7 @@
 #include "deaths.h"
 #include "identity.h"
 #include "jobs.h"
+#include "json_text.h"
 #include "run_log.h"
 #include "uplink.h"
 
@@ -19,12 +20,9 @@ json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_rea
  * kept on the boot clock. */
 json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real);
 
-/* Appends and hands list on; on failure of either both are gone. */
-json_t *api_json_append(json_t *list, json_t *item);
 /* An instant of the real clock, null when there is none. */
 json_t *api_json_time(usec_t real);
 
-/* In api_json_uplink.c. */
 json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real);
 
 struct api_status {

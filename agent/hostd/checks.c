@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checks.h"
+#include "json_text.h"
 
 /* NULL: out of memory. */
 static struct kept_finding *kept_finding_new(const struct finding *f) {
@@ -104,11 +105,7 @@ static json_t *one_to_memory(const struct check_health *h, const struct kept_fin
         size_t n = (size_t) MIN(h->worsened, (uint64_t) HEALTH_FLAPS_MAX);
 
         for (uint64_t i = h->worsened - n; worse && i < h->worsened; i++)
-                if (json_array_append_new(
-                            worse, json_integer((json_int_t) h->worse_at[i % HEALTH_FLAPS_MAX])) < 0) {
-                        json_decref(worse);
-                        return NULL;
-                }
+                worse = json_list_add(worse, json_integer((json_int_t) h->worse_at[i % HEALTH_FLAPS_MAX]));
         return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:s, s:s, s:s, s:s, s:s}", "check",
                          f->check, "subject", f->subject, "settled", verdict_name(h->settled), "since_usec",
                          (json_int_t) h->since, "last_good_usec", (json_int_t) h->last_good, "worsened",
@@ -125,10 +122,7 @@ json_t *check_table_to_memory(const struct check_table *t) {
                 if (!t->health[i].started ||
                     (t->health[i].settled == VERDICT_OK && t->health[i].worsened == 0))
                         continue;
-                if (json_array_append_new(list, one_to_memory(&t->health[i], t->entries[i].settled)) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, one_to_memory(&t->health[i], t->entries[i].settled));
         }
         if (list && t->remembered && json_array_extend(list, t->remembered) < 0) {
                 json_decref(list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clock.h"
 #include "event_ring.h"
+#include "json_text.h"
 
 void event_ring_init(struct event_ring *r) {
         *r = (struct event_ring) { .next_seq = 1 };
@@ -44,10 +45,7 @@ json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
         json_t *list = json_array();
 
         for (uint64_t seq = MAX(since, oldest); list && seq < r->next_seq; seq++)
-                if (json_array_append_new(list, record_to_json(&r->records[seq % EVENT_RING])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, record_to_json(&r->records[seq % EVENT_RING]));
         return list ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
                                 (json_int_t) (since > 0 && since < oldest ? oldest - since : 0))
                     : NULL;

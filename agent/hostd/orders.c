@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "json_fields.h"
+#include "json_text.h"
 #include "orders.h"
 #include "utf8.h"
 
@@ -128,10 +129,7 @@ json_t *orders_to_json(const struct orders *o) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < o->n; i++)
-                if (json_array_append_new(list, to_json(&o->items[i])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, to_json(&o->items[i]));
         return list;
 }
 

@@ -75,14 +75,8 @@ int run_lines_load(const char *path, struct run_lines_state *s) {
 int run_lines_save(const char *path, const struct run_lines_state *s) {
         json_t *list = json_array();
 
-        for (size_t i = 0; list && i < s->n; i++) {
-                json_t *v = json_fields_pack(fields, ELEMENTSOF(fields), &s->parts[i]);
-
-                if (json_array_append_new(list, v) < 0) {
-                        json_decref(list);
-                        return -ENOMEM;
-                }
-        }
+        for (size_t i = 0; list && i < s->n; i++)
+                list = json_list_add(list, json_fields_pack(fields, ELEMENTSOF(fields), &s->parts[i]));
         if (!list)
                 return -ENOMEM;
         return state_file_write_json(AT_FDCWD, path, &format,

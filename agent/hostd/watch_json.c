@@ -91,8 +91,10 @@ static json_t *buckets_json(const __u64 *buckets, size_t n) {
 
         for (size_t i = 0; list && i < n; i++)
                 if (buckets[i] > 0)
-                        list = api_json_append(list, json_pack("{s:o, s:I}", "below", i + 1 < n ? json_real(bucket_end(i)) : json_null(),
-                                                               "n", (json_int_t) buckets[i]));
+                        list = json_list_add(list,
+                                             json_pack("{s:o, s:I}", "below",
+                                                       i + 1 < n ? json_real(bucket_end(i)) : json_null(),
+                                                       "n", (json_int_t) buckets[i]));
         return list;
 }
 
@@ -131,10 +133,12 @@ static json_t *places_json(const struct sched_figures *f) {
                 const struct sched_wait *w = &f->waits[i];
 
                 if (w->place)
-                        list = api_json_append(list, json_pack("{s:I, s:f, s:f, s:o, s:o}", "waits", (json_int_t) w->waits, "seconds",
-                                                               (double) w->ns / NSEC, "longest", (double) w->longest_ns / NSEC, "comm",
-                                                               text_json(w->comm, sizeof(w->comm)), "stack",
-                                                               stack_json(w)));
+                        list = json_list_add(list, json_pack("{s:I, s:f, s:f, s:o, s:o}", "waits",
+                                                             (json_int_t) w->waits, "seconds",
+                                                             (double) w->ns / NSEC, "longest",
+                                                             (double) w->longest_ns / NSEC, "comm",
+                                                             text_json(w->comm, sizeof(w->comm)), "stack",
+                                                             stack_json(w)));
         }
         return list;
 }
@@ -160,11 +164,13 @@ static json_t *times_json(const struct io_times *times, const char *const *names
                 const struct io_times *t = &times[i];
 
                 if (t->n > 0)
-                        list = api_json_append(list, json_pack("{s:s, s:I, s:f, s:I, s:o, s:o, s:o}", key, names[i], "n", (json_int_t) t->n,
-                                                               "seconds", (double) t->ns / NSEC, "bytes", (json_int_t) t->bytes, "p50",
-                                                               quantile_json(t->buckets, IO_BUCKETS, 0.5), "p99",
-                                                               quantile_json(t->buckets, IO_BUCKETS, 0.99), "buckets",
-                                                               buckets_json(t->buckets, IO_BUCKETS)));
+                        list = json_list_add(list,
+                                             json_pack("{s:s, s:I, s:f, s:I, s:o, s:o, s:o}", key, names[i],
+                                                       "n", (json_int_t) t->n, "seconds",
+                                                       (double) t->ns / NSEC, "bytes", (json_int_t) t->bytes,
+                                                       "p50", quantile_json(t->buckets, IO_BUCKETS, 0.5),
+                                                       "p99", quantile_json(t->buckets, IO_BUCKETS, 0.99),
+                                                       "buckets", buckets_json(t->buckets, IO_BUCKETS)));
         }
         return list;
 }
@@ -193,7 +199,7 @@ static json_t *slow_json(const struct io_slow *kept, const char *const *names, s
                         json_decref(o);
                         o = NULL;
                 }
-                list = api_json_append(list, o);
+                list = json_list_add(list, o);
         }
         return list;
 }

@@ -178,7 +178,7 @@ class Certificates(Case):
         (h.folder / "server.pem").write_text("half a certifi")
         bad = wait_until(lambda: c if "server.pem" in (c := self.check(h, "api.certificate"))["reason"] else None, 10, "the warning")
         self.assertEqual(bad["verdict"], "WARN")
-        self.assertIn("the files of before stay in force", bad["reason"])
+        self.assertIn("the previous files stay in force", bad["reason"])
         self.assertEqual(self.shown(h), second[0].read_text().strip())
         self.assertEqual(h.remote("reader", "/v1/status")[0], 200)
         self.replace(h, (self.site.server[0], second[1]))  # a key of another certificate
