@@ -1,4 +1,3 @@
 fuzz_target(ledger KNOWS base uplink)
 fuzz_target(spool KNOWS base uplink)
-fuzz_target(retry-after KNOWS base httploop)
 fuzz_target(uplink-answer KNOWS base uplink)

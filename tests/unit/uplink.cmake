@@ -1,4 +1,4 @@
-unit_test(backoff KNOWS base httploop)
+unit_test(backoff KNOWS base)
 unit_test(answer KNOWS base uplink)
 unit_test(child KNOWS base child)
 unit_test(gzip KNOWS base packing LIBRARIES PkgConfig::ZLIB)

@@ -4,13 +4,14 @@
 #include <arpa/inet.h>
 #include <assert.h>
 
-#include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
 
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
 #define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* and after a failure */
 #define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
+
+#define RETRY_AFTER_MAX ((curl_off_t) 3600) /* s: a server cannot silence a host for longer */
 
 #define HEADER_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
 
@@ -32,7 +33,6 @@ struct exchange {
         const char *body; /* NULL: a GET */
         char *copy, *answer; /* copy: body, unless it is lent */
         size_t body_len, len, size;
-        char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
         char addresses_text[LOOKUP_TEXT_MAX], type[128], header[HEADER_MAX],
@@ -76,9 +76,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         struct exchange *x = userdata;
 
-        backoff_take_retry_after(data, size * n, x->retry_after);
-        if (x->options.header)
-                x->options.header(data, size * n, x->options.userdata);
+        x->options.header(data, size * n, x->options.userdata);
         return size * n;
 }
 
@@ -101,8 +99,8 @@ static void on_done(struct http_transfer *t, const char *error) {
         struct exchange *x = (struct exchange *) t;
         struct exchange_answer a = { .failed = error, .why = "", .what = "" };
         _cleanup_free_ char *answer = NULL;
+        curl_off_t seconds = 0;
         char *type = NULL;
-        usec_t now;
 
         if (error) {
                 a.refused = http_transfer_about_certificates(t);
@@ -116,10 +114,10 @@ static void on_done(struct http_transfer *t, const char *error) {
         } else {
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
                 (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+                (void) curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds); /* else: 0, not asked for */
         }
         a.content_type = type;
-        if (x->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)
-                (void) backoff_parse_retry_after(x->retry_after, now, &a.retry_after); /* else: not asked for */
+        a.retry_after = (usec_t) MIN(MAX(seconds, (curl_off_t) 0), RETRY_AFTER_MAX) * USEC_PER_SEC;
         a.body = answer = TAKE_PTR(x->answer); /* done may start the next one */
         a.len = x->len;
         x->len = x->size = 0;
@@ -192,8 +190,10 @@ static int setup(struct exchange *x) {
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
+        if (o->header) { /* data without a function would send headers to on_body() */
+                bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+                bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
+        }
         if (path_or_null(o->ca)) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(o->certificate)) != CURLE_OK;
@@ -287,7 +287,6 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         (void) snprintf(x->type, sizeof(x->type), "Content-Type: %.100s",
                         q->content_type ? q->content_type : "application/json");
         (void) snprintf(x->header, sizeof(x->header), "%s", q->header ? q->header : "");
-        x->retry_after[0] = '\0';
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))
                 return send_body(x);

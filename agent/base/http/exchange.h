@@ -24,7 +24,7 @@ struct exchange_answer {
         const char *why; /* empty when not failed; what: the same without names and times, alike each time */
         const char *what;
         long status;
-        usec_t retry_after; /* what the server asks for; 0: nothing */
+        usec_t retry_after; /* what the server asks for, an hour at most; 0: nothing */
         const char *content_type; /* NULL: none */
         const char *body;         /* valid inside done only */
         size_t len;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
+#include "json_fields.h"
 #include "metadata_copy.h"
 
 const struct state_format metadata_copy_file = {
@@ -48,28 +49,23 @@ static json_t *said_to_json(const struct metadata_facts *f) {
         return all;
 }
 
-char *metadata_copy_format(const struct metadata_copy *c) {
-        json_t *v =
-                json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "boot_id", c->boot_id, "taken_usec",
-                          (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
-                          c->facts.name, "nics", nics_to_json(&c->facts), "said", said_to_json(&c->facts));
-        char *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+/* Our own file may have been anybody's since: what it says is checked like the server's answers. */
+static const struct json_field fields[] = {
+        JSON_FIELD(struct metadata_copy, WORD, "boot_id", boot_id),
+        JSON_FIELD(struct metadata_copy, NUMBER, "taken_usec", taken),
+        JSON_FIELD(struct metadata_copy, WORD, "machine_type", facts.machine_type),
+        JSON_FIELD(struct metadata_copy, WORD, "name", facts.name),
+};
 
+char *metadata_copy_format(const struct metadata_copy *c) {
+        json_t *v = json_fields_pack(fields, ELEMENTSOF(fields), c);
+        char *text = NULL;
+
+        if (v && json_object_set_new(v, "nics", nics_to_json(&c->facts)) == 0 &&
+            json_object_set_new(v, "said", said_to_json(&c->facts)) == 0)
+                text = json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS);
         json_decref(v);
         return text;
-}
-
-/* Our own file may have been anybody's since: what it says is checked like the server's answers. */
-static int take_string(const json_t *v, const char *key, char *dest, size_t size) {
-        const json_t *s = json_object_get(v, key);
-        size_t len = json_string_length(s);
-
-        if (!json_is_string(s) || len >= size ||
-            strspn(json_string_value(s),
-                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") != len)
-                return -EBADMSG;
-        memcpy(dest, json_string_value(s), len + 1);
-        return 0;
 }
 
 /* An unknown key or field is a newer version's; a bad value makes the whole copy one that nobody wrote. */
@@ -97,18 +93,13 @@ static int take_said(const json_t *v, struct metadata_facts *f) {
 }
 
 static int take_copy(const json_t *v, struct metadata_copy *c, char why[static METADATA_WHY_MAX]) {
-        const json_t *taken = json_object_get(v, "taken_usec"), *nics = json_object_get(v, "nics");
         int r;
 
         (void) snprintf(why, METADATA_WHY_MAX, "this is no copy that tpu-hostd wrote");
-        if (!json_is_integer(taken) || json_integer_value(taken) < 0 ||
-            take_string(v, "boot_id", c->boot_id, sizeof(c->boot_id)) < 0 ||
-            take_string(v, "machine_type", c->facts.machine_type, sizeof(c->facts.machine_type)) < 0 ||
-            take_string(v, "name", c->facts.name, sizeof(c->facts.name)) < 0)
-                return -EBADMSG;
-        c->taken = (usec_t) json_integer_value(taken);
-        r = take_said(v, &c->facts);
-        return r < 0 ? r : metadata_nics_parse(nics, &c->facts, why);
+        r = json_fields_take(v, fields, ELEMENTSOF(fields), c);
+        if (r == 0)
+                r = take_said(v, &c->facts);
+        return r < 0 ? r : metadata_nics_parse(json_object_get(v, "nics"), &c->facts, why);
 }
 
 int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
