@@ -129,10 +129,11 @@ class TheSameAgain(Episodes):
     COLLECTORS, PATIENCE = 1, 8
     test_leader_killed_between_the_captures = None
 
-    def lose_and_lead(self, leader):
+    def lose_and_lead(self, leader, meanwhile=lambda: None):
         for i in (0, 1):
             self.site.kill(i)
         until(lambda: not self.leads(leader), "it leads no more")
+        meanwhile()
         for i in (0, 1):
             self.site.start(i)
         until(lambda: self.leads(leader), "it leads again")
@@ -141,7 +142,12 @@ class TheSameAgain(Episodes):
         leader = self.suspected(silent=1)
         self.gate.set()
         until(lambda: leader.sql("SELECT count(*) FROM captures") == [(7,)], "all that answer have")
-        self.lose_and_lead(leader)
+
+        def nothing_is_judged():
+            """By who does not lead: another could, and would say something else."""
+            time.sleep(self.PATIENCE + 4)
+            self.assertEqual(leader.sql("SELECT outcome FROM episodes"), [(None,)])
+        self.lose_and_lead(leader, nothing_is_judged)
         self.named(self.diagnosed(leader))
         self.same_round()
         # What is confirmed is over one day, whoever led meanwhile.
