@@ -51,7 +51,8 @@ int router_ask(struct router *r, const union path_address *from, const union pat
         const struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family,
                                         .rtm_dst_len = bits,
                                         .rtm_src_len = from ? bits : 0 };
-        _cleanup_(nlmsg_freep) struct nl_msg *m = netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
 
         if (!m || put_address(m, RTA_DST, to) < 0 || (from && put_address(m, RTA_SRC, from) < 0))
                 return -ENOMEM;

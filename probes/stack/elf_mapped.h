@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Symbols of an ELF file as the process has it mapped: no file is opened, so that it does not matter whether
- * the file is still there, and nothing but what is needed is read. Only what a file exports can be found
- * this way (.dynsym by its .gnu.hash), as every CPython does that can load an extension module. Nothing read is
- * trusted: every table is bounded.
+ * Symbols of an ELF file as the process has it mapped: no file is opened, so that it does not matter
+ * whether the file is still there, and nothing but what is needed is read. Only what a file exports can
+ * be found this way (.dynsym by its .gnu.hash), as every CPython does that can load an extension module.
+ * Nothing read is trusted: every table is bounded.
  */
 #include "memory.h"
 

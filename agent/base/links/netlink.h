@@ -2,9 +2,9 @@
 #pragma once
 /*
  * Netlink, as everybody here speaks it: one question with one answer, a dump of a whole table, and the
- * recorded dumps of a root other than "/". Sockets, messages and attributes are libnl's; what comes is walked
- * over here, for recorded bytes may come from anywhere (docs/dependencies.md says why libnl-route reads none
- * of it).
+ * recorded dumps of a root other than "/". Sockets, messages and attributes are libnl's; what comes is
+ * walked over here, for recorded bytes may come from anywhere (docs/dependencies.md says why libnl-route
+ * reads none of it).
  */
 #include <linux/netlink.h>
 #include <netlink/attr.h>
@@ -54,14 +54,14 @@ struct dump_request {
 };
 
 /*
- * Calls message with each message of the kernel's answer while it comes, so that nothing of it is kept. 1:
- * message returned more than 0; after an error message may have been called already. -EINTR: the table changed
- * while it was read; -EAGAIN: a datagram was lost; both: ask again.
+ * Calls message with each message of the kernel's answer while it comes, so that nothing of it is kept.
+ * 1: message returned more than 0; after an error message may have been called already. -EINTR: the
+ * table changed while it was read; -EAGAIN: a datagram was lost; both: ask again.
  */
 int dump_each(const struct dump_request *request, netlink_message_func message, void *userdata);
 /*
- * The same of recorded bytes, which must end with the NLMSG_DONE of the dump: -EBADMSG when they are anything else,
- * or less; an NLMSG_ERROR is its errno.
+ * The same of recorded bytes, which must end with the NLMSG_DONE of the dump: -EBADMSG when they are
+ * anything else, or less; an NLMSG_ERROR is its errno.
  */
 int dump_parse(const void *data, size_t len, netlink_message_func message, void *userdata);
 /* The bytes of a file of a recorded root, to be freed; -ENODATA when it has none. */
