@@ -35,7 +35,8 @@ const struct route *gateway_of(const struct route_table *t, int index) {
         return found;
 }
 
-static struct nl_msg *neighbour_message(int type, int flags, const struct route *r, uint16_t state, uint8_t use) {
+static struct nl_msg *neighbour_message(int type, int flags, const struct route *r, uint16_t state,
+                                        uint8_t use) {
         const struct ndmsg head = { .ndm_family = (unsigned char) r->gateway_family,
                                     .ndm_ifindex = r->hops[0],
                                     .ndm_state = state,
@@ -81,7 +82,8 @@ static int wait_for_change(int fd, usec_t wait) {
 
         if (poll(&p, 1, (int) (wait / USEC_PER_MSEC) + 1) < 0 && errno != EINTR)
                 return -errno;
-        while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == EINTR || errno == ENOBUFS)
+        while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == EINTR ||
+               errno == ENOBUFS)
                 ;
         return errno == EAGAIN ? 0 : -errno;
 }

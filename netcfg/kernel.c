@@ -8,26 +8,9 @@
 #include "route.h"
 #include "source_write.h"
 
-int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
-        struct found_sysctl s = { 0 };
-
-        s.error = intent_read_sysctl(h, name, s.value, sizeof(s.value));
-        if (s.error < 0 && s.error != -EROFS)
-                s.value[0] = '\0';
-        *ret = s;
-        return s.error;
-}
-
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {
         *ret = FOUND_NULL;
-        for (size_t k = 0; k < i->n_sysctls; k++)
-                (void) kernel_read_sysctl(h, i->sysctls[k].name, &ret->sysctls[k]);
-        ret->container = intent_in_container(h);
-        for (size_t k = 0; k < i->n_parameters; k++) {
-                struct found_sysctl *p = &ret->parameters[k];
-
-                p->error = intent_read_parameter(h, i->parameters[k].name, p->value, sizeof(p->value));
-        }
+        plan_read_sysctls(h, i, ret);
         ret->links_error = links_read(h, &ret->links);
         plan_read_rp_filters(h, i, ret);
         ret->nic_settings_error = nic_settings_read(h, i, &ret->links, &ret->nic_settings);
@@ -81,7 +64,7 @@ static int apply_sysctl(const struct host *h, const struct op *op) {
         if (r == 0)
                 r = host_write(h, path, op->to);
         if (r == 0)
-                r = kernel_read_sysctl(h, op->subject, &after);
+                r = plan_read_sysctl(h, op->subject, &after);
         if (r < 0)
                 return r;
         return streq(after.value, op->to) ? 0 : -EIO;

@@ -9,9 +9,6 @@
 
 /* What cannot be read is noted in *ret, not returned. Clear with found_clear(). */
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret);
-/* One sysctl, blanks collapsed. -ENOENT: this kernel has none of that name; -EROFS: it is there, but no one
- * in this network namespace may write it. */
-int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret);
 
 /*
  * Whether all writes of the plan are permitted, without doing any: 0, or -EPERM, -EACCES or -EROFS with

@@ -58,7 +58,8 @@ static int find_link(const struct host *h, int index, struct link *ret) {
 
 static int set_mtu(int index, uint32_t mtu) {
         const struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
-        _cleanup_(nlmsg_freep) struct nl_msg *m = netlink_message(RTM_SETLINK, NLM_F_ACK, &info, sizeof(info));
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                netlink_message(RTM_SETLINK, NLM_F_ACK, &info, sizeof(info));
 
         return !m || nla_put_u32(m, IFLA_MTU, mtu) < 0 ? -ENOMEM : netlink_do(m);
 }

@@ -159,7 +159,7 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
         int r;
 
         if (o->kind == OP_SYSCTL) {
-                r = kernel_read_sysctl(h, o->subject, &now);
+                r = plan_read_sysctl(h, o->subject, &now);
                 finding_set(op->from, "%s", now.value);
                 return r == -ENOENT ? -ENODEV : r; /* a NIC's own, which went with it */
         }

@@ -86,7 +86,8 @@ static int put_route(struct nl_msg *m, struct nlmsghdr *h, uint32_t ms, bool loc
         return r < 0 ? r : put_metrics(m, old, ms, lock);
 }
 
-/* The route of that subject, as the kernel tells it, is put together again into a message that replaces it. */
+/* The route of that subject, as the kernel tells it, is put together again into a message that replaces
+ * it. */
 struct replacing {
         const struct link_table *links;
         const char *subject;

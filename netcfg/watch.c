@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
-#include <netlink/netlink.h>
-#include <netlink/socket.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 
 #include "ethtool.h"
+#include "netlink.h"
 #include "watch.h"
 
 #define DRAIN_MAX 1024 /* messages one turn of the loop takes; the rest waits for the next */
@@ -83,14 +82,11 @@ static int join_routing(struct nl_sock *s, const struct intent *i) {
 
 static int listen_to_routing(struct watch *w, sd_event *event, const struct intent *i) {
         struct ear *e = &w->routing;
+        int r = netlink_open(NETLINK_ROUTE, &e->sock);
 
-        e->sock = nl_socket_alloc();
-        if (!e->sock)
-                return -ENOMEM;
-        nl_socket_disable_seq_check(e->sock);
-        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || join_routing(e->sock, i) < 0)
-                return -EIO;
-        return listen_on(w, event, e, "link and route changes");
+        if (r == 0)
+                r = join_routing(e->sock, i);
+        return r < 0 ? r : listen_on(w, event, e, "link and route changes");
 }
 
 /* The socket that asked for the group's number then listens to it. */
@@ -105,7 +101,6 @@ static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host
                 return r;
         e->sock = TAKE_PTR(session.sock);
         e->bits_only = true;
-        nl_socket_disable_seq_check(e->sock);
         if (nl_socket_add_membership(e->sock, (int) session.monitor) < 0)
                 return -EIO;
         return listen_on(w, event, e, "ethtool changes");

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "intent.h"
-#include "links.h"
+#include "plan.h"
 #include "tpu_sysfs.h"
-#include "nic_setting.h"
 #include "words.h"
 
-/* The settings of data-centre NICs that the profile wants: features and private flags. */
+/* Checks nic.feature and nic.private_flag: the settings of data-centre NICs that the profile wants. -ENOMEM. */
+static int look_at_settings(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+        int r;
 
-/* Checks nic.feature and nic.private_flag. -ENOMEM. */
-static int nic_look_at_settings(const struct host *h, const struct intent *i, const struct link_table *links,
-                                struct sink *s) {
-        _cleanup_found_nic_settings_ struct found_nic_settings found = FOUND_NIC_SETTINGS_NULL;
-        struct finding f;
-        int r = nic_settings_read(h, i, links, &found);
-
-        for (size_t k = 0; r == 0 && k < found.n; k++) {
-                const struct link *l = link_by_index(links, found.items[k].index);
-
-                intent_judge_nic_setting(i, l, &found.items[k], &f); /* the same words as tpu-netcfg's */
-                (void) make_printable(f.subject);
-                (void) make_printable(f.found);
-                s->finding(s, &f);
-        }
+        f->nic_settings_error = nic_settings_read(h, i, &f->links, &f->nic_settings);
+        r = plan_judge_nic_settings(i, f, &list); /* the same words as tpu-netcfg's */
+        if (r == 0)
+                probe_tell_all(s, &list);
         return r;
 }
 
@@ -125,23 +115,24 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
 }
 
 int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
-        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        _cleanup_found_ struct found f = FOUND_NULL;
+        const struct link_table *t = &f.links;
         char n_links[24];
         size_t found = 0;
         int r;
 
-        r = links_read(h, &t);
+        r = links_read(h, &f.links);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < t.n; i++)
-                if (c->intent ? intent_is_data_nic(c->intent, &t.links[i]) : link_is_data_nic(&t.links[i])) {
-                        look_at(h, c, &t.links[i], s);
+        for (size_t i = 0; i < t->n; i++)
+                if (c->intent ? intent_is_data_nic(c->intent, &t->links[i]) : link_is_data_nic(&t->links[i])) {
+                        look_at(h, c, &t->links[i], s);
                         found++;
                 }
-        (void) snprintf(n_links, sizeof(n_links), "%zu", t.n);
+        (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);
         if (found == 0)
                 probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");
         else
                 nic_check_count(h, found, c, s);
-        return c->intent ? nic_look_at_settings(h, c->intent, &t, s) : 0;
+        return c->intent ? look_at_settings(h, c->intent, &f, s) : 0;
 }

@@ -121,6 +121,7 @@ void probe_tell(struct sink *s, enum check_words w, const char *subject, const c
 void probe_tell_all(struct sink *s, const struct finding_list *l) {
         for (size_t i = 0; i < l->n; i++) {
                 (void) make_printable(l->items[i].subject);
+                (void) make_printable(l->items[i].found);
                 s->finding(s, &l->items[i]);
         }
 }

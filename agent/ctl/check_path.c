@@ -100,7 +100,8 @@ static int load_reports(const char *path, struct ctl_reports *ret) {
 
         if (r < 0)
                 fprintf(stderr,
-                        "tpuctl check: --peer-report '%s': %s\nMake one there with: tpuctl check path --json >FILE\n",
+                        "tpuctl check: --peer-report '%s': %s\n"
+                        "Make one there with: tpuctl check path --json >FILE\n",
                         path, why);
         return r;
 }

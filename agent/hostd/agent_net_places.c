@@ -12,6 +12,7 @@
 #include "json_text.h"
 #include "links.h"
 #include "log.h"
+#include "netlink.h"
 #include "route.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
@@ -31,8 +32,7 @@ struct net_places {
         struct address_table addresses;
         struct link_table links;
         bool addresses_known;
-        struct router router;
-        bool has_router; /* routes can be asked for */
+        struct nl_sock *kernel; /* is asked for routes; NULL: nobody can be */
 };
 
 /* --- Runs --------------------------------------------------------------------------------------------- */
@@ -257,12 +257,12 @@ static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         union path_address local, peer;
         struct route route;
 
-        if (!p->has_router || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
+        if (!p->kernel || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
             !link_is_ethernet(own))
                 return 0;
         address_fill(&local, l->family, l->local);
         address_fill(&peer, l->family, l->peer);
-        if (router_ask(&p->router, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
+        if (route_ask(p->kernel, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
                 return 0;
         return nic_of(p, route.nic);
 }
@@ -296,8 +296,7 @@ int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
                 return -ENOMEM;
         p->agent = a;
         p->flows = f;
-        p->has_router = a->host->real_root && router_open(&p->router) == 0;
-        if (!p->has_router)
+        if (!a->host->real_root || netlink_open(NETLINK_ROUTE, &p->kernel) < 0)
                 log_debug("routes cannot be asked for: that connections leave by another NIC is not seen");
         *ret = p;
         return 0;
@@ -308,7 +307,8 @@ struct net_places *net_places_free(struct net_places *p) {
                 return NULL;
         address_table_clear(&p->addresses);
         link_table_clear(&p->links);
-        router_close(&p->router);
+        if (p->kernel)
+                nl_socket_free(p->kernel);
         free(p);
         return NULL;
 }

@@ -29,7 +29,9 @@ const char *op_check(enum op_kind k) {
                                              [OP_SOURCE_ROUTE] = "route.source" };
 
         _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
-        return k >= OP_NIC_SETTING ? nic_setting_check((enum nic_setting_kind) (k - OP_NIC_SETTING)) : names[k];
+        if (k >= OP_NIC_SETTING)
+                return nic_setting_check((enum nic_setting_kind) (k - OP_NIC_SETTING));
+        return names[k];
 }
 
 bool op_is_source(enum op_kind k) {

@@ -13,6 +13,27 @@ void found_clear(struct found *f) {
         *f = FOUND_NULL;
 }
 
+int plan_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
+        struct found_sysctl s = { 0 };
+
+        s.error = intent_read_sysctl(h, name, s.value, sizeof(s.value));
+        if (s.error < 0 && s.error != -EROFS)
+                s.value[0] = '\0';
+        *ret = s;
+        return s.error;
+}
+
+void plan_read_sysctls(const struct host *h, const struct intent *i, struct found *f) {
+        for (size_t k = 0; k < i->n_sysctls; k++)
+                (void) plan_read_sysctl(h, i->sysctls[k].name, &f->sysctls[k]);
+        f->container = intent_in_container(h);
+        for (size_t k = 0; k < i->n_parameters; k++) {
+                struct found_sysctl *p = &f->parameters[k];
+
+                p->error = intent_read_parameter(h, i->parameters[k].name, p->value, sizeof(p->value));
+        }
+}
+
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
         struct op op = { .kind = OP_SYSCTL };
 
@@ -220,11 +241,10 @@ int plan_judge_routes(const struct intent *i, const struct found *f, struct find
         return r < 0 ? r : finding_list_add(l, &finding);
 }
 
-int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l) {
+int plan_judge_sysctls(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
-        int r;
+        int r = 0;
 
-        r = judge_profile(i, l);
         for (size_t k = 0; r == 0 && k < i->n_sysctls; k++) {
                 intent_judge_sysctl(&i->sysctls[k], f->sysctls[k].value, f->sysctls[k].error, &finding);
                 r = finding_list_add(l, &finding);
@@ -234,6 +254,14 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                                        f->container, &finding);
                 r = finding_list_add(l, &finding);
         }
+        return r;
+}
+
+int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l) {
+        int r = judge_profile(i, l);
+
+        if (r == 0)
+                r = plan_judge_sysctls(i, f, l);
         if (r == 0)
                 r = plan_judge_rp_filters(i, f, l);
         if (r == 0)

@@ -16,8 +16,16 @@
 #include "route_text.h"
 #include "rp_filter.h"
 
+/* One sysctl, blanks collapsed. -ENOENT: this kernel has none of that name; -EROFS: it is there, but no one
+ * in this network namespace may write it. Through the seam, as the next. */
+int plan_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret);
+/* The wanted sysctls and parameters; what cannot be read is noted there. */
+void plan_read_sysctls(const struct host *h, const struct intent *i, struct found *f);
+
 /* What could not be read gives no write. -ENOMEM. */
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
+/* One finding for each wanted sysctl and parameter. */
+int plan_judge_sysctls(const struct intent *i, const struct found *f, struct finding_list *l);
 /* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i
  * has to want a least retransmission time of routes. */
 int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What libtpu's runtime metrics service is asked and what it answers, as points. Pure. The answers come from
- * the process that is being watched, which may be broken or hostile: they are looked at before they are
- * unpacked, the memory for that is bounded, and a point that makes no sense is left out and counted.
+ * What libtpu's runtime metrics service is asked and what it answers, as points. Pure. The answers come
+ * from the process that is being watched, which may be broken or hostile: they are looked at before they
+ * are unpacked, the memory for that is bounded, and a point that makes no sense is left out and counted.
  *
- * Attributes come in two encodings. Older: one attribute whose value is the number of the device. Newer: one
- * attribute whose value is a list of them, among which the device may be a number or a text of digits.
+ * Attributes come in two encodings. Older: one attribute whose value is the number of the device. Newer:
+ * one attribute whose value is a list of them, among which the device may be a number or a text of
+ * digits.
  *
- * A distribution is a histogram as it is (its buckets include their lower bound and not their upper, where
- * ours do the opposite: the difference is what falls exactly on a bound). Summaries and the deprecated regular
- * buckets, which no metric that is taken has, are left out.
+ * A distribution is a histogram as it is (its buckets include their lower bound and not their upper,
+ * where ours do the opposite: the difference is what falls exactly on a bound). Summaries and the
+ * deprecated regular buckets, which no metric that is taken has, are left out.
  */
 #include "probe.h"
 #include "unpack_memory.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check_words.h"
 #include "addresses.h"
+#include "netlink.h"
 #include "path_plan.h"
 #include "route.h"
 #include "verdict.h"
@@ -64,7 +65,7 @@ int path_plan_make(const struct link_table *links, const struct intent *intent,
 /* --- Routes -------------------------------------------------------------------------------------------- */
 
 struct routing {
-        struct router router;
+        struct nl_sock *kernel; /* is asked for routes */
         struct address_table addresses;
         const struct link_table *links;
         const struct intent *intent;
@@ -121,7 +122,7 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
 static int choose_nic(struct routing *r, struct path *p) {
         const struct link *l;
         struct route route;
-        int k = router_ask(&r->router, NULL, &p->what.to, &route);
+        int k = route_ask(r->kernel, NULL, &p->what.to, &route);
 
         if (k < 0)
                 return wrong_way(r, p, NULL, k);
@@ -155,7 +156,7 @@ static int use(struct routing *r, struct path *p) {
         if (k < 0)
                 return cannot(r->findings, p, "not tried: this NIC has no address of that family",
                               WORDS_PATH_NIC_BARE, "");
-        k = router_ask(&r->router, &p->what.from, &p->what.to, &route);
+        k = route_ask(r->kernel, &p->what.from, &p->what.to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)
@@ -243,11 +244,9 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
 
 int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links,
                     bool asked_for, struct finding_list *findings) {
-        struct routing r = {
-                .router = ROUTER_NULL, .links = links, .intent = p->intent, .findings = findings
-        };
+        struct routing r = { .links = links, .intent = p->intent, .findings = findings };
         size_t kept = 0;
-        int k = router_open(&r.router);
+        int k = netlink_open(NETLINK_ROUTE, &r.kernel);
 
         if (k < 0)
                 return k;
@@ -263,6 +262,6 @@ int path_plan_route(struct path_plan *p, const struct host *h, const struct link
                         p->paths[kept++] = p->paths[i];
         p->n = kept;
         address_table_clear(&r.addresses);
-        router_close(&r.router);
+        nl_socket_free(r.kernel);
         return k;
 }

@@ -38,10 +38,11 @@ static const char *const directions[] = {
 static json_t *result_to_json(const struct path_result *r) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i}", "nic", r->nic, "peer", r->peer, "from",
-                         address_text(&r->from, from), "to", address_text(&r->to, to), "mtu", (json_int_t) r->mtu,
-                         "answer", answers[r->proof.answer], "direction", directions[r->proof.direction], "exact",
-                         r->proof.exact, "passes", (json_int_t) r->proof.passes, "error", -r->proof.error);
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i}", "nic", r->nic, "peer", r->peer,
+                         "from", address_text(&r->from, from), "to", address_text(&r->to, to), "mtu",
+                         (json_int_t) r->mtu, "answer", answers[r->proof.answer], "direction",
+                         directions[r->proof.direction], "exact", r->proof.exact, "passes",
+                         (json_int_t) r->proof.passes, "error", -r->proof.error);
 }
 
 json_t *path_report_to_json(const struct path_report *r) {
@@ -70,7 +71,8 @@ static int find_word(const char *const *words, size_t n, const char *word) {
 }
 
 /* What is wrong with one result, or NULL: its numbers must be such as can have come of one proof. */
-static const char *check_numbers(json_int_t mtu, json_int_t passes, json_int_t error, const struct path_result *x) {
+static const char *check_numbers(json_int_t mtu, json_int_t passes, json_int_t error,
+                                 const struct path_result *x) {
         const struct proof_result *p = &x->proof;
 
         if (x->from.sa.sa_family != x->to.sa.sa_family)
@@ -95,9 +97,9 @@ static const char *take_result(json_t *o, json_error_t *e, struct path_result *r
         char why[96], word[IF_NAMESIZE + PATH_NAME_MAX];
         int exact, a, d, n;
 
-        if (json_unpack_ex(o, e, 0, "{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:I}", "nic", &nic, "peer", &peer, "from",
-                           &from, "to", &to, "mtu", &mtu, "answer", &answer, "direction", &direction, "exact", &exact,
-                           "passes", &passes, "error", &error) < 0)
+        if (json_unpack_ex(o, e, 0, "{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:I}", "nic", &nic, "peer",
+                           &peer, "from", &from, "to", &to, "mtu", &mtu, "answer", &answer, "direction",
+                           &direction, "exact", &exact, "passes", &passes, "error", &error) < 0)
                 return e->text;
         n = snprintf(word, sizeof(word), "%s=%s", nic, peer);
         if (n < 0 || (size_t) n >= sizeof(word) || path_peer_parse(word, (size_t) n, &named, why) < 0)
@@ -149,7 +151,8 @@ static int take_report(json_t *o, struct path_report *ret, char *why) {
         json_error_t e;
         json_t *list;
 
-        if (json_unpack_ex(o, &e, 0, "{s:s, s:s, s:o}", "host", &host, "time", &time, "results", &list) < 0 ||
+        if (json_unpack_ex(o, &e, 0, "{s:s, s:s, s:o}", "host", &host, "time", &time, "results",
+                           &list) < 0 ||
             !json_is_array(list) || json_array_size(list) > PROOF_TARGETS_MAX) {
                 (void) snprintf(why, PATH_REPORT_WHY_MAX, "it is no report of 'tpuctl check path --json'");
                 return -EBADMSG;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What one proof found, as a value that can be printed, and of which another host reads the results: `tpuctl check path --json` and
- * the agent's /v1/path have this one shape (docs/path.md). Pure; memory is the report's own.
+ * What one proof found, as a value that can be printed, and of which another host reads the results:
+ * `tpuctl check path --json` and the agent's /v1/path have this one shape (docs/path.md). Pure; memory
+ * is the report's own.
  */
 #include <jansson.h>
 
@@ -40,9 +41,9 @@ json_t *path_report_to_json(const struct path_report *r);
 #define PATH_REPORT_BYTES_MAX (16 * 1024 * 1024)
 #define PATH_REPORT_WHY_MAX 160
 /*
- * Reads the results of a report of another host: nothing in them is believed unseen, and their findings are judged
- * anew from their numbers. Host and time are taken with control characters replaced.
- * -EBADMSG with one line in why that names the result, -E2BIG, -ENOMEM. *ret_used (may be NULL): bytes taken;
+ * Reads the results of a report of another host: nothing in them is believed unseen, and their findings
+ * are judged anew from their numbers. Host and time are taken with control characters replaced. -EBADMSG
+ * with one line in why that names the result, -E2BIG, -ENOMEM. *ret_used (may be NULL): bytes taken;
  * then something may follow, otherwise nothing but blanks.
  */
 int path_report_parse(const char *text, size_t len, struct path_report *ret, size_t *ret_used,

@@ -7,16 +7,6 @@
 #include "addresses.h"
 #include "netlink.h"
 
-int router_open(struct router *ret) {
-        return netlink_open(NETLINK_ROUTE, &ret->socket);
-}
-
-void router_close(struct router *r) {
-        if (r->socket)
-                nl_socket_free(r->socket);
-        *r = ROUTER_NULL;
-}
-
 static int put_address(struct nl_msg *m, int attribute, const union path_address *a) {
         return a->sa.sa_family == AF_INET
                        ? nla_put(m, attribute, sizeof(a->in.sin_addr), &a->in.sin_addr)
@@ -45,17 +35,18 @@ int route_parse(const void *datagram, size_t len, struct route *ret) {
         return netlink_find(datagram, len, take_route, ret);
 }
 
-int router_ask(struct router *r, const union path_address *from, const union path_address *to,
-               struct route *ret) {
+int route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
+              struct route *ret) {
         uint8_t bits = to->sa.sa_family == AF_INET ? 32 : 128;
         const struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family,
                                         .rtm_dst_len = bits,
                                         .rtm_src_len = from ? bits : 0 };
-        _cleanup_(nlmsg_freep) struct nl_msg *m = netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
 
         if (!m || put_address(m, RTA_DST, to) < 0 || (from && put_address(m, RTA_SRC, from) < 0))
                 return -ENOMEM;
-        return netlink_ask(r->socket, m, take_route, ret);
+        return netlink_ask(s, m, take_route, ret);
 }
 
 int nic_address(const struct address_table *all, int nic, int family, union path_address *ret) {

@@ -7,21 +7,15 @@
 #include "lane.h"
 
 struct nl_sock;
-struct router {
-        struct nl_sock *socket;
-};
-#define ROUTER_NULL ((struct router){ 0 })
-int router_open(struct router *ret);
-void router_close(struct router *r);
-#define _cleanup_router_ _cleanup_(router_close)
 
 struct route {
         int nic; /* interface index */
         bool local; /* the address is this host's own */
 };
-/* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
-int router_ask(struct router *r, const union path_address *from, const union path_address *to,
-               struct route *ret);
+/* s: of NETLINK_ROUTE (netlink.h). from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way
+ * there. */
+int route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
+              struct route *ret);
 
 /* The kernel's answer. -errno that it holds, -EBADMSG, or -ENODATA: it is none. Pure. */
 int route_parse(const void *datagram, size_t len, struct route *ret);

@@ -97,7 +97,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         self.assertEqual(groups["Network"][:3], [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["OK", "nic.link"]])
         self.assertEqual(groups["Host"][0], ["WARN", "memory.available"])
         self.assertEqual(groups["Chips"][0], ["UNKNOWN", "tpu"])
-        self.assertIn("         to do:  sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'\n", done.stdout)
+        self.assertIn("         to do:  tpu-netcfg --once\n", done.stdout)
 
     def test_without_launchd_owners_are_unknown(self):
         done = self.expect(["check", "owners"], 3, stderr="")

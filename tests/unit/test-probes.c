@@ -189,7 +189,7 @@ static void sysctls(void) {
                 ASSERT_TRUE(strchr(got.findings.items[0].found, '\033') == NULL);
                 if (cases[i].verdict == VERDICT_FAIL)
                         ASSERT_STREQ(got.findings.items[0].remedy,
-                                     "sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'");
+                                     "tpu-netcfg --once");
         }
         memset(huge, '1', sizeof(huge) - 1);
         {

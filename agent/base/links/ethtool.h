@@ -55,7 +55,7 @@ int ethtool_set(struct ethtool *e, enum ethtool_group g, int index, const char *
 #define ETHTOOL_HEAD_SIZE 20
 bool ethtool_tells_bits(const void *head, size_t len);
 
-/* --- Pure, for tests and fuzzing: named bits as Documentation/networking/ethtool-netlink.rst has them --- */
+/* --- Pure, for tests and fuzzing: named bits (Documentation/networking/ethtool-netlink.rst) --- */
 
 /*
  * Fills bits from the answer about the NIC index, which is the one among the messages that is. -ENODATA:

@@ -7,7 +7,8 @@
 #include "grow.h"
 #include "io.h"
 
-#define DATAGRAM_MAX 32768 /* of a dump the kernel makes none larger (Linux, net/netlink/af_netlink.c, netlink_dump) */
+/* Of a dump the kernel makes none larger (Linux, net/netlink/af_netlink.c, netlink_dump). */
+#define DATAGRAM_MAX 32768
 
 /* --- Walking ------------------------------------------------------------------------------------------- */
 
@@ -56,8 +57,9 @@ static int walk(char *data, size_t len, netlink_message_func message, void *user
         return WALK_MORE;
 }
 
+/* Aligned, and writable, as libnl's attribute functions want it. */
 static int walk_copy(const void *data, size_t len, netlink_message_func message, void *userdata) {
-        _cleanup_free_ char *copy = malloc(MAX(len, (size_t) 1)); /* aligned, and libnl's attribute functions want it writable */
+        _cleanup_free_ char *copy = malloc(MAX(len, (size_t) 1));
 
         if (!copy)
                 return -ENOMEM;
@@ -234,7 +236,8 @@ static int give(struct filling *f, int r, void *ret_items, size_t *ret_n) {
         return 0;
 }
 
-int dump_table_parse(const void *data, size_t len, const struct dump_table *t, void *ret_items, size_t *ret_n) {
+int dump_table_parse(const void *data, size_t len, const struct dump_table *t, void *ret_items,
+                     size_t *ret_n) {
         struct filling f = { .table = t };
         int r = len > t->request.max ? -EBADMSG : dump_parse(data, len, take_item, &f);
 

@@ -49,9 +49,9 @@ void route_table_clear(struct route_table *t);
 #define _cleanup_routes_ _cleanup_(route_table_clear)
 
 /*
- * The messages of this machine's routes (RTM_NEWROUTE) as the kernel tells them, for who gives one back: message takes
- * each until it returns other than 0, from the first one again when they changed meanwhile. 1: it took one; 0: none;
- * -errno as routes_read().
+ * The messages of this machine's routes (RTM_NEWROUTE) as the kernel tells them, for who gives one back:
+ * message takes each until it returns other than 0, from the first one again when they changed
+ * meanwhile. 1: it took one; 0: none; -errno as routes_read().
  */
 int routes_each(int (*message)(struct nlmsghdr *h, void *userdata), void *userdata);
 /* 1: it is such a route, which is in *ret_route (struct route); 0: another one; -EBADMSG. */
