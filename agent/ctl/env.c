@@ -331,7 +331,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
         bool explain = false, json = false;
         char help[160];
         const struct option_def defs[] = {
-                { "framework", "NAME", run_key_help(run_key_find("framework"), help, sizeof(help)), &framework, NULL },
+                { "framework", "NAME", run_key_help(run_key_find("framework"), help, sizeof(help)),
+                  &framework, NULL },
                 { "chip", "N", "torch_xla with one process per chip: of process N", &chip, NULL },
                 { "ray-head", "HOST:PORT", "ray: a head outside of this slice", &ray_head, NULL },
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },

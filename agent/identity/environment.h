@@ -51,7 +51,8 @@ struct environment_host {
 };
 struct environment_slice {
         const char *name;
-        const struct environment_host *hosts; /* in the order of worker ids; NULL, of other slices: only how many */
+        const struct environment_host
+                *hosts; /* in the order of worker ids; NULL, of other slices: only how many */
         size_t n_hosts;
 };
 /*

@@ -88,7 +88,7 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
         return x;
 }
 
-/* --- Suspected --------------------------------------------------------------------------------------------- */
+/* --- Suspected ------------------------------------------------------------------------------------- */
 
 static void not_stalled(struct run *r) {
         r->dirty = r->dirty || r->stalled > 0;
@@ -149,7 +149,7 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
                                  .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
-/* --- Wanted ------------------------------------------------------------------------------------------------ */
+/* --- Wanted ---------------------------------------------------------------------------------------- */
 
 static struct run *run_on(const struct gang *g, const char *slice, const char *name) {
         for (size_t i = 0; i < g->n_runs; i++)

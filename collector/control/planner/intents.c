@@ -11,8 +11,10 @@ static usec_t span(bool given, uint64_t span) {
         return given ? span : USEC_INFINITY;
 }
 
-/* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is refused. */
-static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i, char why[static GANG_WHY_MAX]) {
+/* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is
+ * refused. */
+static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i,
+                      char why[static GANG_WHY_MAX]) {
         _cleanup_(run_spec_freep) Run__Spec *s = NULL;
         char reason[RUN_WHY_MAX];
         int r = run_spec_from_json(v, strict ? others : NULL, &s, reason);
@@ -22,7 +24,8 @@ static int parse_spec(const char *name, const json_t *v, bool strict, struct int
         if (r == 0)
                 r = run_spec_check(s, RUN_SLICES, reason);
         if (r == 0 && !streq(s->name, name)) {
-                (void) snprintf(reason, sizeof(reason), "the key is of the run %.60s, name is %.60s", name, s->name);
+                (void) snprintf(reason, sizeof(reason), "the key is of the run %.60s, name is %.60s", name,
+                                s->name);
                 r = -EINVAL;
         }
         if (r < 0 && r != -ENOMEM)
@@ -42,15 +45,16 @@ static int parse_spec(const char *name, const json_t *v, bool strict, struct int
         return 0;
 }
 
-static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret, char why[static GANG_WHY_MAX]) {
+static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret,
+                        char why[static GANG_WHY_MAX]) {
         struct intent i = { .stop = json_is_true(json_object_get(v, "stop")) };
         const char *serial, *by;
         int64_t at;
         int r;
 
         if (check_version(v, "an intent", why) < 0 ||
-            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 || get_text(v, "by", TEXT_MAX, &by, why) < 0 ||
-            get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
+            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 ||
+            get_text(v, "by", TEXT_MAX, &by, why) < 0 || get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
                 return -EBADMSG;
         if (!run_name_is_valid(name)) {
                 why_set(why, "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41)", name);
