@@ -95,11 +95,14 @@ static const char *default_of(const struct run_key *k, char buf[static 64]) {
 }
 
 const char *run_key_help(const struct run_key *k, char *buf, size_t size) {
+        const char *more = k->kind == RUN_KEY_PREEMPT   ? "; or a command for the shell: /…"
+                           : k->kind == RUN_KEY_DEVICES ? "; or nodes besides: /dev/net/tun,char-nvidia"
+                                                        : "";
         char words[128], number[64];
         const char *standard = default_of(k, number);
 
-        (void) snprintf(buf, size, "%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
-                        k->words ? words_of(k, words, sizeof(words)) : "", standard ? "; default " : "",
+        (void) snprintf(buf, size, "%s%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
+                        k->words ? words_of(k, words, sizeof(words)) : "", more, standard ? "; default " : "",
                         standard ? standard : "");
         return buf;
 }
