@@ -3,13 +3,9 @@
 
 #include <assert.h>
 
-#include "text_list.h"
-
 static json_t *pack_number(const struct json_field *f, const void *at) {
         uint64_t v = f->size == sizeof(uint32_t) ? *(const uint32_t *) at : *(const uint64_t *) at;
 
-        if (f->kind == JSON_FIELD_LIMIT && v == UINT64_MAX)
-                return json_integer(-1);
         return json_integer((json_int_t) MIN(v, (uint64_t) INT64_MAX));
 }
 
@@ -19,14 +15,9 @@ static json_t *pack(const struct json_field *f, const char *at) {
         case JSON_FIELD_WORD:
                 return json_string(at);
         case JSON_FIELD_NUMBER:
-        case JSON_FIELD_LIMIT:
                 return pack_number(f, at);
         case JSON_FIELD_FLAG:
                 return json_boolean(*(const bool *) at);
-        case JSON_FIELD_STRING:
-                return json_string(*(char *const *) at);
-        case JSON_FIELD_LIST:
-                return strings_to_json(*(char **const *) at);
         }
         return NULL;
 }
@@ -62,10 +53,6 @@ static int take_number(const struct json_field *f, const json_t *v, void *to) {
         uint64_t max = f->max > 0 ? f->max : f->size == sizeof(uint32_t) ? UINT32_MAX : INT64_MAX;
 
         assert(f->size == sizeof(uint32_t) || f->size == sizeof(uint64_t));
-        if (f->kind == JSON_FIELD_LIMIT && n == -1) {
-                *(uint64_t *) to = UINT64_MAX;
-                return 0;
-        }
         if (!json_is_integer(v) || n < 0 || (uint64_t) n < f->min || (uint64_t) n > max)
                 return -EBADMSG;
         if (f->size == sizeof(uint32_t))
@@ -75,31 +62,16 @@ static int take_number(const struct json_field *f, const json_t *v, void *to) {
         return 0;
 }
 
-static int take_list(const struct json_field *f, const json_t *v, char ***to) {
-        if (!json_is_array(v))
-                return -EBADMSG;
-        *to = json_array_size(v) > 0 ? strings_from_json(v, f->max) : NULL;
-        return json_array_size(v) > 0 && !*to ? -EBADMSG : 0;
-}
-
 static int take(const struct json_field *f, const json_t *v, char *at) {
-        const char *text = json_string_value(v);
-
         switch (f->kind) {
         case JSON_FIELD_TEXT:
         case JSON_FIELD_WORD:
                 return take_text(f, v, at);
         case JSON_FIELD_NUMBER:
-        case JSON_FIELD_LIMIT:
                 return take_number(f, v, at);
         case JSON_FIELD_FLAG:
                 *(bool *) at = json_is_true(v);
                 return json_is_boolean(v) ? 0 : -EBADMSG;
-        case JSON_FIELD_STRING:
-                *(char **) at = text ? strdup(text) : NULL;
-                return !text ? -EBADMSG : *(char **) at ? 0 : -ENOMEM;
-        case JSON_FIELD_LIST:
-                return take_list(f, v, (char ***) at);
         }
         return -EBADMSG;
 }

@@ -13,17 +13,14 @@ enum json_field_kind {
         JSON_FIELD_TEXT,   /* char[] */
         JSON_FIELD_WORD,   /* char[] of [A-Za-z0-9+._-] */
         JSON_FIELD_NUMBER, /* unsigned, of 4 or 8 bytes, or an int that is not negative */
-        JSON_FIELD_LIMIT,  /* uint64_t; UINT64_MAX, no limit, is -1 */
         JSON_FIELD_FLAG,   /* bool */
-        JSON_FIELD_STRING, /* char *, not NULL, malloc'ed */
-        JSON_FIELD_LIST,   /* char **, NULL-terminated; an empty list is NULL when it is taken back */
 };
 
 struct json_field {
         const char *key;
         enum json_field_kind kind;
         size_t offset, size;
-        uint64_t min, max; /* of a number, 0: what its type holds; of a list, max is how many */
+        uint64_t min, max; /* of a number, 0: what its type holds */
 };
 
 /* A row. The last arguments, which may be left out: .min = …, .max = … */

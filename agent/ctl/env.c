@@ -329,9 +329,10 @@ static int parse_chip(const char *text, struct environment_options *wanted) {
 int verb_env(const struct ctl *c, int argc, char *argv[]) {
         const char *framework = "plain", *chip = NULL, *ray_head = NULL;
         bool explain = false, json = false;
-        char help[160];
+        char help[160], why[RUN_WHY_MAX];
         const struct option_def defs[] = {
-                { "framework", "NAME", run_key_help(run_key_find("framework"), help, sizeof(help)), &framework, NULL },
+                { "framework", "NAME", run_key_help(run_key_find("framework"), help, sizeof(help)),
+                  &framework, NULL },
                 { "chip", "N", "torch_xla with one process per chip: of process N", &chip, NULL },
                 { "ray-head", "HOST:PORT", "ray: a head outside of this slice", &ray_head, NULL },
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },
@@ -359,7 +360,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 return words_check_run_name(&o, w.items[0]) < 0 ? EXIT_USAGE
                                                                 : env_of_run(&o, w.items[0], json);
         if (framework_parse(framework, &wanted.framework) < 0) {
-                fprintf(stderr, "tpuctl env: --framework is " FRAMEWORK_NAMES ", not '%s'\n", framework);
+                (void) run_key_refuse(run_key_find("framework"), framework, why);
+                fprintf(stderr, "tpuctl env: %s\n", why);
                 return EXIT_USAGE;
         }
         if (chip && parse_chip(chip, &wanted) < 0)

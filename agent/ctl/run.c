@@ -134,7 +134,8 @@ static int read_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX
 
         if (n >= 0 && n <= FILE_MAX)
                 return run_spec_parse_file(s, path, text, (size_t) n, why);
-        (void) snprintf(why, RUN_WHY_MAX, "%.200s: %s", path, n < 0 ? strerror((int) -n) : "longer than 256 KiB");
+        (void) snprintf(why, RUN_WHY_MAX, "%.200s: %s", path,
+                        n < 0 ? strerror((int) -n) : "longer than 256 KiB");
         return -EINVAL;
 }
 
@@ -153,8 +154,8 @@ static void add_key_options(struct key_options *k) {
 
                 if (run_key_flag(key, k->names[i]))
                         k->defs[k->n++] = (struct option_def){ k->names[i], key->value,
-                                                               run_key_help(key, k->help[i], HELP_MAX), &k->texts[i],
-                                                               &k->flags[i] };
+                                                               run_key_help(key, k->help[i], HELP_MAX),
+                                                               &k->texts[i], &k->flags[i] };
         }
 }
 
@@ -171,7 +172,8 @@ static int take_key_options(const struct key_options *k, Run__Spec *s, char why[
         return r;
 }
 
-static int take_words(const struct words *env, char *const *argv, size_t n, Run__Spec *s, char why[static RUN_WHY_MAX]) {
+static int take_words(const struct words *env, char *const *argv, size_t n, Run__Spec *s,
+                      char why[static RUN_WHY_MAX]) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < env->n; i++)
@@ -182,8 +184,8 @@ static int take_words(const struct words *env, char *const *argv, size_t n, Run_
 }
 
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const struct key_options *k, const char *const *file,
-                  Run__Spec *s, struct here *only) {
+static int gather(struct options *o, int argc, char *argv[], const struct key_options *k,
+                  const char *const *file, Run__Spec *s, struct here *only) {
         char why[RUN_WHY_MAX] = "out of memory";
         struct words env = { .n = 0 }, secrets = { .n = 0 };
         int r = words_take_repeated(o, "env", &argc, argv, &env), first;
@@ -213,7 +215,8 @@ static int act(struct options *o, Run__Spec *s, const char *url, const struct he
                 complete_slices(s);
         if (over_slices && only->secrets.n > 0)
                 (void) refuse("--secret is for runs of one host: every host reads an intent");
-        else if ((over_slices && name_user(s) < 0) || run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
+        else if ((over_slices && name_user(s) < 0) ||
+                 run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
                 (void) refuse(why);
         else if (!over_slices && (url || detach))
                 (void) refuse("--detach and --collector are for runs over slices (--slices, --on)");
@@ -236,11 +239,14 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 .defs = { { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL,
                             &only.despite_cordon },
                           { "secret", "NAME=FILE",
-                            "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
+                            "a variable whose value is in FILE, shown by nothing; may be repeated", &secret,
+                            NULL },
                           { "detach", NULL, "over slices: do not wait until it runs", NULL, &detach },
                           { "collector", "URL",
-                            "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
-                          { "file", "FILE", "[Run] with the others as Name=, Env=, …, and Command= (also: -f)", &file,
+                            "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
+                            NULL },
+                          { "file", "FILE",
+                            "[Run] with the others as Name=, Env=, …, and Command= (also: -f)", &file,
                             NULL } },
                 .n = 5,
         };

@@ -169,7 +169,8 @@ static int start_here(struct job_call *c, const struct job_body *b, struct http_
         m.spec = b->spec;
         m.generation = b->generation;
         m.intent = c->serial;
-        return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, START_TIME, ret);
+        return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
+                           START_TIME, ret);
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */

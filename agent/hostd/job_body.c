@@ -50,7 +50,8 @@ static int parse(const json_t *o, struct job_body *b, char why[static RUN_WHY_MA
         static const char *const others[] = { "v", "serial", "generation", NULL };
         int r;
 
-        b->over_slices = json_object_get(o, "slices") || json_object_get(o, "min") || json_object_get(o, "max");
+        b->over_slices =
+                json_object_get(o, "slices") || json_object_get(o, "min") || json_object_get(o, "max");
         if (b->over_slices)
                 return 0; /* not for this host: its words are whose it is */
         r = run_spec_from_json(o, others, &b->spec, why);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The body of POST /v1/jobs: the intent of docs/registry.md without by, at and stop, of a run of this host alone. One with
- * slices, min or max is for the registry, and nothing else of it is looked at. Pure; the body is foreign.
+ * The body of POST /v1/jobs: the intent of docs/registry.md without by, at and stop, of a run of this host
+ * alone. One with slices, min or max is for the registry, and nothing else of it is looked at. Pure; the
+ * body is foreign.
  */
 #include "run_spec.h"
 

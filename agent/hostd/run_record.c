@@ -180,8 +180,8 @@ static void take_facts(const struct identity *i, struct draft *q) {
         q->world.n_fact = n;
 }
 
-static int take_world(const json_t *run, const char *slice, unsigned worker, const struct identity *i, const char *interfaces,
-                      struct draft *q) {
+static int take_world(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
+                      const char *interfaces, struct draft *q) {
         struct run_coordinator c;
         int r;
 
@@ -191,7 +191,8 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
                 return r;
         run_coordinator_of(run, &c);
         if (!c.address[0]) /* worker 0 of slice 0, where the record names it */
-                c.address = name_or_address(json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
+                c.address = name_or_address(
+                        json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
         q->world.coordinator = wire(c.address);
         q->world.port = c.port;
         q->world.worker = worker;
@@ -217,7 +218,8 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                (void) snprintf(why, RUN_WHY_MAX, "%.200s\ntpu-collectord --version; tpu-hostd --version", reason);
+                (void) snprintf(why, RUN_WHY_MAX, "%.200s\ntpu-collectord --version; tpu-hostd --version",
+                                reason);
                 return -EBADMSG;
         }
         run_key_unset(run_key_find("restarts"), q->spec);

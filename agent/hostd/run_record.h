@@ -30,9 +30,9 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                      bool (*visit)(const char *host, const char *address, void *userdata), void *userdata);
 
 /*
- * What tpu-launchd is asked for, to be freed with local__run_request__free_unpacked(). interfaces: NICs of the data-centre
- * network, "eth0,eth1". slice, worker: this host. -EBADMSG, -EINVAL: why (one line, then the remedy after a line feed where
- * there is one); -ENOMEM.
+ * What tpu-launchd is asked for, to be freed with local__run_request__free_unpacked(). interfaces: NICs of
+ * the data-centre network, "eth0,eth1". slice, worker: this host. -EBADMSG, -EINVAL: why (one line, then the
+ * remedy after a line feed where there is one); -ENOMEM.
  */
 int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
                      const char *interfaces, Local__RunRequest **ret, char why[static RUN_WHY_MAX]);

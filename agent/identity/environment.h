@@ -42,7 +42,6 @@ enum framework {
 const char *framework_name(enum framework f);
 /* -EINVAL. */
 int framework_parse(const char *name, enum framework *ret);
-#define FRAMEWORK_NAMES "plain, jax, torch_xla, ray or torch"
 /* Where the framework's coordinator listens unless told otherwise; 0: it has none. */
 uint16_t framework_port(enum framework f);
 
@@ -51,7 +50,8 @@ struct environment_host {
 };
 struct environment_slice {
         const char *name;
-        const struct environment_host *hosts; /* in the order of worker ids; NULL, of other slices: only how many */
+        const struct environment_host
+                *hosts; /* in the order of worker ids; NULL, of other slices: only how many */
         size_t n_hosts;
 };
 /*

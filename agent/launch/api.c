@@ -400,8 +400,10 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
                handle_run(a, peer, c, q, p))
         HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, spec_of(q)->name, spec_of(q)->user,
                handle_check(a, peer, c, q, p))
-        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, q->name, "", handle_jobs(a, peer, q, p))
-        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, q->name, "", handle_stop(a, peer, c, q, p))
+        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, q->name, "",
+               handle_jobs(a, peer, q, p))
+        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, q->name, "",
+               handle_stop(a, peer, c, q, p))
         HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, q->name, "",
                handle_capture(a, peer, c, q, p))
         HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->name, q->reason,

@@ -126,7 +126,8 @@ int job_write(int jobs_fd, const struct job *j) {
 
         describe(j, &spec, &kept);
         bytes = malloc(run__kept__get_packed_size(&kept) + 1);
-        return bytes ? state_file_write(jobs_fd, j->name, &format, bytes, run__kept__pack(&kept, bytes)) : -ENOMEM;
+        return bytes ? state_file_write(jobs_fd, j->name, &format, bytes, run__kept__pack(&kept, bytes))
+                     : -ENOMEM;
 }
 
 static int copy_text(char *to, size_t size, const char *from) {
@@ -150,10 +151,12 @@ static int take_texts(const Run__Kept *k, struct job *j) {
         const Run__Spec *s = k->spec;
 
         if (!s || !is_in_bounds(s) || copy_text(j->name, sizeof(j->name), s->name) < 0 ||
-            copy_text(j->id, sizeof(j->id), k->id) < 0 || copy_text(j->boot_id, sizeof(j->boot_id), k->boot_id) < 0 ||
+            copy_text(j->id, sizeof(j->id), k->id) < 0 ||
+            copy_text(j->boot_id, sizeof(j->boot_id), k->boot_id) < 0 ||
             copy_text(j->malloc, sizeof(j->malloc), k->malloc) < 0 ||
             copy_text(j->intent, sizeof(j->intent), k->intent) < 0 ||
-            copy_text(j->slice, sizeof(j->slice), k->slice) < 0 || copy_text(j->worker, sizeof(j->worker), k->worker) < 0)
+            copy_text(j->slice, sizeof(j->slice), k->slice) < 0 ||
+            copy_text(j->worker, sizeof(j->worker), k->worker) < 0)
                 return -EBADMSG;
         j->user = strdup(s->user);
         j->directory = strdup(s->directory);

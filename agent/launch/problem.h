@@ -12,7 +12,8 @@ struct problem {
 
 /* Fills p and returns error (negative). */
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) _printf_(4, 5);
-/* Puts the name of the run for each NAME, and the process for each PID (0: none is meant), so that it can be typed. */
+/* Puts the name of the run for each NAME, and the process for each PID (0: none is meant), so that it can be
+ * typed. */
 void remedy_fill(char *remedy, size_t size, const char *name, pid_t pid);
 /* The same with the remedy of p; returns error. */
 int problem_fill(struct problem *p, int error, const char *name, pid_t pid);

@@ -251,10 +251,11 @@ static int set_environment(const struct host *h, const char *identity_config, co
 static int set_label(const char *from, const char *what, char to[static JOB_LABEL_SIZE], struct problem *p) {
         for (const char *c = from; *c; c++)
                 if (*c < ' ' || *c > '~')
-                        return problem_set(p, -EINVAL, "use printable ASCII", "the %s of the run is not printable ASCII", what);
+                        return problem_set(p, -EINVAL, "use printable ASCII",
+                                           "the %s of the run is not printable ASCII", what);
         if (strlen(from) >= JOB_LABEL_SIZE)
-                return problem_set(p, -EINVAL, "give a shorter one", "the %s of the run is longer than %d bytes", what,
-                                   JOB_LABEL_SIZE - 1);
+                return problem_set(p, -EINVAL, "give a shorter one",
+                                   "the %s of the run is longer than %d bytes", what, JOB_LABEL_SIZE - 1);
         memcpy(to, from, strlen(from) + 1);
         return 0;
 }
@@ -282,7 +283,8 @@ int request_take_spec(const Local__RunRequest *q, struct job *j, struct problem 
         int r;
 
         if (!q->spec)
-                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND", "a run was asked for without saying which");
+                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND",
+                                   "a run was asked for without saying which");
         r = run_spec_check(q->spec, RUN_HERE | RUN_SLICES, why);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl run --help", "%s", why);
@@ -353,7 +355,8 @@ static int add_settings(const struct host *h, const char *config, Run__Spec *s, 
         for (size_t i = 0; !host.any_device && host.devices[i] && n < sizeof(text); i++)
                 n += (size_t) snprintf(text + n, sizeof(text) - n, ",%s", host.devices[i]);
         if (n >= sizeof(text))
-                return problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "more than %d devices", DEVICE_LIST_MAX);
+                return problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config",
+                                   "more than %d devices", DEVICE_LIST_MAX);
         r = run_key_set_text(k, s, text);
         if (r < 0)
                 return no_memory(p);

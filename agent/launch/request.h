@@ -16,7 +16,8 @@ struct request_result {
         char **conflicts; /* "NAME: yours 'x' kept, ours would be 'y'", NULL-terminated */
 };
 
-/* What is asked for by the table of keys, and by which intent: pure. p: what is wrong, then with a remedy. */
+/* What is asked for by the table of keys, and by which intent: pure. p: what is wrong, then with a remedy.
+ */
 int request_take_spec(const Local__RunRequest *q, struct job *j, struct problem *p);
 /* identity_config: --config or NULL. Returns 0, or -errno with p filled; nothing in ret is to be freed then.
  */

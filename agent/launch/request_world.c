@@ -5,8 +5,8 @@
 #define ORIGIN_MAX 127
 
 static int refuse(struct problem *p, const char *text) {
-        return problem_set(p, -EINVAL, "tpu-hostd --version; tpu-launchd --version", "the run's hosts do not fit together: %s",
-                           text);
+        return problem_set(p, -EINVAL, "tpu-hostd --version; tpu-launchd --version",
+                           "the run's hosts do not fit together: %s", text);
 }
 
 void request_world_clear(struct request_world *w) {
@@ -64,7 +64,8 @@ int request_world_facts(const Local__World *w, struct identity *i, struct proble
                 if (r == 0)
                         r = identity_add(i, field, f->value, f->origin);
                 if (r == -EINVAL)
-                        return problem_set(p, r, "tpuctl identity", "what tpu-hostd knows of this host cannot be: '%.32s'",
+                        return problem_set(p, r, "tpuctl identity",
+                                           "what tpu-hostd knows of this host cannot be: '%.32s'",
                                            environment_text_is_valid(f->field) ? f->field : "(binary)");
                 if (r < 0)
                         return problem_set(p, r, "try again; see tpuctl check", "out of memory");

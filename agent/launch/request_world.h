@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who runs together, out of a RunRequest, for the environment of the run: the registry's word as tpu-hostd hands it on. Pure;
- * what does not fit together is found here, names and addresses by environment_build().
+ * Who runs together, out of a RunRequest, for the environment of the run: the registry's word as tpu-hostd
+ * hands it on. Pure; what does not fit together is found here, names and addresses by environment_build().
  */
 #include "environment.h"
 #include "local.pb-c.h"

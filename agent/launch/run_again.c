@@ -39,8 +39,11 @@ int run_is_free(struct run *run, const struct job *wanted, struct problem *p) {
         if (left > 0)
                 return problem_fill(
                         p,
-                        problem_set(p, -EBUSY, "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
-                                    "run %s: process %d of the previous run is still there", wanted->name, (int) left),
+                        problem_set(
+                                p, -EBUSY,
+                                "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
+                                "run %s: process %d of the previous run is still there", wanted->name,
+                                (int) left),
                         wanted->name, left);
         return devices_check(run->owner->host, wanted->spec, wanted->name, p, NULL, 0);
 }

@@ -80,7 +80,8 @@ static void keep_end(struct runs *r, struct job *j) {
         if (k >= 0)
                 k = exit_record_write(r->exits_fd, j->name, &j->end);
         if (k < 0)
-                (void) log_warning_errno(k, "run %s: that it is not started again cannot be written down: %m", j->name);
+                (void) log_warning_errno(
+                        k, "run %s: that it is not started again cannot be written down: %m", j->name);
 }
 
 /* It is over for good. */

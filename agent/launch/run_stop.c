@@ -122,7 +122,8 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
                                    run->job->generation, generation);
-        if (run->job->state != JOB_EXITED && grace > run->job->spec->grace) /* before anything follows from it */
+        if (run->job->state != JOB_EXITED &&
+            grace > run->job->spec->grace) /* before anything follows from it */
                 return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
                                    "run %s has a grace of %u s: a longer one is not possible", name,
                                    (unsigned) (run->job->spec->grace / USEC_PER_SEC));

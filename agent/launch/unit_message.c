@@ -119,7 +119,8 @@ static int add_number_set(sd_bus_message *m, const char *key, const char *text) 
         return r;
 }
 
-/* The keys that are properties, of the unit or of its slice; one that is not given and has no default is not said. */
+/* The keys that are properties, of the unit or of its slice; one that is not given and has no default is not
+ * said. */
 static int add_keys(sd_bus_message *m, const Run__Spec *s, bool slice) {
         int r = 0;
 
@@ -191,7 +192,9 @@ static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
 
 static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->job->name, NULL };
-        const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->job->name, "--id", s->job->id, NULL };
+        const char *const record[] = {
+                PATH_LAUNCHD_TOOL, "--record", s->job->name, "--id", s->job->id, NULL
+        };
         int r;
 
         r = add_string(m, "Type", "exec");
@@ -256,7 +259,8 @@ static int add_slice(sd_bus_message *m, const struct unit_spec *s) {
         char slice[JOB_UNIT_MAX], description[96];
         int r;
 
-        (void) snprintf(description, sizeof(description), "Training run %s and its containers", s->job->name);
+        (void) snprintf(description, sizeof(description), "Training run %s and its containers",
+                        s->job->name);
         r = sd_bus_message_open_container(m, 'r', "sa(sv)");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', job_slice(s->job->name, slice));
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");

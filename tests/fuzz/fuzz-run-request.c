@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "request.h"
+#include "request_world.h"
 #include "secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +35,21 @@ static void check_secrets(const Local__RunRequest *q) {
         (void) secrets_free(l);
 }
 
+static void check_world(const Local__RunRequest *q) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_request_world_ struct request_world w = { 0 };
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        char why[ENVIRONMENT_WHY_MAX];
+        struct problem p = { "", "" };
+
+        if (request_world_facts(q->world, &i, &p) < 0 || q->world->n_slice == 0)
+                return;
+        if (request_world_view(q, &w, &p) < 0)
+                assert(p.text[0] && p.remedy[0]);
+        else
+                (void) environment_build(&i, &(struct environment_options){ .framework = FRAMEWORK_PLAIN, .gang = &w.gang }, &e, why);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Local__RunRequest *q = local__run_request__unpack(NULL, size, data);
         struct problem p = { "", "" };
@@ -42,6 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (q && request_take_spec(q, j, &p) == 0) {
                 assert(j->spec->grace > 0 && j->argv[0] && strlen(j->name) <= JOB_NAME_MAX);
                 check_round_trip(q->spec);
+                if (q->world)
+                        check_world(q);
         } else if (q)
                 assert(p.text[0] && p.remedy[0]);
         (void) job_free(j);

@@ -162,7 +162,7 @@ class Launch(unittest.TestCase):
     def test_rights(self):
         self.start("rights", "sleep", "1000")
         self.assertIn("not in group tpu-run", self.refused(13, "run", "--", "true", user="bob"))
-        self.refused(13, "run", "4=root", "--", "true", user="alice")
+        self.refused(13, "run", "user=root", "--", "true", user="alice")
         self.refused(13, "stop", "1=rights", user="bob")
         self.refused(13, "capture", "1=rights", user="bob")
         self.refused(13, "run", "--", "true", user="tpu-hostd")

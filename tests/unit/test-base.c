@@ -15,6 +15,7 @@
 #include "report.h"
 #include "mountinfo.h"
 #include "scratch.h"
+#include "placeholder.h"
 #include "test.h"
 
 static void test_clock(void) {
@@ -266,5 +267,21 @@ static void host_open_while_others_rename(void) {
         ASSERT_EQ(waitpid(child, NULL, 0), child);
 }
 
-TEST_MAIN(host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
+static void test_placeholders(void) {
+        char text[32] = "logs NAME; stop NAME", small[8] = "";
+
+        placeholder_fill(text, sizeof(text), "NAME", "train");
+        ASSERT_STREQ(text, "logs train; stop train");
+        placeholder_fill(text, sizeof(text), "PID", "7");
+        ASSERT_STREQ(text, "logs train; stop train");
+        placeholder_fill(text, sizeof(text), "train", "");
+        ASSERT_STREQ(text, "logs ; stop ");
+        placeholder_fill(text, sizeof(text), "logs", "logs logs"); /* what was filled in is not looked at again */
+        ASSERT_STREQ(text, "logs logs ; stop ");
+        memcpy(small, "a NAME", 7);
+        placeholder_fill(small, sizeof(small), "NAME", "0123456789");
+        ASSERT_STREQ(small, "a 01234");
+}
+
+TEST_MAIN(test_placeholders, host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
           test_report, test_durable, test_options)

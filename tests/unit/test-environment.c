@@ -139,7 +139,6 @@ static void test_frameworks(void) {
         for (size_t k = 0; k < ELEMENTSOF(names); k++) {
                 ASSERT_OK(framework_parse(names[k], &f));
                 ASSERT_STREQ(framework_name(f), names[k]);
-                ASSERT_TRUE(strstr(FRAMEWORK_NAMES, names[k]) != NULL);
         }
         ASSERT_EQ(framework_parse("", &f), -EINVAL);
         ASSERT_EQ(framework_parse("tf", &f), -EINVAL);

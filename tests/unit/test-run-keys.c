@@ -91,7 +91,7 @@ struct samples {
 };
 
 static void samples_of(const struct run_key *k, struct samples *ret) {
-        static char bounds[6][32];
+        static char bounds[6][32], word[32];
         static char long_text[5000];
 
         memset(long_text, 'a', sizeof(long_text) - 1);
@@ -109,7 +109,8 @@ static void samples_of(const struct run_key *k, struct samples *ret) {
                 *ret = (struct samples){ { "alice" }, { long_text, "a\001" } };
                 return;
         case RUN_KEY_WORD:
-                *ret = (struct samples){ { strndup(k->words, strcspn(k->words, " ")), strrchr(k->words, ' ') + 1 },
+                (void) snprintf(word, sizeof(word), "%.*s", (int) strcspn(k->words, " "), k->words);
+                *ret = (struct samples){ { word, strrchr(k->words, ' ') + 1 },
                                          { "nonsense", k->words } };
                 return;
         case RUN_KEY_PATH:

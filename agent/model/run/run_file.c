@@ -76,7 +76,8 @@ static int take_key(struct reading *r, unsigned line, const char *key, const cha
         return refuse_line(r, line, "there is no key %.40s=", key);
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct reading *r = userdata;
 
         if (r->error < 0)
@@ -104,7 +105,8 @@ static void turn(char **list, size_t n, size_t all) {
         }
 }
 
-int run_spec_parse_file(Run__Spec *s, const char *path, const char *text, size_t len, char why[static RUN_WHY_MAX]) {
+int run_spec_parse_file(Run__Spec *s, const char *path, const char *text, size_t len,
+                        char why[static RUN_WHY_MAX]) {
         struct reading r = { .spec = s, .path = path, .why = why };
         const struct config_reader reader = { .entry = on_entry, .problem = on_problem, .userdata = &r };
         size_t own = s->n_env;

@@ -9,9 +9,15 @@
 #define SITE RUN_SITE
 
 static const struct run_key keys[] = {
-#define RUN_KEY(name_, kind_, least_, most_, who_, value_, help_, ...)                                       \
-        { .name = #name_, .kind = RUN_KEY_##kind_, .least = (least_), .most = (most_), .who = (who_),         \
-          .value = (value_), .help = (help_), ##__VA_ARGS__ },
+#define RUN_KEY(name_, kind_, least_, most_, who_, value_, help_, ...)                                      \
+        { .name = #name_,                                                                                   \
+          .kind = RUN_KEY_##kind_,                                                                          \
+          .least = (least_),                                                                                \
+          .most = (most_),                                                                                  \
+          .who = (who_),                                                                                    \
+          .value = (value_),                                                                                \
+          .help = (help_),                                                                                  \
+          ##__VA_ARGS__ },
 #include "run_keys.def"
 #undef RUN_KEY
 };
@@ -33,7 +39,7 @@ const struct run_key *run_key_find(const char *name) {
         return NULL;
 }
 
-/* --- Its names ------------------------------------------------------------------------------------------- */
+/* --- Its names ---------------------------------------------------------------------------------------- */
 
 /* By a flag of its own, or by that of the key before it. */
 static bool has_flag(const struct run_key *k) {
@@ -65,10 +71,11 @@ const char *run_key_ini(const struct run_key *k, char buf[static RUN_KEY_TEXT_MA
         return buf;
 }
 
-/* --- Its field ------------------------------------------------------------------------------------------- */
+/* --- Its field ---------------------------------------------------------------------------------------- */
 
 static const ProtobufCFieldDescriptor *field_of(const struct run_key *k) {
-        const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(&run__spec__descriptor, k->name);
+        const ProtobufCFieldDescriptor *f =
+                protobuf_c_message_descriptor_get_field_by_name(&run__spec__descriptor, k->name);
 
         assert(f); /* each row has a field, and each field a row: tests/unit/test-run-keys.c */
         return f;
@@ -164,8 +171,9 @@ void run_key_unset(const struct run_key *k, Run__Spec *s) {
                         free(*text);
                 *text = (char *) (uintptr_t) standard;
         } else {
-                uint64_t n = !standard ? 0 : field_of(k)->type == PROTOBUF_C_TYPE_UINT64 ? *(const uint64_t *) standard
-                                                                                         : *(const uint32_t *) standard;
+                uint64_t n = !standard                                     ? 0
+                             : field_of(k)->type == PROTOBUF_C_TYPE_UINT64 ? *(const uint64_t *) standard
+                                                                           : *(const uint32_t *) standard;
 
                 run_key_set_number(k, s, n);
                 *(protobuf_c_boolean *) quantifier_at(k, s) = false;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The table of a run's keys (run_keys.def), and what one value of a key may be. All that reads or shows a run goes over it:
- * flags, spec files, JSON, frames, units of systemd, help, the manual page. Pure.
+ * The table of a run's keys (run_keys.def), and what one value of a key may be. All that reads or shows a
+ * run goes over it: flags, spec files, JSON, frames, units of systemd, help, the manual page. Pure.
  */
 #include "base.h"
 #include "run.pb-c.h"
 
 enum run_key_kind {
-        RUN_KEY_NAME,       /* of a run */
-        RUN_KEY_TEXT,       /* at most so many bytes; these and all that follow: UTF-8 without control characters */
-        RUN_KEY_WORD,       /* one of words */
-        RUN_KEY_PATH,       /* absolute */
+        RUN_KEY_NAME, /* of a run */
+        RUN_KEY_TEXT, /* at most so many bytes; these and all that follow: UTF-8 without control characters
+                       */
+        RUN_KEY_WORD, /* one of words */
+        RUN_KEY_PATH, /* absolute */
         RUN_KEY_NUMBER,
-        RUN_KEY_SPAN,       /* microseconds; people write 30s, 10min, 2h */
-        RUN_KEY_BYTES,      /* people write 512M, 8G; UINT64_MAX is "infinity" */
+        RUN_KEY_SPAN,  /* microseconds; people write 30s, 10min, 2h */
+        RUN_KEY_BYTES, /* people write 512M, 8G; UINT64_MAX is "infinity" */
         RUN_KEY_FLAG,
         RUN_KEY_NUMBERS,    /* "0-3,8" */
         RUN_KEY_DEVICES,    /* device_list.h */
@@ -59,7 +60,7 @@ const char *run_key_help(const struct run_key *k, char *buf, size_t size);
 /* What its values are, in words: "a whole number from 0 to 1000000". */
 const char *run_key_describe(const struct run_key *k, char *buf, size_t size);
 
-/* --- A value in a spec ----------------------------------------------------------------------------------- */
+/* --- A value in a spec -------------------------------------------------------------------------------- */
 
 bool run_key_is_list(const struct run_key *k);
 bool run_key_is_text(const struct run_key *k);
@@ -77,8 +78,8 @@ int run_key_append(const struct run_key *k, Run__Spec *s, const char *text);
 void run_key_unset(const struct run_key *k, Run__Spec *s);
 
 /*
- * By a person's text: a flag's value, a line of a file. Lists grow by it. -EINVAL with why, which is the same for the same
- * mistake in a flag, a file, JSON and a frame; -ENOMEM.
+ * By a person's text: a flag's value, a line of a file. Lists grow by it. -EINVAL with why, which is the
+ * same for the same mistake in a flag, a file, JSON and a frame; -ENOMEM.
  */
 int run_key_parse(const struct run_key *k, Run__Spec *s, const char *text, char why[static RUN_WHY_MAX]);
 /* Whether what is given is within its bounds. -EINVAL with why. */
@@ -87,7 +88,7 @@ int run_key_check(const struct run_key *k, const Run__Spec *s, char why[static R
 int run_key_refuse(const struct run_key *k, const char *text, char why[static RUN_WHY_MAX]);
 int run_key_refuse_number(const struct run_key *k, uint64_t n, char why[static RUN_WHY_MAX]);
 
-/* --- Kinds ----------------------------------------------------------------------------------------------- */
+/* --- Kinds -------------------------------------------------------------------------------------------- */
 
 /* [a-z0-9][a-z0-9-]{0,40} */
 bool run_name_is_valid(const char *name);

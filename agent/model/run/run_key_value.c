@@ -6,12 +6,13 @@
 #include "config.h"
 #include "device_list.h"
 #include "environment_list.h"
+#include "placeholder.h"
 #include "run_key.h"
 #include "steps.h"
 #include "text_list.h"
 #include "utf8.h"
 
-/* --- In words -------------------------------------------------------------------------------------------- */
+/* --- In words ----------------------------------------------------------------------------------------- */
 
 /* "none, keep" of "none keep". */
 static const char *words_of(const struct run_key *k, char *buf, size_t size) {
@@ -33,67 +34,45 @@ static const char *span_of(uint64_t usec, char buf[static 32]) {
                 uint64_t usec;
         } units[] = { { "h", 3600 * USEC_PER_SEC }, { "min", 60 * USEC_PER_SEC }, { "s", USEC_PER_SEC } };
 
-        (void) snprintf(buf, 32, "%" PRIu64 "us", usec);
+        (void) snprintf(buf, 32, "%" PRIu64 "%s", usec, usec > 0 ? "us" : "");
         for (size_t i = ELEMENTSOF(units); i > 0; i--)
                 if (usec > 0 && usec % units[i - 1].usec == 0)
-                        (void) snprintf(buf, 32, "%" PRIu64 "%s", usec / units[i - 1].usec, units[i - 1].unit);
+                        (void) snprintf(buf, 32, "%" PRIu64 "%s", usec / units[i - 1].usec,
+                                        units[i - 1].unit);
         return buf;
 }
 
-const char *run_key_describe(const struct run_key *k, char *buf, size_t size) {
-        char words[128], span[32];
+static const char *const descriptions[] = {
+        [RUN_KEY_NAME] = "a name of a-z, 0-9 and '-', at most MOST characters, no '-' first",
+        [RUN_KEY_TEXT] = "a text of at most MOST bytes",
+        [RUN_KEY_WORD] = "one of WORDS",
+        [RUN_KEY_PATH] = "an absolute path",
+        [RUN_KEY_NUMBER] = "a whole number from LEAST to MOST",
+        [RUN_KEY_SPAN] = "a span of time from SHORTEST to LONGEST, as 30s, 10min, 2h",
+        [RUN_KEY_BYTES] = "a number of bytes above 0, as 512M, 8G, or infinity",
+        [RUN_KEY_FLAG] = "true or false",
+        [RUN_KEY_NUMBERS] = "a list of numbers from 0 to MOST, as 0-3,8",
+        [RUN_KEY_DEVICES] = "tpu, any, or at most MOST nodes, as /dev/net/tun,char-nvidia",
+        [RUN_KEY_PREEMPT] = "one of WORDS, or a command that begins with /",
+        [RUN_KEY_EXPRESSION] = "an extended regular expression with a group, of at most MOST bytes",
+        [RUN_KEY_RANGE] = "MIN:MAX or one number, each from LEAST to MOST",
+        [RUN_KEY_VARIABLES] = "a list of at most MOST texts NAME=VALUE",
+        [RUN_KEY_COMMAND] = "a list of LEAST to MOST texts, the first not empty",
+        [RUN_KEY_NAMES] = "a list of at most MOST names of slices, each once",
+};
 
-        switch (k->kind) {
-        case RUN_KEY_NAME:
-                (void) snprintf(buf, size, "a name of a-z, 0-9 and '-', at most %" PRIu64 " characters, no '-' first", k->most);
-                break;
-        case RUN_KEY_TEXT:
-                (void) snprintf(buf, size, "a text of at most %" PRIu64 " bytes", k->most);
-                break;
-        case RUN_KEY_WORD:
-                (void) snprintf(buf, size, "one of %s", words_of(k, words, sizeof(words)));
-                break;
-        case RUN_KEY_PATH:
-                (void) snprintf(buf, size, "an absolute path");
-                break;
-        case RUN_KEY_NUMBER:
-                (void) snprintf(buf, size, "a whole number from %" PRIu64 " to %" PRIu64, k->least, k->most);
-                break;
-        case RUN_KEY_SPAN:
-                (void) snprintf(buf, size, "a span of time%s of at most %s, as 30s, 10min, 2h", k->least > 0 ? " above 0" : "",
-                                span_of(k->most, span));
-                break;
-        case RUN_KEY_BYTES:
-                (void) snprintf(buf, size, "a number of bytes above 0, as 512M, 8G, or infinity");
-                break;
-        case RUN_KEY_FLAG:
-                (void) snprintf(buf, size, "true or false");
-                break;
-        case RUN_KEY_NUMBERS:
-                (void) snprintf(buf, size, "a list of numbers from 0 to %" PRIu64 ", as 0-3,8", k->most);
-                break;
-        case RUN_KEY_DEVICES:
-                (void) snprintf(buf, size, "tpu, any, or at most %" PRIu64 " nodes, as /dev/net/tun,char-nvidia", k->most);
-                break;
-        case RUN_KEY_PREEMPT:
-                (void) snprintf(buf, size, "one of %s, or a command that begins with /", words_of(k, words, sizeof(words)));
-                break;
-        case RUN_KEY_EXPRESSION:
-                (void) snprintf(buf, size, "an extended regular expression with a group, of at most %" PRIu64 " bytes", k->most);
-                break;
-        case RUN_KEY_RANGE:
-                (void) snprintf(buf, size, "MIN:MAX or one number, each from %" PRIu64 " to %" PRIu64, k->least, k->most);
-                break;
-        case RUN_KEY_VARIABLES:
-                (void) snprintf(buf, size, "a list of at most %" PRIu64 " texts NAME=VALUE", k->most);
-                break;
-        case RUN_KEY_COMMAND:
-                (void) snprintf(buf, size, "a list of 1 to %" PRIu64 " texts, the first not empty", k->most);
-                break;
-        case RUN_KEY_NAMES:
-                (void) snprintf(buf, size, "a list of at most %" PRIu64 " names of slices, each once", k->most);
-                break;
-        }
+const char *run_key_describe(const struct run_key *k, char *buf, size_t size) {
+        char words[128], number[32];
+
+        (void) snprintf(buf, size, "%s", descriptions[k->kind]);
+        placeholder_fill(buf, size, "SHORTEST", span_of(k->least, number));
+        placeholder_fill(buf, size, "LONGEST", span_of(k->most, number));
+        (void) snprintf(number, sizeof(number), "%" PRIu64, k->least);
+        placeholder_fill(buf, size, "LEAST", number);
+        (void) snprintf(number, sizeof(number), "%" PRIu64, k->most);
+        placeholder_fill(buf, size, "MOST", number);
+        if (k->words)
+                placeholder_fill(buf, size, "WORDS", words_of(k, words, sizeof(words)));
         return buf;
 }
 
@@ -116,11 +95,14 @@ static const char *default_of(const struct run_key *k, char buf[static 64]) {
 }
 
 const char *run_key_help(const struct run_key *k, char *buf, size_t size) {
+        const char *more = k->kind == RUN_KEY_PREEMPT   ? "; or a command for the shell: /…"
+                           : k->kind == RUN_KEY_DEVICES ? "; or nodes besides: /dev/net/tun,char-nvidia"
+                                                        : "";
         char words[128], number[64];
         const char *standard = default_of(k, number);
 
-        (void) snprintf(buf, size, "%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
-                        k->words ? words_of(k, words, sizeof(words)) : "", standard ? "; default " : "",
+        (void) snprintf(buf, size, "%s%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
+                        k->words ? words_of(k, words, sizeof(words)) : "", more, standard ? "; default " : "",
                         standard ? standard : "");
         return buf;
 }
@@ -132,12 +114,13 @@ int run_key_refuse(const struct run_key *k, const char *text, char why[static RU
                 (void) snprintf(why, RUN_WHY_MAX, "%s '%.64s' is not %s", k->name, text,
                                 run_key_describe(k, what, sizeof(what)));
         else
-                (void) snprintf(why, RUN_WHY_MAX, "%s is not %s", k->name, run_key_describe(k, what, sizeof(what)));
+                (void) snprintf(why, RUN_WHY_MAX, "%s is not %s", k->name,
+                                run_key_describe(k, what, sizeof(what)));
         (void) utf8_scrub(why, strlen(why)); /* it may show what came */
         return -EINVAL;
 }
 
-/* --- Kinds ----------------------------------------------------------------------------------------------- */
+/* --- Kinds -------------------------------------------------------------------------------------------- */
 
 bool run_name_is_valid(const char *name) {
         size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
@@ -186,7 +169,11 @@ int run_signal_number(const char *name) {
         static const struct {
                 const char *name;
                 int number;
-        } signals[] = { { "none", 0 }, { "TERM", SIGTERM }, { "INT", SIGINT }, { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 } };
+        } signals[] = { { "none", 0 },
+                        { "TERM", SIGTERM },
+                        { "INT", SIGINT },
+                        { "USR1", SIGUSR1 },
+                        { "USR2", SIGUSR2 } };
 
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 if (streq(signals[i].name, name))
@@ -254,7 +241,8 @@ static int check_list(const struct run_key *k, const Run__Spec *s, char why[stat
                 if (k->kind == RUN_KEY_VARIABLES) { /* a value may be a secret: it is never shown */
                         if (environment_check_assignment(list[i], why) < 0)
                                 return -EINVAL;
-                } else if (!utf8_is_text(list[i]) || (k->kind == RUN_KEY_NAMES && !is_name_of_slice(list[i])))
+                } else if (!utf8_is_text(list[i]) ||
+                           (k->kind == RUN_KEY_NAMES && !is_name_of_slice(list[i])))
                         return run_key_refuse(k, list[i], why);
                 for (size_t before = 0; k->kind == RUN_KEY_NAMES && before < i; before++)
                         if (streq(list[before], list[i]))
@@ -270,7 +258,8 @@ int run_key_refuse_number(const struct run_key *k, uint64_t n, char why[static R
         return run_key_refuse(k, shown, why);
 }
 
-static int check_number(const struct run_key *k, uint64_t n, const char *text, char why[static RUN_WHY_MAX]) {
+static int check_number(const struct run_key *k, uint64_t n, const char *text,
+                        char why[static RUN_WHY_MAX]) {
         if (k->kind == RUN_KEY_FLAG || (n == UINT64_MAX && k->kind == RUN_KEY_BYTES) ||
             (n >= k->least && n <= (k->most > 0 ? k->most : (uint64_t) INT64_MAX)))
                 return 0;
@@ -301,7 +290,7 @@ int run_key_check(const struct run_key *k, const Run__Spec *s, char why[static R
         return check_number(k, run_key_number(k, s), NULL, why);
 }
 
-/* --- What people write ----------------------------------------------------------------------------------- */
+/* --- What people write -------------------------------------------------------------------------------- */
 
 static int parse_number(const struct run_key *k, Run__Spec *s, const char *text, const char *shown,
                         char why[static RUN_WHY_MAX]) {
@@ -324,7 +313,8 @@ static int parse_number(const struct run_key *k, Run__Spec *s, const char *text,
         return r;
 }
 
-static int parse_range(const struct run_key *k, Run__Spec *s, const char *text, char why[static RUN_WHY_MAX]) {
+static int parse_range(const struct run_key *k, Run__Spec *s, const char *text,
+                       char why[static RUN_WHY_MAX]) {
         const char *colon = strchr(text, ':');
         char first[24];
         int r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Part of the build: fills the keys of a run into tpuctl(1), from standard input to standard output, in the place of the lines
+ * Part of the build: fills the keys of a run into tpuctl(1), from standard input to standard output, in the
+ * place of the lines
  * '.\" RUN_KEYS HERE' (keys that a run of this host may have) and '.\" RUN_KEYS SLICES' (the others).
  */
 #include "run_key.h"

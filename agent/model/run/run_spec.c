@@ -28,7 +28,7 @@ bool run_spec_is_over_slices(const Run__Spec *s) {
         return s->n_slices > 0 || s->has_min || s->has_max;
 }
 
-/* --- Whether it can be a run ----------------------------------------------------------------------------- */
+/* --- Whether it can be a run -------------------------------------------------------------------------- */
 
 _printf_(3, 4) static int refuse(int error, char why[static RUN_WHY_MAX], const char *fmt, ...) {
         va_list ap;
@@ -43,8 +43,8 @@ static int check_range(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
         if (s->has_min && s->has_max && s->min > s->max)
                 return refuse(-EINVAL, why, "min %u is above max %u", s->min, s->max);
         if (s->n_slices > 0 && MAX(s->min, s->max) > s->n_slices)
-                return refuse(-EINVAL, why, "max %u is above the number of slices that are named, %zu", MAX(s->min, s->max),
-                              s->n_slices);
+                return refuse(-EINVAL, why, "max %u is above the number of slices that are named, %zu",
+                              MAX(s->min, s->max), s->n_slices);
         return 0;
 }
 
@@ -64,10 +64,14 @@ static int check_intent(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
         if (!s->user[0])
                 return refuse(-EINVAL, why, "user is missing: a run is started as that user");
         if (streq(s->user, "root") || strspn(s->user, "0") == strlen(s->user))
-                return refuse(-EINVAL, why, "user is root: nothing that comes by the registry runs as root; name another user");
+                return refuse(
+                        -EINVAL, why,
+                        "user is root: nothing that comes by the registry runs as root; name another user");
         if (bytes_of(s->argv, s->n_argv) + bytes_of(s->env, s->n_env) > RUN_INTENT_BYTES_MAX)
-                return refuse(-E2BIG, why, "argv and env are more than %d bytes: every host reads them; put it into a file",
-                              RUN_INTENT_BYTES_MAX);
+                return refuse(
+                        -E2BIG, why,
+                        "argv and env are more than %d bytes: every host reads them; put it into a file",
+                        RUN_INTENT_BYTES_MAX);
         return 0;
 }
 
@@ -78,18 +82,21 @@ int run_spec_check(const Run__Spec *s, unsigned who, char why[static RUN_WHY_MAX
                 if (run_key_check(k, s, why) < 0)
                         return -EINVAL;
                 if (run_key_given(k, s) && !(k->who & who))
-                        return refuse(-EINVAL, why, who == RUN_HERE ? "%s is for runs over slices (--slices, --on)"
-                                                                    : "%s is for runs of one host: every host reads an intent",
+                        return refuse(-EINVAL, why,
+                                      who == RUN_HERE
+                                              ? "%s is for runs over slices (--slices, --on)"
+                                              : "%s is for runs of one host: every host reads an intent",
                                       k->name);
         }
         if (s->n_argv == 0)
                 return refuse(-EINVAL, why, "argv is missing: no command was given");
         if (bytes_of(s->argv, s->n_argv) > RUN_ARGV_BYTES_MAX)
-                return refuse(-E2BIG, why, "argv is longer than %d bytes: put it into a file", RUN_ARGV_BYTES_MAX);
+                return refuse(-E2BIG, why, "argv is longer than %d bytes: put it into a file",
+                              RUN_ARGV_BYTES_MAX);
         return who == RUN_SLICES ? check_intent(s, why) : 0;
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------ */
+/* --- JSON --------------------------------------------------------------------------------------------- */
 
 static json_t *list_to_json(const struct run_key *k, const Run__Spec *s) {
         json_t *a = json_array();
@@ -138,7 +145,8 @@ static const char *text_of(const json_t *v) {
         return text && strlen(text) == json_string_length(v) ? text : NULL;
 }
 
-static int list_from_json(const struct run_key *k, const json_t *v, Run__Spec *s, char why[static RUN_WHY_MAX]) {
+static int list_from_json(const struct run_key *k, const json_t *v, Run__Spec *s,
+                          char why[static RUN_WHY_MAX]) {
         size_t i;
         json_t *entry;
         int r = 0;
@@ -154,7 +162,8 @@ static int list_from_json(const struct run_key *k, const json_t *v, Run__Spec *s
         return r;
 }
 
-static int value_from_json(const struct run_key *k, const json_t *v, Run__Spec *s, char why[static RUN_WHY_MAX]) {
+static int value_from_json(const struct run_key *k, const json_t *v, Run__Spec *s,
+                           char why[static RUN_WHY_MAX]) {
         const char *text = text_of(v);
 
         if (run_key_is_list(k))
@@ -163,12 +172,15 @@ static int value_from_json(const struct run_key *k, const json_t *v, Run__Spec *
                 return text ? run_key_set_text(k, s, text) : run_key_refuse(k, NULL, why);
         if (k->kind == RUN_KEY_BYTES && text && streq(text, "infinity"))
                 run_key_set_number(k, s, UINT64_MAX);
-        else if (k->kind == RUN_KEY_FLAG ? !json_is_boolean(v) : !json_is_integer(v) || json_integer_value(v) < 0)
+        else if (k->kind == RUN_KEY_FLAG ? !json_is_boolean(v)
+                                         : !json_is_integer(v) || json_integer_value(v) < 0)
                 return run_key_refuse(k, text, why);
-        else if (k->most > 0 && (uint64_t) json_integer_value(v) > k->most) /* before it is cut to its field */
+        else if (k->most > 0 &&
+                 (uint64_t) json_integer_value(v) > k->most) /* before it is cut to its field */
                 return run_key_refuse_number(k, (uint64_t) json_integer_value(v), why);
         else
-                run_key_set_number(k, s, k->kind == RUN_KEY_FLAG ? json_is_true(v) : (uint64_t) json_integer_value(v));
+                run_key_set_number(
+                        k, s, k->kind == RUN_KEY_FLAG ? json_is_true(v) : (uint64_t) json_integer_value(v));
         return 0;
 }
 
@@ -187,7 +199,8 @@ static int take_member(const char *name, const json_t *v, const char *const othe
         return others ? refuse(-EINVAL, why, "'%.40s' is no key of a run", name) : 0;
 }
 
-int run_spec_from_json(const json_t *o, const char *const others[], Run__Spec **ret, char why[static RUN_WHY_MAX]) {
+int run_spec_from_json(const json_t *o, const char *const others[], Run__Spec **ret,
+                       char why[static RUN_WHY_MAX]) {
         _cleanup_(run_spec_freep) Run__Spec *s = run_spec_new();
         const char *name;
         json_t *v;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "captures.h"
-#include "run_key.h"
 #include "json_text.h"
 
 #define EPISODE_MAX 64
@@ -88,7 +87,7 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
         return x;
 }
 
-/* --- Suspected --------------------------------------------------------------------------------------------- */
+/* --- Suspected ------------------------------------------------------------------------------------- */
 
 static void not_stalled(struct run *r) {
         r->dirty = r->dirty || r->stalled > 0;
@@ -96,7 +95,7 @@ static void not_stalled(struct run *r) {
 }
 
 int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
-        const struct target target = { .run = r->intent.name,
+        const struct target target = { .run = r->intent.spec->name,
                                        .serial = r->intent.serial,
                                        .generation = r->generation,
                                        .slices = r->slices };
@@ -133,7 +132,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
 }
 
 int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
-        const struct target target = { .run = r->intent.name,
+        const struct target target = { .run = r->intent.spec->name,
                                        .serial = r->intent.serial,
                                        .generation = r->generation,
                                        .slices = r->slices };
@@ -149,12 +148,13 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
                                  .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
-/* --- Wanted ------------------------------------------------------------------------------------------------ */
+/* --- Wanted ---------------------------------------------------------------------------------------- */
 
 static struct run *run_on(const struct gang *g, const char *slice, const char *name) {
         for (size_t i = 0; i < g->n_runs; i++)
                 if ((g->runs[i]->state == RUN_RUNNING || g->runs[i]->state == RUN_STOPPING) &&
-                    run_has_slice(g->runs[i], slice) && (!*name || streq(g->runs[i]->intent.name, name)))
+                    run_has_slice(g->runs[i], slice) &&
+                    (!*name || streq(g->runs[i]->intent.spec->name, name)))
                         return g->runs[i];
         return NULL;
 }
@@ -199,7 +199,7 @@ static int complete(struct gang *g, const char *slice, const json_t *value, char
         int x;
 
         if (r) {
-                t = (struct target){ .run = r->intent.name,
+                t = (struct target){ .run = r->intent.spec->name,
                                      .serial = r->intent.serial,
                                      .generation = r->generation,
                                      .slices = r->slices };

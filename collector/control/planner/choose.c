@@ -44,7 +44,7 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ru
 
                         if ((h->state != PART_STARTING && h->state != PART_RUNNING) || !run_find(g, h->name))
                                 continue;
-                        if (streq(h->name, r->intent.name) && r->state != RUN_WAITING)
+                        if (streq(h->name, r->intent.spec->name) && r->state != RUN_WAITING)
                                 continue;
                         (void) snprintf(why, TEXT_MAX, "%.100s has not stopped run %s, generation %" PRIu64,
                                         seat_text(&s->seats[i], buf), h->name, h->generation);
@@ -73,7 +73,7 @@ static bool is_barred(const struct gang *g, const struct run *r, const struct sl
         if (!s)
                 (void) snprintf(why, TEXT_MAX, "no host of it was ever heard");
         else if (s->run && s->run != r)
-                (void) snprintf(why, TEXT_MAX, "run %s has it", s->run->intent.name);
+                (void) snprintf(why, TEXT_MAX, "run %s has it", s->run->intent.spec->name);
         else if (s->state != SLICE_READY) {
                 if (!slice_missing_text(s, why))
                         (void) snprintf(why, TEXT_MAX, "none of its hosts says how many they are");
@@ -108,7 +108,7 @@ static int look_at(struct gang *g, const struct run *r, const char *name, struct
 }
 
 static int find_candidates(struct gang *g, const struct run *r, struct candidates *c) {
-        size_t named = json_array_size(r->intent.slices), n = named > 0 ? named : g->n_slices;
+        size_t named = r->intent.spec->n_slices, n = named > 0 ? named : g->n_slices;
         int x = 0;
 
         c->waits = json_array();
@@ -116,7 +116,7 @@ static int find_candidates(struct gang *g, const struct run *r, struct candidate
         if (!c->waits || !c->list)
                 return -ENOMEM;
         for (size_t i = 0; i < n && x >= 0; i++) {
-                const char *name = named > 0 ? json_string_value(json_array_get(r->intent.slices, i))
+                const char *name = named > 0 ? r->intent.spec->slices[i]
                                              : g->slices[i]->name;
 
                 x = look_at(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
@@ -173,8 +173,8 @@ static void keep_max(struct candidates *c, const struct run *r) {
 
         for (size_t i = 0; i < c->n; i++)
                 had += run_has_slice(r, c->list[i]->name);
-        had = MIN(had, r->intent.max);
-        others = r->intent.max - had;
+        had = MIN(had, r->intent.spec->max);
+        others = r->intent.spec->max - had;
         for (size_t i = 0; i < c->n; i++) {
                 size_t *left = run_has_slice(r, c->list[i]->name) ? &had : &others;
 
@@ -214,11 +214,11 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
 static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
         usec_t held;
 
-        if (n < r->intent.min) {
+        if (n < r->intent.spec->min) {
                 r->last_call = 0;
                 return false;
         }
-        if (n >= r->intent.max || (r->deadline > 0 && g->now >= r->deadline))
+        if (n >= r->intent.spec->max || (r->deadline > 0 && g->now >= r->deadline))
                 return true;
         if (r->generation > 0 && json_array_size(r->slices) > 0) { /* it ran before: no last call */
                 held = n < json_array_size(r->slices) ? held_until(g, r) : 0;
@@ -274,7 +274,7 @@ struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
         struct candidates c = { 0 };
         struct slice *found = NULL, *like = NULL;
 
-        if (json_array_size(r->slices) >= r->intent.max || site_observes(g))
+        if (json_array_size(r->slices) >= r->intent.spec->max || site_observes(g))
                 return NULL;
         like = slice_find(g, json_string_value(json_object_get(json_array_get(r->slices, 0), "slice")));
         if (find_candidates(g, r, &c) < 0)

@@ -58,7 +58,7 @@ static bool has_answered(const struct gang *g, const struct run *r) {
 
                 for (unsigned w = 0; s && w < s->n_seats; w++) {
                         const struct host_run *h =
-                                s->seats[w].live ? seat_run(&s->seats[w], r->intent.name) : NULL;
+                                s->seats[w].live ? seat_run(&s->seats[w], r->intent.spec->name) : NULL;
 
                         if (h && h->asked == r->watch.number &&
                             streq(json_string_value(s->seats[w].host), r->watch.host))

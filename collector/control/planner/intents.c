@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_spec.h"
 #include "state.h"
 
 #define INTENT_PORT 8476 /* JAX's coordinator (jax/_src/clusters/cloud_tpu_cluster.py) */
@@ -7,12 +6,10 @@
 /* What an intent says besides the keys of a run. */
 static const char *const others[] = { "v", "serial", "by", "at", "stop", NULL };
 
-static usec_t span(bool given, uint64_t span) {
-        return given ? span : USEC_INFINITY;
-}
-
-/* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is refused. */
-static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i, char why[static GANG_WHY_MAX]) {
+/* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is
+ * refused. */
+static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i,
+                      char why[static GANG_WHY_MAX]) {
         _cleanup_(run_spec_freep) Run__Spec *s = NULL;
         char reason[RUN_WHY_MAX];
         int r = run_spec_from_json(v, strict ? others : NULL, &s, reason);
@@ -22,35 +19,31 @@ static int parse_spec(const char *name, const json_t *v, bool strict, struct int
         if (r == 0)
                 r = run_spec_check(s, RUN_SLICES, reason);
         if (r == 0 && !streq(s->name, name)) {
-                (void) snprintf(reason, sizeof(reason), "the key is of the run %.60s, name is %.60s", name, s->name);
+                (void) snprintf(reason, sizeof(reason), "the key is of the run %.60s, name is %.60s", name,
+                                s->name);
                 r = -EINVAL;
         }
         if (r < 0 && r != -ENOMEM)
                 why_set(why, "%s", reason);
         if (r < 0)
                 return r == -ENOMEM ? r : -EINVAL;
-        i->min = s->has_min ? s->min : 1;
-        i->max = s->has_max ? s->max : s->n_slices > 0 ? (unsigned) s->n_slices : i->min;
-        i->restarts = s->restarts;
-        i->port = s->has_port ? s->port : INTENT_PORT;
-        i->grace = s->grace;
-        i->wait = s->wait;
-        i->shrink_after = span(s->has_shrink_after, s->shrink_after);
-        i->grow_after = span(s->has_grow_after, s->grow_after);
-        i->last_call = span(s->has_last_call, s->last_call);
-        i->late_min = streq(s->late, "min");
+        s->min = s->has_min ? s->min : 1;
+        s->max = s->has_max ? s->max : s->n_slices > 0 ? (uint32_t) s->n_slices : s->min;
+        s->port = s->has_port ? s->port : INTENT_PORT;
+        i->spec = TAKE_PTR(s);
         return 0;
 }
 
-static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret, char why[static GANG_WHY_MAX]) {
-        struct intent i = { .stop = json_is_true(json_object_get(v, "stop")) };
+static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret,
+                        char why[static GANG_WHY_MAX]) {
+        struct intent i = { .spec = NULL };
         const char *serial, *by;
         int64_t at;
         int r;
 
         if (check_version(v, "an intent", why) < 0 ||
-            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 || get_text(v, "by", TEXT_MAX, &by, why) < 0 ||
-            get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
+            get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 ||
+            get_text(v, "by", TEXT_MAX, &by, why) < 0 || get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
                 return -EBADMSG;
         if (!run_name_is_valid(name)) {
                 why_set(why, "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41)", name);
@@ -63,43 +56,40 @@ static int parse_intent(const char *name, const json_t *v, bool strict, struct i
         r = parse_spec(name, v, strict, &i, why);
         if (r < 0)
                 return r;
-        i.at = (usec_t) at;
-        (void) snprintf(i.name, sizeof(i.name), "%s", name);
+        i.stop = json_is_true(json_object_get(v, "stop"));
         (void) snprintf(i.serial, sizeof(i.serial), "%s", serial);
         i.value = json_deep_copy(v);
-        if (!i.value)
+        if (!i.value) {
+                intent_clear(&i);
                 return -ENOMEM;
-        i.slices = json_object_get(i.value, "slices");
+        }
         *ret = i;
         return 0;
 }
 
 void intent_clear(struct intent *i) {
         json_decref(i->value);
+        (void) run_spec_free(i->spec);
         *i = (struct intent){ 0 };
 }
 
-static usec_t or_own(usec_t span, usec_t own) {
-        return span == USEC_INFINITY ? own : span;
-}
-
 usec_t run_shrink_after(const struct gang *g, const struct run *r) {
-        return or_own(r->intent.shrink_after, g->o.shrink_after);
+        return r->intent.spec->has_shrink_after ? r->intent.spec->shrink_after : g->o.shrink_after;
 }
 
 usec_t run_grow_after(const struct gang *g, const struct run *r) {
-        return or_own(r->intent.grow_after, g->o.grow_after);
+        return r->intent.spec->has_grow_after ? r->intent.spec->grow_after : g->o.grow_after;
 }
 
 usec_t run_last_call(const struct gang *g, const struct run *r) {
-        return or_own(r->intent.last_call, g->o.last_call);
+        return r->intent.spec->has_last_call ? r->intent.spec->last_call : g->o.last_call;
 }
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */
 
 struct run *run_find(const struct gang *g, const char *name) {
         for (size_t i = 0; i < g->n_runs; i++)
-                if (streq(g->runs[i]->intent.name, name))
+                if (streq(g->runs[i]->intent.spec->name, name))
                         return g->runs[i];
         return NULL;
 }
@@ -131,7 +121,7 @@ static struct run *run_new(struct intent *i, uint64_t generation, usec_t now) {
         *i = (struct intent){ 0 };
         r->generation = generation;
         r->since = now;
-        r->deadline = r->intent.wait > 0 ? now + r->intent.wait : 0;
+        r->deadline = r->intent.spec->wait > 0 ? now + r->intent.spec->wait : 0;
         r->dirty = true;
         return r;
 }
@@ -139,7 +129,7 @@ static struct run *run_new(struct intent *i, uint64_t generation, usec_t now) {
 /* A new run; an ended one of the same name makes room, its generation goes on. */
 static int add_run(struct gang *g, struct intent *i, usec_t now, struct run **ret,
                    char why[static GANG_WHY_MAX]) {
-        struct run *old = run_find(g, i->name), *r, **more;
+        struct run *old = run_find(g, i->spec->name), *r, **more;
         size_t active = 0;
 
         for (size_t k = 0; k < g->n_runs; k++)
@@ -185,14 +175,14 @@ static bool same_but_stop(json_t *a, json_t *b) {
 /* Of a run that goes on, `stop` alone may be another one now. */
 static int change(struct gang *g, struct run *r, struct intent *i, char why[static GANG_WHY_MAX]) {
         if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop)) {
-                why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->name);
+                why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->spec->name);
                 return -EBUSY;
         }
         intent_clear(&r->intent);
         r->intent = *i;
         *i = (struct intent){ 0 };
         r->dirty = true;
-        return record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.name);
+        return record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.spec->name);
 }
 
 static int take_back(struct gang *g, const char *name) {
@@ -206,7 +196,7 @@ static int take_back(struct gang *g, const char *name) {
 }
 
 static int want(struct gang *g, struct intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
-        struct run *r = run_find(g, i->name);
+        struct run *r = run_find(g, i->spec->name);
         int x;
 
         if (r && streq(r->intent.serial, i->serial))
@@ -214,11 +204,11 @@ static int want(struct gang *g, struct intent *i, usec_t now, char why[static GA
         if (r && r->state != RUN_ENDED) {
                 why_set(why,
                         "a run of the name %s has not ended: stop it first (tpuctl stop %s), or take another name",
-                        i->name, i->name);
+                        i->spec->name, i->spec->name);
                 return -EBUSY;
         }
         x = add_run(g, i, now, &r, why);
-        return x < 0 ? x : record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.name);
+        return x < 0 ? x : record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.spec->name);
 }
 
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,

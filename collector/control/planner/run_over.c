@@ -21,7 +21,7 @@ json_t *run_over(const struct gang *g, const struct run *r) {
                 for (unsigned w = 0; s && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
                         const struct host_run *h =
-                                s->seats[w].live ? NULL : seat_run(&s->seats[w], r->intent.name);
+                                s->seats[w].live ? NULL : seat_run(&s->seats[w], r->intent.spec->name);
                         char key[NAME_MAX_HOST + 16];
 
                         if (!has_ended(r, h))
@@ -74,7 +74,8 @@ int run_restore_over(struct gang *g, struct run *r) {
                 (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
                 s = slice_find(g, name);
                 w = strtoul(slash + 1, NULL, 10);
-                if (s && w < s->n_seats && !s->seats[w].live && !seat_run(&s->seats[w], r->intent.name))
+                if (s && w < s->n_seats && !s->seats[w].live &&
+                    !seat_run(&s->seats[w], r->intent.spec->name))
                         x = worse(x, add_word(&s->seats[w], v));
         }
         json_decref(r->over);

@@ -54,7 +54,7 @@ json_t *run_record(const struct gang *g, const struct run *r) {
 
         return json_pack(
                 "{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, s:I, s:O, s:o, s:o}",
-                "v", 1, "name", r->intent.name, "serial", r->intent.serial, "generation",
+                "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
                 (json_int_t) r->generation, "state", state_names[r->state], "since", (json_int_t) r->since,
                 "why", text_of(r->why), "intent", r->intent.value, "slices", r->slices, "coordinator",
                 coordinator, "restarts", (json_int_t) r->restarts, "waits_for", r->waits_for, "deadline",

@@ -20,7 +20,7 @@ static int be_late(struct run *r, usec_t now) {
 
         why_set(why, "%s within %" PRIu64 " s: %s",
                 r->refused ? "the hosts did not agree to start" : "it could not begin",
-                r->intent.wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
+                r->intent.spec->wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
         memcpy(r->why, why, sizeof(why));
         return run_end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
 }
@@ -36,7 +36,7 @@ static int wait_observing(struct run *r, const struct gang *g) {
 }
 
 static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
-        bool late = r->deadline > 0 && g->now >= r->deadline && !r->intent.late_min;
+        bool late = r->deadline > 0 && g->now >= r->deadline && !streq(r->intent.spec->late, "min");
         struct choice c = { 0 };
         bool ended;
         int x;
@@ -79,7 +79,7 @@ static json_t *refusals(const struct gang *g, const struct run *r) {
 
                 for (unsigned w = 0;
                      s && waits && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts")); w++) {
-                        const struct host_run *h = seat_run(&s->seats[w], r->intent.name);
+                        const struct host_run *h = seat_run(&s->seats[w], r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
                         if (ours && h->state == PART_REFUSED)
@@ -249,11 +249,11 @@ static int restart(struct gang *g, struct run *r) {
                 memcpy(r->why, why, sizeof(why));
                 return run_end(r, OUTCOME_FAILED, g->now);
         }
-        if (r->restarts >= r->intent.restarts) {
+        if (r->restarts >= r->intent.spec->restarts) {
                 char why[GANG_WHY_MAX];
 
-                why_set(why, "no restart is left of %u; the last: %.400s", r->intent.restarts, r->why);
-                if (r->intent.restarts > 0)
+                why_set(why, "no restart is left of %u; the last: %.400s", r->intent.spec->restarts, r->why);
+                if (r->intent.spec->restarts > 0)
                         memcpy(r->why, why, sizeof(why));
                 return run_end(r, OUTCOME_FAILED, g->now);
         }
@@ -263,8 +263,8 @@ static int restart(struct gang *g, struct run *r) {
 }
 
 static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
-        usec_t named = r->since + r->intent.grace + WAITS_AFTER,
-               most = r->since + r->intent.grace + STOP_MARGIN;
+        usec_t named = r->since + r->intent.spec->grace + WAITS_AFTER,
+               most = r->since + r->intent.spec->grace + STOP_MARGIN;
         struct tally t;
 
         tally_count(g, r, &t);
@@ -352,7 +352,7 @@ static int put_changed(struct gang *g) {
                 if (!g->runs[i]->dirty)
                         continue;
                 v = run_record(g, g->runs[i]);
-                x = v ? record_putf(g, v, "run/%s", g->runs[i]->intent.name) : -ENOMEM;
+                x = v ? record_putf(g, v, "run/%s", g->runs[i]->intent.spec->name) : -ENOMEM;
                 g->runs[i]->dirty = x < 0;
         }
         return x;
@@ -370,8 +370,8 @@ static int forget_ended(struct gang *g) {
                                 oldest = i;
                 if (n <= ENDED_MAX)
                         return 0;
-                x = worse(record_putf(g, NULL, "run/%s", g->runs[oldest]->intent.name),
-                          record_putf(g, NULL, "intent/%s", g->runs[oldest]->intent.name));
+                x = worse(record_putf(g, NULL, "run/%s", g->runs[oldest]->intent.spec->name),
+                          record_putf(g, NULL, "intent/%s", g->runs[oldest]->intent.spec->name));
                 run_free(g->runs[oldest]);
                 g->n_runs--;
                 memmove(&g->runs[oldest], &g->runs[oldest + 1], (g->n_runs - oldest) * sizeof(g->runs[0]));

@@ -3,8 +3,6 @@
 
 #include "said.h"
 
-#include "run_key.h"
-
 #define STEP_TIME_MAX ((int64_t) 24 * 3600 * (int64_t) USEC_PER_SEC)
 
 struct host_run *host_runs_free(struct host_run *runs, size_t n) {

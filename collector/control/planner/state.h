@@ -6,6 +6,7 @@
  */
 #include "gang.h"
 #include "member_part.h"
+#include "run_spec.h"
 
 #define NAME_MAX_HOST 64 /* with the end: docs/registry.md */
 #define NAME_MAX_RUN  42
@@ -102,13 +103,10 @@ enum run_outcome {
 enum run_then { THEN_NOTHING, THEN_AGAIN, THEN_RESTART /* counted */, THEN_STOPPED, THEN_FAILED, _THEN_MAX };
 
 struct intent {
-        json_t *value;
-        char name[NAME_MAX_RUN], serial[TEXT_MAX];
-        const json_t *slices; /* of value */
-        unsigned min, max, restarts, port;
-        usec_t grace, wait, at;
-        usec_t shrink_after, grow_after, last_call; /* USEC_INFINITY: the planner's own */
-        bool late_min, stop;
+        json_t *value;   /* as it stands in the records */
+        Run__Spec *spec; /* what it says of the run: name, min and max are set, and the port */
+        char serial[TEXT_MAX];
+        bool stop;
 };
 
 /* While a host of a run is missing: what the others know of whether it goes on (evidence.c). */

@@ -92,7 +92,7 @@ static bool is_over(const struct run *r, const struct host_run *h) {
 }
 
 static void count_seat(const struct run *r, struct tally *t, const struct seat *s) {
-        const struct host_run *h = seat_run(s, r->intent.name);
+        const struct host_run *h = seat_run(s, r->intent.spec->name);
 
         if (!s->live && is_over(r, h)) {
                 t->over++;
@@ -123,7 +123,7 @@ static void count_seat(const struct run *r, struct tally *t, const struct seat *
 }
 
 static const struct host_run *alive_on(const struct run *r, const struct seat *s) {
-        const struct host_run *h = s->live && !s->presumed ? seat_run(s, r->intent.name) : NULL;
+        const struct host_run *h = s->live && !s->presumed ? seat_run(s, r->intent.spec->name) : NULL;
 
         return h && h->generation == r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)
                        ? h

@@ -59,7 +59,7 @@ int run_end(struct run *r, enum run_outcome outcome, usec_t now) {
 }
 
 int run_wait_again(struct run *r, usec_t now) {
-        r->deadline = r->intent.wait > 0 ? now + r->intent.wait : 0;
+        r->deadline = r->intent.spec->wait > 0 ? now + r->intent.spec->wait : 0;
         r->then = THEN_NOTHING;
         run_enter(r, RUN_WAITING, now);
         return worse(run_close_history(r, now), run_set_waits(r, json_array()));
@@ -91,7 +91,7 @@ static uint64_t next_generation(const struct gang *g, const struct run *r, const
         (void) g;
         for (size_t i = 0; i < c->n; i++)
                 for (unsigned w = 0; w < c->slices[i]->n_seats; w++) {
-                        const struct host_run *h = seat_run(&c->slices[i]->seats[w], r->intent.name);
+                        const struct host_run *h = seat_run(&c->slices[i]->seats[w], r->intent.spec->name);
 
                         if (h && h->generation < INT64_MAX - 1)
                                 highest = MAX(highest, h->generation);
@@ -116,7 +116,7 @@ static json_t *coordinator_of(const struct run *r, const struct slice *s) {
         const char *address = json_string_value(json_array_get(s->seats[0].address, 0));
 
         return json_pack("{s:O, s:s, s:I}", "host", s->seats[0].host, "address", address ? address : "",
-                         "port", (json_int_t) r->intent.port);
+                         "port", (json_int_t) r->intent.spec->port);
 }
 
 static int add_history(struct run *r, json_t *names, usec_t now) {
