@@ -27,8 +27,8 @@ static int read_one(struct memory *m, uint64_t address, void *buf, size_t len) {
         return memory_read_many(m, &local, &address, 1);
 }
 
-/* The segment at file offset 0 (rounded down to a page), from which the place in memory is known, and the
- * data. *ret_dynamic, *ret_size: of the table that the dynamic linker uses. */
+/* As elf_symbol.c takes them from the file. *ret_dynamic, *ret_size: of the table that the dynamic linker
+ * uses. */
 static int read_segments(struct memory *m, uint64_t start, struct elf_answer *ret, uint64_t *ret_dynamic,
                          uint64_t *ret_size) {
         Elf64_Phdr p[SEGMENTS_MAX];

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "elf_mapped.h"
+#include "elf_symbol.h"
 #include "mapped_file.h"
 #include "maps.h"
 #include "version.h"
@@ -145,29 +146,57 @@ static int take_version(struct memory *m, struct interpreter *i, uint64_t data, 
 
 enum { RUNTIME, VERSION, CODE, UNICODE, BYTES, SYMBOLS };
 
+/* What the file does not export may still be in its own tables. */
+static int search_file(const struct process *p, struct memory *m, const struct mapping *map,
+                       struct elf_symbol symbols[static SYMBOLS], struct elf_answer *ret,
+                       char why[static REASON_MAX]) {
+        _cleanup_close_ int fd = mapped_file_open(p, m, map);
+        int r;
+
+        if (fd == -ESTALE || fd == -ENOENT)
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "the file it runs, %.150s, was replaced or deleted, and opening the old one needs "
+                        "CAP_CHECKPOINT_RESTORE",
+                        map->path);
+        if (fd < 0)
+                return fd;
+        r = elf_symbols_find(fd, symbols, SYMBOLS, ".PyRuntime", ret);
+        if (r == -ENOPKG)
+                (void) snprintf(why, REASON_MAX,
+                                "a stripped program needs libelf.so.1 (the package libelf1)");
+        return r;
+}
+
 /* -ENOENT: this file holds no interpreter. */
-static int look_into(struct memory *m, const struct mapping *map, struct interpreter *ret,
-                     char why[static REASON_MAX]) {
+static int look_into(const struct process *p, struct memory *m, const struct mapping *map,
+                     struct interpreter *ret, char why[static REASON_MAX]) {
         struct elf_symbol s[SYMBOLS] = { [RUNTIME] = { "_PyRuntime", 0 },
                                          [VERSION] = { "Py_Version", 0 },
                                          [CODE] = { "PyCode_Type", 0 },
                                          [UNICODE] = { "PyUnicode_Type", 0 },
                                          [BYTES] = { "PyBytes_Type", 0 } };
         struct elf_answer answer = { 0 };
-        uint64_t bias;
+        uint64_t bias, runtime;
         int r = elf_mapped_find(m, map->start, s, SYMBOLS, &answer);
 
+        if (r == -ESRCH || r == -EPERM)
+                return r;
+        if (r < 0 || !s[RUNTIME].value)
+                r = search_file(p, m, map, s, &answer, why);
         if (r < 0)
                 return r;
-        if (!s[RUNTIME].value && s[CODE].value) {
+        runtime = s[RUNTIME].value ? s[RUNTIME].value
+                                   : answer.section; /* a stripped program still has the section */
+        if (!runtime && s[CODE].value) {
                 (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
                                 python_layout_supported);
                 return -EOPNOTSUPP;
         }
-        if (!s[RUNTIME].value)
+        if (!runtime)
                 return -ENOENT;
         bias = map->start - answer.first_address;
-        *ret = (struct interpreter) { .runtime = s[RUNTIME].value + bias };
+        *ret = (struct interpreter) { .runtime = runtime + bias };
         ret->version_at = s[VERSION].value ? s[VERSION].value + bias : 0;
         ret->types.code = s[CODE].value ? s[CODE].value + bias : 0;
         ret->types.unicode = s[UNICODE].value ? s[UNICODE].value + bias : 0;
@@ -182,12 +211,12 @@ static bool is_started(struct memory *m, const struct interpreter *i) {
         return memory_read_u64(m, i->runtime + i->layout->runtime.interpreters, &head) == 0 && head != 0;
 }
 
-static int choose(struct memory *m, const struct candidates *c, struct interpreter *ret,
-                  char why[static REASON_MAX]) {
+static int choose(const struct process *p, struct memory *m, const struct candidates *c,
+                  struct interpreter *ret, char why[static REASON_MAX]) {
         int worst = -ENOENT;
 
         for (size_t i = 0; i < c->n; i++) {
-                int r = look_into(m, c->items[i], ret, why);
+                int r = look_into(p, m, c->items[i], ret, why);
 
                 if (r == 0 && is_started(m, ret))
                         return 0;
@@ -221,7 +250,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         }
         if (r < 0 || empty)
                 return interpreter_reason(p, r < 0 ? r : -ESRCH, why);
-        r = choose(m, &c, ret, why);
+        r = choose(p, m, &c, ret, why);
         if (r == -ENOENT && !why[0])
                 (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map");
         else if (r < 0 && !why[0])

@@ -121,12 +121,13 @@ class Targets(unittest.TestCase):
                 self.assertEqual(self.pids(t.pid), [t.pid])
 
     def test_embedded(self):
-        """A program of another name that has CPython inside: in a library, and linked into it as extension modules need it."""
+        """A program of another name that has CPython inside: in a library, and linked into it, with and without -rdynamic."""
         if not os.path.exists("/usr/include/python3.11/Python.h"):
             self.skipTest("the package libpython3.11-dev is not installed")
         source = ("#include <Python.h>\nint main(void) { Py_Initialize();\n"
                   "return PyRun_SimpleString(\"import time\\ndef here():\\n print('ready', flush=True)\\n time.sleep(1000)\\nhere()\"); }\n")
-        ways = [["-lpython3.11"], ["-no-pie", "-rdynamic", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"]]
+        ways = [["-lpython3.11"], ["-no-pie", "-rdynamic", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"],
+                ["-no-pie", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"]]
         for way in ways:
             with tempfile.TemporaryDirectory() as d:
                 program = os.path.join(d, "trainer")
