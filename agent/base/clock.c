@@ -45,7 +45,8 @@ usec_t clock_real(const struct clock *c) {
 }
 
 usec_t clock_steady(struct clock_steady *s, const struct clock *c) {
-        usec_t boot = clock_boot(c), real = clock_real(c), passed = boot - s->boot, planned = s->real + passed;
+        usec_t boot = clock_boot(c), real = clock_real(c), passed = boot - s->boot,
+               planned = s->real + passed;
 
         if (s->real == 0)
                 planned = real;

@@ -26,8 +26,8 @@ usec_t clock_boot(const struct clock *c);
 usec_t clock_real(const struct clock *c);
 
 /*
- * The real clock, but one that never jumps: what the real one is ahead or behind it makes good by at most a tenth of the time
- * that passes. Zero begins with what the real one shows.
+ * The real clock, but one that never jumps: what the real one is ahead or behind it makes good by at most a
+ * tenth of the time that passes. Zero begins with what the real one shows.
  */
 struct clock_steady {
         usec_t boot, real;

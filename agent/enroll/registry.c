@@ -106,7 +106,8 @@ static void drop(const char *text) {
 }
 
 static bool copy_options(struct registry_options *o) {
-        bool endpoints = copy(&o->endpoints, true), first = copy(&o->first, false), tenant = copy(&o->tenant, true),
+        bool endpoints = copy(&o->endpoints, true), first = copy(&o->first, false),
+             tenant = copy(&o->tenant, true),
              host = copy(&o->host, true), slice = copy(&o->slice, true), ca = copy(&o->ca, false),
              certificate = copy(&o->certificate, false), key = copy(&o->key, false);
 

@@ -23,7 +23,8 @@ int registry_kind_parse(const char *name, enum registry_kind *ret); /* -EINVAL *
 struct registry_options {
         enum registry_kind kind;
         const char *endpoints; /* URLs of one to four collectors, with commas or blanks between */
-        const char *first; /* of these URLs: who is asked first, for it led last; NULL, or none of them: the first one */
+        /* Of these URLs: who is asked first, for it led last; NULL, or none of them: the first one. */
+        const char *first;
         const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
         usec_t lease;                       /* until the collector has said its own */

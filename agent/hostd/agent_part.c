@@ -244,9 +244,11 @@ void part_stop(struct run_part *p) {
  * prepared it, and a host that had forgotten so would keep them waiting until the next one. In the state file
  * (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
- *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}], "leader": "https://…"}
+ *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}],
+ *    "leader": "https://…"}
  *
- * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it at once.
+ * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it
+ * at once.
  * Whether it was begun since, tpu-launchd knows; what cannot be read is as if nothing had been prepared.
  */
 static const struct state_format prepared_file = {
@@ -264,8 +266,8 @@ static json_t *prepared_to_json(const struct agent_parts *all) {
                 list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
                                                      "generation", (json_int_t) p->now.generation));
         }
-        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->agent->boot_id, "parts", list, "leader",
-                                all->registry->leader) :
+        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->agent->boot_id, "parts", list,
+                                "leader", all->registry->leader) :
                       NULL;
 }
 
@@ -302,7 +304,8 @@ int parts_keep_start(struct agent_parts *all) {
                 return -ENOMEM;
         }
         if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
-                (void) snprintf(all->registry->leader, sizeof(all->registry->leader), "%s", run_text(o, "leader"));
+                (void) snprintf(all->registry->leader, sizeof(all->registry->leader), "%s",
+                                run_text(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
                 if (a->boot_id[0] && streq(run_text(o, "boot_id"), a->boot_id))
                         all->kept = json_incref(o);

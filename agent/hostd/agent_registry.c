@@ -232,8 +232,8 @@ static void tell_conflict(struct agent_registry *g) {
 
 /* Of several collectors the one that led last is asked first by the next life of this program, too. */
 static void remember_leader(struct agent_registry *g) {
-        if (g->kind != REGISTRY_COLLECTOR || g->status.state != REGISTRY_MEMBER || !strpbrk(g->endpoint, ", \t") ||
-            streq(g->leader, g->status.why))
+        if (g->kind != REGISTRY_COLLECTOR || g->status.state != REGISTRY_MEMBER ||
+            !strpbrk(g->endpoint, ", \t") || streq(g->leader, g->status.why))
                 return;
         (void) snprintf(g->leader, sizeof(g->leader), "%s", g->status.why);
         parts_keep(g->parts);

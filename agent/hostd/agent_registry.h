@@ -11,7 +11,7 @@ struct agent_registry {
         enum registry_kind kind;
         bool by_itself; /* Kind=auto: nobody asked for this one by name */
         char endpoint[256], host[64], slice[64], address[256];
-        char leader[256]; /* the collector that led last, also in an earlier life of this program; empty: not known */
+        char leader[256]; /* the collector that led last, also in an earlier life; empty: not known */
         unsigned worker;
         usec_t splay;
         char why_not[160]; /* why there is none; empty: none is wanted */

@@ -48,14 +48,15 @@ static int64_t number(const json_t *v, const char *key) {
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
-/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody here knows whose they are. */
+/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody knows whose they are. */
 static bool may_speak_of(const struct registry *r, const struct session *s, const char *run) {
         char key[GANG_KEY_MAX];
         const json_t *v;
 
         (void) snprintf(key, sizeof(key), "run/%s", run);
         v = gang_record(r->gang, key);
-        return !v || streq(json_text_of(v, "state"), "ended") || gang_concerns(r->gang, key, s->slice, s->host);
+        return !v || streq(json_text_of(v, "state"), "ended") ||
+               gang_concerns(r->gang, key, s->slice, s->host);
 }
 
 /* The last of them that is one is shown. */

@@ -49,8 +49,8 @@ struct registry_options {
         /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*published)(const char *key, const json_t *value, void *userdata);
         /* What a host says of how its runs go on (docs/registry.md, figures): a list of at most
-         * REGISTRY_FIGURES_MAX with a run that the host may speak of, else not looked at yet; borrowed. May be
-         * NULL. */
+         * REGISTRY_FIGURES_MAX with a run that the host may speak of, else not looked at yet; borrowed. May
+         * be NULL. */
         void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
                         void *userdata);
         void (*events)(void *userdata); /* events were stored */

@@ -449,7 +449,8 @@ static int take_over(struct episodes *e, const char *id, bool judged) {
         if (x && !judged)
                 x->due = boot_now(e) + 2 * e->o.patience; /* its hosts have yet to come */
         if (x)
-                log_info("episode %s is taken over%s", id, judged ? "" : ": its hosts send their captures again");
+                log_info("episode %s is taken over%s", id,
+                         judged ? "" : ": its hosts send their captures again");
         arm(e);
         return r;
 }

@@ -144,7 +144,7 @@ static int generation_of(const char *accelerator, char ret[static 32]) {
         return parse_profile_name(name, ret, why);
 }
 
-/* Nobody said it: the chips themselves do, before any network is up; where there are none, nothing is to be done. */
+/* Nobody said it: the chips themselves do, before any network is up; without any, nothing is to be done. */
 static int pick_by_chips(const struct host *h, struct intent *i) {
         char generation[MACHINE_GENERATION_MAX];
         int r = machine_generation(h, generation);
@@ -156,7 +156,8 @@ static int pick_by_chips(const struct host *h, struct intent *i) {
         if (machine_may_have_tpu(h) == 0) {
                 i->no_tpu = true;
                 (void) snprintf(i->profile, sizeof(i->profile), "none");
-                finding_set(i->profile_note, "no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here");
+                finding_set(i->profile_note,
+                            "no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here");
                 return 0;
         }
         finding_set(i->profile_note,

@@ -18,9 +18,9 @@
 
 /*
  * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that
- * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else that of the chips in sysfs, else generic. A machine on which there is no TPU, and
- * whose site states neither, gets no profile: nothing is wanted (no_tpu). The profile's
- * file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then
+ * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else that of the chips in sysfs, else generic. A machine on
+ * which there is no TPU, and whose site states neither, gets no profile: nothing is wanted (no_tpu). The
+ * profile's file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then
  * holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and keep
  * what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says how the least
  * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it);

@@ -39,8 +39,8 @@ int machine_chip(const struct host *h, uint16_t device, struct machine_chip *ret
 int machine_type(const struct host *h, const char *name, struct machine_type *ret);
 
 /*
- * Whether there may be a TPU: a device of Google's on the PCI bus that neither stores nor is a NIC, known by machines.conf or
- * not. 1, 0, or -errno: it cannot be told.
+ * Whether there may be a TPU: a device of Google's on the PCI bus that neither stores nor is a NIC, known by
+ * machines.conf or not. 1, 0, or -errno: it cannot be told.
  */
 int machine_may_have_tpu(const struct host *h);
 

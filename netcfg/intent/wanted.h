@@ -46,7 +46,7 @@ struct intent_network {
 
 struct intent {
         char profile[32];       /* "v6e", "generic", "none" */
-        char profile_note[192]; /* why the generic profile stands in, or none; empty when the right one was found */
+        char profile_note[192]; /* why the generic profile stands in, or none; empty: the right one was found */
         bool no_tpu;            /* profile none: nothing is wanted, nothing is changed */
         bool observe;           /* Mode=observe: change nothing */
         uint32_t mtu;           /* the profile's MTU; 0: none wanted */

@@ -214,7 +214,7 @@ usec_t election_step(struct election *e) {
 
         if (e->leads && now >= e->deadline)
                 lose_lead(e, "its lease could not be renewed in time");
-        /* Who leaves keeps no lease: the answer about the key may have been lost, and another would wait for its end. */
+        /* Who leaves keeps no lease: the answer about the key may be lost, and another would wait for its end. */
         if (!e->busy && (e->unwanted || (e->resigning && e->lease != 0)))
                 give_back(e);
         else if (!e->busy && e->resigning) {
