@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "inside.h"
 
 #define FORGOTTEN_MAX 1024 /* records that are gone and still told so */
@@ -76,6 +78,7 @@ static void drop_forgotten(struct records *t) {
 int records_put(struct records *t, const char *key, json_t *value, bool urgent, uint64_t revision) {
         struct record *r = records_find(t, key);
 
+        assert(revision >= t->revision); /* the list is in its order */
         if (!r)
                 r = add(t, key);
         else

@@ -142,7 +142,6 @@ static void written(struct registry *r) {
         if (r->failing)
                 log_notice("registry: what is decided is stored again");
         r->failing = false;
-        r->counters.commits++;
         publish(r);
         json_decref(TAKE_PTR(r->sending));
         r->stored = r->covers;

@@ -33,7 +33,7 @@ struct registry_body {
 struct registry_body *registry_body_unref(struct registry_body *b);
 
 struct registry_counters {
-        uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired, elsewhere;
+        uint64_t syncs, answers, answered_bytes, refused, decisions, failed_commits, expired, elsewhere;
         usec_t decided; /* time that decisions took */
 };
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "fnv.h"
 #include "inside.h"
 
@@ -68,6 +70,7 @@ static size_t slot_of(usec_t t) {
 void sessions_wait(struct sessions *t, struct session *s, void *call, usec_t now, usec_t span) {
         struct session **at = &t->wheel[slot_of(now + span)];
 
+        assert(!s->call && span <= REGISTRY_WAIT_MAX); /* less than a turn of the wheel */
         if (t->waiting == 0) /* it did not turn meanwhile */
                 t->turned = now / WHEEL_SLOT * WHEEL_SLOT;
         s->call = call;
