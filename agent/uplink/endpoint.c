@@ -1,42 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
-#include <curl/curl.h>
-
 #include "endpoint.h"
-
-static inline void url_freep(CURLU **u) {
-        curl_url_cleanup(*u);
-}
-static inline void part_freep(char **p) {
-        curl_free(*p);
-}
-
-static bool is_address(const char *host) {
-        struct in_addr four;
-
-        return host[0] == '[' || inet_pton(AF_INET, host, &four) == 1;
-}
-
-/* Makes the look-up of the host that is connected to, if it has a name. */
-static int lookup_for(struct endpoint *p, sd_event *e, const char *url,
-                        void (*resolved)(const char *error, void *userdata)) {
-        _cleanup_(url_freep) CURLU *u = curl_url();
-        _cleanup_(part_freep) char *host = NULL;
-        _cleanup_(part_freep) char *port = NULL;
-        struct lookup_options o = { .done = resolved, .userdata = p };
-
-        if (!u)
-                return -ENOMEM;
-        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-                return -EINVAL;
-        if (is_address(host))
-                return 0;
-        o.host = host;
-        o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-        return lookup_new(e, &o, &p->lookup);
-}
 
 /* Credentials do not belong into the URL: it is shown. */
 static bool url_ok(const char *s) {
@@ -46,6 +9,7 @@ static bool url_ok(const char *s) {
 
 int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char *proxy,
                   void (*resolved)(const char *error, void *userdata)) {
+        const struct lookup_options lookup = { .done = resolved, .userdata = p };
         size_t len = strlen(base);
 
         if (!url_ok(base))
@@ -64,7 +28,7 @@ int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char 
                         return -ENOMEM;
                 }
         }
-        return lookup_for(p, e, proxy ? proxy : p->base, resolved);
+        return lookup_new_for_url(e, proxy ? proxy : p->base, &lookup, &p->lookup);
 }
 
 void endpoint_clear(struct endpoint *p) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
-#include <arpa/inet.h>
-
 #include "retry_after.h"
 #include "http_loop.h"
 #include "lookup.h"
@@ -30,13 +28,6 @@ struct exchange {
         char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX],
                 url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
-
-static inline void url_freep(CURLU **u) {
-        curl_url_cleanup(*u);
-}
-static inline void part_freep(char **p) {
-        curl_free(*p);
-}
 
 /* --- What comes back ----------------------------------------------------------------------------------- */
 
@@ -230,27 +221,15 @@ static int complain(char why[static 256], const char *url, const char *what) {
 }
 
 static int take_url(struct exchange *x, const char *url, char why[static 256]) {
-        _cleanup_(url_freep) CURLU *u = curl_url();
-        _cleanup_(part_freep) char *host = NULL;
-        _cleanup_(part_freep) char *port = NULL;
-        struct lookup_options o = { .done = on_looked_up, .userdata = x };
-        struct in_addr four;
+        const struct lookup_options o = { .done = on_looked_up, .userdata = x };
+        int r;
 
-        if (!u)
-                return -ENOMEM;
         if (!startswith(url, "http://") && !startswith(url, "https://"))
                 return complain(why, url, "is no http:// or https:// URL");
         if (memchr(url, '@', strlen(url)))
                 return complain(why, url, "holds a user or password: certificates say who we are");
-        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-                return complain(why, url, "is no URL with a host");
-        if (host[0] == '[' || inet_pton(AF_INET, host, &four) == 1)
-                return 0;
-        o.host = host;
-        o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-        return lookup_new(x->event, &o, &x->lookup);
+        r = lookup_new_for_url(x->event, url, &o, &x->lookup);
+        return r == -EINVAL ? complain(why, url, "is no URL with a host") : r;
 }
 
 int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret, char why[static 256]) {
