@@ -16,6 +16,7 @@
 #define INTERVAL_MAX (3600 * USEC_PER_SEC)
 #define BYTES_MIN (UINT64_C(1) << 20)
 #define BYTES_MAX (UINT64_C(1) << 40)
+#define ADDRESSES_MAX 32
 
 static int parse_expression(const char *value, void *dest, char why[static 96]) {
         _cleanup_(step_expression_freep) struct step_expression *e = NULL;
@@ -78,18 +79,17 @@ static int parse_registry_kind(const char *value, void *dest, char why[static 96
         return config_parse_string63(value, dest, why);
 }
 
-static int parse_addresses(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
+static int check_ip(const char *word, char why[static 96]) {
         union path_address a;
-        int r = config_parse_string255(value, list, why);
 
-        while (r == 0 && value[0] && (word = strsep(&rest, ",")))
-                if (address_parse(word, &a) < 0) {
-                        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
-                        return -EINVAL;
-                }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        if (address_parse(word, &a) == 0)
+                return 0;
+        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
+        return -EINVAL;
+}
+
+static int parse_addresses(const char *value, void *dest, char why[static 96]) {
+        return config_parse_words(value, ",", ADDRESSES_MAX, check_ip, dest, why);
 }
 
 size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]) {
@@ -102,26 +102,16 @@ size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORT
         return n;
 }
 
+static int check_port(const char *word, char why[static 96]) {
+        uint32_t port;
+
+        return config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
+}
+
 static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        size_t n = 0;
-        int r = config_parse_string255(value, list, why);
-
-        if (r < 0 || streq(value, "auto"))
+        if (streq(value, "auto"))
                 return config_parse_string255(value, dest, why);
-        while (r == 0 && (word = strsep(&rest, ", \t"))) {
-                uint32_t port;
-
-                if (!*word)
-                        continue;
-                r = config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
-                if (r == 0 && ++n > SETTINGS_PORTS_MAX) {
-                        (void) snprintf(why, 96, "more than %d ports", SETTINGS_PORTS_MAX);
-                        r = -E2BIG;
-                }
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        return config_parse_words(value, CONFIG_BETWEEN, SETTINGS_PORTS_MAX, check_port, dest, why);
 }
 
 size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]) {
@@ -137,26 +127,19 @@ size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PAT
         return n;
 }
 
-/* Each: an absolute folder, without "." and "..", and what its files are called. */
+/* An absolute folder, without "." and "..", and what its files are called. */
+static int check_stack_path(const char *word, char why[static 96]) {
+        const char *slash = strrchr(word, '/');
+
+        if (word[0] == '/' && slash != word && slash[1] && !strstr(word, "/../") && !strstr(word, "/./"))
+                return 0;
+        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
+                        SETTINGS_STACK_PATHS_MAX);
+        return -EINVAL;
+}
+
 static int parse_stack_paths(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        size_t n = 0;
-        int r = config_parse_string255(value, list, why);
-
-        while (r == 0 && (word = strsep(&rest, " \t"))) {
-                const char *slash = strrchr(word, '/');
-
-                if (!*word)
-                        continue;
-                if (word[0] != '/' || slash == word || !slash[1] || strstr(word, "/../") || strstr(word, "/./") ||
-                    ++n > SETTINGS_STACK_PATHS_MAX) {
-                        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
-                                        SETTINGS_STACK_PATHS_MAX);
-                        r = -EINVAL;
-                }
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        return config_parse_words(value, " \t", SETTINGS_STACK_PATHS_MAX, check_stack_path, dest, why);
 }
 
 /* What each value alone does not show. */
@@ -249,50 +232,49 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
         return r;
 }
 
+#define FIXED(key, member) { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), false }
+#define FIXED_TEXT(key, member) { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), true }
+
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
-        struct {
+        static const struct {
                 const char *key;
-                char *now;
-                const char *before;
-        } texts[] = {
-                { "Endpoint", s->endpoint, old->endpoint },
-                { "Proxy", s->uplink.proxy, old->uplink.proxy },
-                { "CaFile", s->uplink.ca_file, old->uplink.ca_file },
-                { "CertFile", s->uplink.cert_file, old->uplink.cert_file },
-                { "KeyFile", s->uplink.key_file, old->uplink.key_file },
-                { "ApiSocket", s->api_socket, old->api_socket },
-                { "SpoolDirectory", s->spool_directory, old->spool_directory },
-                { "StepExpression", s->step_expression, old->step_expression },
-                { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
-                { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
-                { "Journal", s->journal, old->journal },
-                { "StateFile", s->state_file, old->state_file },
-                { "Host", s->metadata_host, old->metadata_host },
-                { "Copy", s->metadata_copy, old->metadata_copy },
-                { "[Registry] CaFile", s->registry.ca_file, old->registry.ca_file },
-                { "[Registry] CertFile", s->registry.cert_file, old->registry.cert_file },
-                { "[Registry] KeyFile", s->registry.key_file, old->registry.key_file },
+                size_t at, size;
+                bool text;
+        } fixed[] = {
+                FIXED_TEXT("Endpoint", endpoint),
+                FIXED_TEXT("Proxy", uplink.proxy),
+                FIXED_TEXT("CaFile", uplink.ca_file),
+                FIXED_TEXT("CertFile", uplink.cert_file),
+                FIXED_TEXT("KeyFile", uplink.key_file),
+                FIXED_TEXT("ApiSocket", api_socket),
+                FIXED_TEXT("SpoolDirectory", spool_directory),
+                FIXED_TEXT("StepExpression", step_expression),
+                FIXED_TEXT("LaunchdSocket", launchd_socket),
+                FIXED_TEXT("NetcfgSocket", netcfg_socket),
+                FIXED_TEXT("Journal", journal),
+                FIXED_TEXT("StateFile", state_file),
+                FIXED_TEXT("Host", metadata_host),
+                FIXED_TEXT("Copy", metadata_copy),
+                FIXED_TEXT("[Registry] CaFile", registry.ca_file),
+                FIXED_TEXT("[Registry] CertFile", registry.cert_file),
+                FIXED_TEXT("[Registry] KeyFile", registry.key_file),
+                FIXED("SpoolBytes", spool_bytes),
+                FIXED("RunLogs", run_logs),
+                FIXED("RunLogBytes", run_log_bytes),
+                FIXED("CaptureTimeout", capture_timeout),
+                FIXED("Compression", uplink.compression),
+                FIXED("Timeout", uplink.timeout),
         };
         unsigned kept = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-                if (!streq(texts[i].now, texts[i].before)) {
-                        log_warning("%s= changed: restart tpu-hostd for it to take effect",
-                                    texts[i].key);
-                        (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
-                        kept++;
-                }
-        if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout ||
-            s->uplink.compression != old->uplink.compression || s->uplink.timeout != old->uplink.timeout ||
-            s->run_logs != old->run_logs || s->run_log_bytes != old->run_log_bytes) {
-                log_warning("SpoolBytes=, RunLogs=, RunLogBytes=, CaptureTimeout=, Compression= or Timeout= changed: "
-                            "restart tpu-hostd for it to take effect");
-                s->run_logs = old->run_logs;
-                s->run_log_bytes = old->run_log_bytes;
-                s->uplink.timeout = old->uplink.timeout;
-                s->uplink.compression = old->uplink.compression;
-                s->spool_bytes = old->spool_bytes;
-                s->capture_timeout = old->capture_timeout;
+        for (size_t i = 0; i < ELEMENTSOF(fixed); i++) {
+                char *now = (char *) s + fixed[i].at;
+                const char *before = (const char *) old + fixed[i].at;
+
+                if (fixed[i].text ? streq(now, before) : memcmp(now, before, fixed[i].size) == 0)
+                        continue;
+                log_warning("%s= changed: restart tpu-hostd for it to take effect", fixed[i].key);
+                memcpy(now, before, fixed[i].size);
                 kept++;
         }
         return kept;
