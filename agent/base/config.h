@@ -36,7 +36,8 @@ struct config_item {
 
 /* Sets item->dest by its parser, bounds and words. -errno with why; dest is as it was. */
 int config_item_set(const struct config_item *item, const char *value, char why[static 96]);
-int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]);
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
+                            char why[static 96]);
 
 /* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and words. */
 struct config_retired {

@@ -244,7 +244,9 @@ int config_item_set(const struct config_item *item, const char *value, char why[
         return item->most > 0 ? set_within(item, value, why) : item->parse(value, item->dest, why);
 }
 
-int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]) {
-        return config_item_set(&(struct config_item)CONFIG_WITHIN("", "", config_parse_u32, dest, NULL, least, most),
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
+                            char why[static 96]) {
+        return config_item_set(&(struct config_item)CONFIG_WITHIN("", "", config_parse_u32, dest, NULL,
+                                                                  least, most),
                                value, why);
 }

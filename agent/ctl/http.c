@@ -52,7 +52,8 @@ static const char *where(const struct http_request *q) {
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(const struct http_transfer *t, const struct http_request *q, struct problem *p) {
+static int transport_failure(const struct http_transfer *t, const struct http_request *q,
+                             struct problem *p) {
         CURLcode code = t->code;
         long os = 0, sent = 0;
 
@@ -172,7 +173,8 @@ static void begin_transfer(struct http_loop *l, struct transfer *t, struct http_
         };
         http_loop_add(l, &t->transfer);
         if (http_transfer_prepare(&t->transfer, &o) > 0 &&
-            http_transfer_set_tls(&t->transfer, t->request.ca, t->request.certificate, t->request.key) == 0 &&
+            http_transfer_set_tls(&t->transfer, t->request.ca, t->request.certificate,
+                                  t->request.key) == 0 &&
             set_request(t->transfer.easy, &t->request, headers) == CURLE_OK &&
             http_transfer_start(&t->transfer) == 0)
                 (*left)++; /* else it is out of memory */
@@ -188,7 +190,8 @@ static void end_transfer(struct transfer *t) {
         else if (t->transfer.code != CURLE_OK)
                 x->error = transport_failure(&t->transfer, &t->request, &x->problem);
         else
-                x->error = read_answer(t->transfer.easy, t->body, t->len, &t->request, &x->answer, &x->problem);
+                x->error = read_answer(t->transfer.easy, t->body, t->len, &t->request, &x->answer,
+                                       &x->problem);
         free(t->body);
         free(t->location);
 }

@@ -174,12 +174,16 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                   const char *config_file) {
         const struct config_item table[] = {
                 CONFIG_ITEM("Hostd", "Endpoint", config_parse_urls, s->endpoint, ""),
-                CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0"),
-                CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s", INTERVAL_MIN, INTERVAL_MAX),
-                CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M", BYTES_MIN, BYTES_MAX),
+                CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s",
+                              INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M",
+                              BYTES_MIN, BYTES_MAX),
                 CONFIG_ITEM("Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes"),
-                CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M", BYTES_MIN, BYTES_MAX),
+                CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M",
+                              BYTES_MIN, BYTES_MAX),
                 CONFIG_ITEM("Hostd", "StepExpression", parse_expression, s->step_expression, ""),
                 CONFIG_ITEM("Hostd", "ApiSocket", config_parse_path, s->api_socket, PATH_HOSTD_SOCKET),
                 CONFIG_ITEM("Hostd", "SpoolDirectory", config_parse_path, s->spool_directory, PATH_SPOOL),
@@ -193,24 +197,33 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Api", "AllowReaders", config_parse_string255, s->api.readers, ""),
                 CONFIG_ITEM("Api", "AllowActors", config_parse_string255, s->api.actors, ""),
                 CONFIG_ITEM("Uplink", "Proxy", config_parse_url, s->uplink.proxy, ""),
-                CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip", compressions),
-                CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip",
+                            compressions),
+                CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, ""),
                 CONFIG_ITEM("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
                 CONFIG_ITEM("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
-                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1, POLICY_COUNT_MAX),
-                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1, POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1,
+                              POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1,
+                              POLICY_COUNT_MAX),
                 CONFIG_WITHIN("Health", "Hold", config_parse_usec, &s->hold, "10s", 0, POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0, HEALTH_FLAPS_MAX),
-                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0, POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0,
+                              HEALTH_FLAPS_MAX),
+                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0,
+                              POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0,
+                              POLICY_SPAN_MAX),
                 CONFIG_ITEM("Health", "Check", policies_parse, &s->policies, ""),
                 CONFIG_ITEM("Health", "StateFile", config_parse_path, s->state_file, ""),
-                CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt"),
+                CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths,
+                            "/tmp/debugging/stack_trace_*.txt"),
                 CONFIG_ITEM("Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto"),
                 CONFIG_ITEM("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
                 CONFIG_ITEM("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
-                CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Registry", "Kind", parse_registry_kind, s->registry.kind, "auto"),
                 CONFIG_ITEM("Registry", "Endpoint", config_parse_urls, s->registry.endpoint, ""),
                 CONFIG_ITEM("Registry", "Tenant", config_parse_name63, s->registry.tenant, "default"),
@@ -218,7 +231,8 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Registry", "CertFile", parse_tls_file, s->registry.cert_file, ""),
                 CONFIG_ITEM("Registry", "KeyFile", parse_tls_file, s->registry.key_file, ""),
                 CONFIG_ITEM("Registry", "Address", parse_addresses, s->registry.address, ""),
-                CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0,
+                              POLICY_SPAN_MAX),
         };
         int r;
 
@@ -232,8 +246,10 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
         return r;
 }
 
-#define FIXED(key, member) { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), false }
-#define FIXED_TEXT(key, member) { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), true }
+#define MEMBER(key, member, is_text) \
+        { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), is_text }
+#define FIXED(key, member) MEMBER(key, member, false)
+#define FIXED_TEXT(key, member) MEMBER(key, member, true)
 
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
         static const struct {

@@ -318,7 +318,8 @@ static const char *path_or_null(const char *path) {
         return path && *path ? path : NULL; /* libcurl would look for a file without a name */
 }
 
-int http_transfer_set_tls(struct http_transfer *t, const char *ca, const char *certificate, const char *key) {
+int http_transfer_set_tls(struct http_transfer *t, const char *ca, const char *certificate,
+                          const char *key) {
         int bad = 0;
 
         if (path_or_null(ca)) /* else the system's authorities */

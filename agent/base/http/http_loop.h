@@ -44,7 +44,7 @@ struct http_options {
         usec_t connect_timeout, timeout; /* timeout: of the whole exchange */
         size_t answer_max;  /* of an answer's body; more ends the exchange with CURLE_WRITE_ERROR */
         size_t answer_kept; /* of that, how much is kept for done; 0: all */
-        bool posts; /* by POST, without libcurl's question before a long body; the connection is kept half an hour */
+        bool posts; /* by POST; the connection is kept for half an hour */
 };
 
 /* name: of the event sources ("uplink"). */
@@ -68,7 +68,7 @@ void http_transfer_drop(struct http_transfer *t);
 void http_transfer_cancel(struct http_transfer *t);
 /* PEM files for https; NULL or "": the system's authorities, no certificate. -EIO. */
 int http_transfer_set_tls(struct http_transfer *t, const char *ca, const char *certificate, const char *key);
-/* What libcurl calls with a part of the body; for owners that look at it first, who set CURLOPT_WRITEFUNCTION. */
+/* What libcurl calls with a part of the body: for owners that look at it first (CURLOPT_WRITEFUNCTION). */
 size_t http_transfer_keep(char *data, size_t size, size_t n, void *transfer);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
