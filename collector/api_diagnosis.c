@@ -42,7 +42,8 @@ static int on_one(const struct store_episode *e, void *userdata) {
 }
 
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"), .limit = 1 };
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
+                                          .limit = 1 };
         json_t *v = NULL;
         int r;
 
@@ -110,7 +111,8 @@ static int on_evidence(const struct store_episode *e, void *userdata) {
 }
 
 void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"), .limit = 1 };
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
+                                          .limit = 1 };
         struct page page = { .list = json_array() };
         struct evidence e = { 0 };
         int r, more = 0;

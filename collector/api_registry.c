@@ -268,7 +268,8 @@ static int parse_order(const struct api *a, const struct http_request *q, json_t
                 return -EINVAL;
         }
         *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
-                         reason ? reason : "", "by", by_text(q, by), "at", (json_int_t) now, "until", (json_int_t) MAX(until, 0));
+                         reason ? reason : "", "by", by_text(q, by), "at", (json_int_t) now, "until",
+                         (json_int_t) MAX(until, 0));
         if (*ret)
                 return 0;
         (void) snprintf(why, ARGUMENTS_WHY_MAX, "reason= is no UTF-8");

@@ -98,7 +98,8 @@ static void receive_refuse(bool control, struct http_reply *reply, unsigned stat
                 otlp_reply_error(reply, status, why);
 }
 
-static void receive_any(struct receiver *v, const struct http_request *q, bool control, struct http_reply *reply) {
+static void receive_any(struct receiver *v, const struct http_request *q, bool control,
+                        struct http_reply *reply) {
         struct group_item item = { .push.kind = streq(q->path, "/v1/metrics") ? INGEST_METRICS : INGEST_LOGS };
         char allow[HTTP_ALLOW_MAX];
         struct routed routed;

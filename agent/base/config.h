@@ -36,7 +36,8 @@ struct config_item {
 
 /* Sets item->dest by its parser, bounds and words. -errno with why; dest is as it was. */
 int config_item_set(const struct config_item *item, const char *value, char why[static 96]);
-int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]);
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
+                            char why[static 96]);
 
 /* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and words. */
 struct config_retired {
@@ -93,6 +94,10 @@ int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M",
 #define CONFIG_BETWEEN ", \t"
 int config_parse_url(const char *value, void *dest, char why[static 96]);
 int config_parse_urls(const char *value, void *dest, char why[static 96]);
+/* Words with blanks or what else stands in between, up to most, each as one() takes it. -E2BIG, as one(). */
+int config_parse_words(const char *value, const char *between, size_t most,
+                       int (*one)(const char *word, char why[static 96]), char dest[static 256],
+                       char why[static 96]);
 int config_parse_path(const char *value, void *dest, char why[static 96]);
 /* char[64], not empty: a part of a key or file name, of letters, digits, '-' and '_'. */
 int config_parse_name63(const char *value, void *dest, char why[static 96]);

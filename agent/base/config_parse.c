@@ -144,20 +144,24 @@ int config_parse_url(const char *value, void *dest, char why[static 96]) {
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
-int config_parse_urls(const char *value, void *dest, char why[static 96]) {
+int config_parse_words(const char *value, const char *between, size_t most,
+                       int (*one)(const char *word, char why[static 96]), char dest[static 256],
+                       char why[static 96]) {
         char list[256];
         char *word, *rest = list;
         size_t n = 0;
         int r = config_parse_string255(value, list, why);
 
-        while (r == 0 && (word = strsep(&rest, CONFIG_BETWEEN))) {
+        while (r == 0 && (word = strsep(&rest, between))) {
                 if (!*word)
                         continue;
-                r = check_url(word, why);
-                if (r == 0 && ++n > CONFIG_URLS_MAX)
-                        r = refuse(-E2BIG, why, "more than %d URLs", CONFIG_URLS_MAX);
+                r = ++n > most ? refuse(-E2BIG, why, "more than %zu", most) : one(word, why);
         }
         return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+int config_parse_urls(const char *value, void *dest, char why[static 96]) {
+        return config_parse_words(value, CONFIG_BETWEEN, CONFIG_URLS_MAX, check_url, dest, why);
 }
 
 int config_parse_path(const char *value, void *dest, char why[static 96]) {
@@ -240,7 +244,9 @@ int config_item_set(const struct config_item *item, const char *value, char why[
         return item->most > 0 ? set_within(item, value, why) : item->parse(value, item->dest, why);
 }
 
-int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]) {
-        return config_item_set(&(struct config_item)CONFIG_WITHIN("", "", config_parse_u32, dest, NULL, least, most),
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
+                            char why[static 96]) {
+        return config_item_set(&(struct config_item)CONFIG_WITHIN("", "", config_parse_u32, dest, NULL,
+                                                                  least, most),
                                value, why);
 }

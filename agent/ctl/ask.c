@@ -29,7 +29,8 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         const struct config_item items[] = {
                 CONFIG_ITEM("Ctl", "Collector", config_parse_urls, s.collector_url, ""),
                 CONFIG_ITEM("Ctl", "CollectorCa", config_parse_string255, s.collector.ca, ""),
-                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate, ""),
+                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate,
+                            ""),
                 CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s.collector.key, ""),
                 CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s.agents.ca, ""),
                 CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s.agents.certificate, ""),

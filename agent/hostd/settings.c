@@ -16,6 +16,7 @@
 #define INTERVAL_MAX (3600 * USEC_PER_SEC)
 #define BYTES_MIN (UINT64_C(1) << 20)
 #define BYTES_MAX (UINT64_C(1) << 40)
+#define ADDRESSES_MAX 32
 
 static int parse_expression(const char *value, void *dest, char why[static 96]) {
         _cleanup_(step_expression_freep) struct step_expression *e = NULL;
@@ -78,18 +79,17 @@ static int parse_registry_kind(const char *value, void *dest, char why[static 96
         return config_parse_string63(value, dest, why);
 }
 
-static int parse_addresses(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
+static int check_ip(const char *word, char why[static 96]) {
         union path_address a;
-        int r = config_parse_string255(value, list, why);
 
-        while (r == 0 && value[0] && (word = strsep(&rest, ",")))
-                if (address_parse(word, &a) < 0) {
-                        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
-                        return -EINVAL;
-                }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        if (address_parse(word, &a) == 0)
+                return 0;
+        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
+        return -EINVAL;
+}
+
+static int parse_addresses(const char *value, void *dest, char why[static 96]) {
+        return config_parse_words(value, ",", ADDRESSES_MAX, check_ip, dest, why);
 }
 
 size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]) {
@@ -102,26 +102,16 @@ size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORT
         return n;
 }
 
+static int check_port(const char *word, char why[static 96]) {
+        uint32_t port;
+
+        return config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
+}
+
 static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        size_t n = 0;
-        int r = config_parse_string255(value, list, why);
-
-        if (r < 0 || streq(value, "auto"))
+        if (streq(value, "auto"))
                 return config_parse_string255(value, dest, why);
-        while (r == 0 && (word = strsep(&rest, ", \t"))) {
-                uint32_t port;
-
-                if (!*word)
-                        continue;
-                r = config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
-                if (r == 0 && ++n > SETTINGS_PORTS_MAX) {
-                        (void) snprintf(why, 96, "more than %d ports", SETTINGS_PORTS_MAX);
-                        r = -E2BIG;
-                }
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        return config_parse_words(value, CONFIG_BETWEEN, SETTINGS_PORTS_MAX, check_port, dest, why);
 }
 
 size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]) {
@@ -137,26 +127,19 @@ size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PAT
         return n;
 }
 
-/* Each: an absolute folder, without "." and "..", and what its files are called. */
+/* An absolute folder, without "." and "..", and what its files are called. */
+static int check_stack_path(const char *word, char why[static 96]) {
+        const char *slash = strrchr(word, '/');
+
+        if (word[0] == '/' && slash != word && slash[1] && !strstr(word, "/../") && !strstr(word, "/./"))
+                return 0;
+        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
+                        SETTINGS_STACK_PATHS_MAX);
+        return -EINVAL;
+}
+
 static int parse_stack_paths(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        size_t n = 0;
-        int r = config_parse_string255(value, list, why);
-
-        while (r == 0 && (word = strsep(&rest, " \t"))) {
-                const char *slash = strrchr(word, '/');
-
-                if (!*word)
-                        continue;
-                if (word[0] != '/' || slash == word || !slash[1] || strstr(word, "/../") || strstr(word, "/./") ||
-                    ++n > SETTINGS_STACK_PATHS_MAX) {
-                        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
-                                        SETTINGS_STACK_PATHS_MAX);
-                        r = -EINVAL;
-                }
-        }
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        return config_parse_words(value, " \t", SETTINGS_STACK_PATHS_MAX, check_stack_path, dest, why);
 }
 
 /* What each value alone does not show. */
@@ -191,12 +174,16 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                   const char *config_file) {
         const struct config_item table[] = {
                 CONFIG_ITEM("Hostd", "Endpoint", config_parse_urls, s->endpoint, ""),
-                CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0"),
-                CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s", INTERVAL_MIN, INTERVAL_MAX),
-                CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M", BYTES_MIN, BYTES_MAX),
+                CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s",
+                              INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M",
+                              BYTES_MIN, BYTES_MAX),
                 CONFIG_ITEM("Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes"),
-                CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M", BYTES_MIN, BYTES_MAX),
+                CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M",
+                              BYTES_MIN, BYTES_MAX),
                 CONFIG_ITEM("Hostd", "StepExpression", parse_expression, s->step_expression, ""),
                 CONFIG_ITEM("Hostd", "ApiSocket", config_parse_path, s->api_socket, PATH_HOSTD_SOCKET),
                 CONFIG_ITEM("Hostd", "SpoolDirectory", config_parse_path, s->spool_directory, PATH_SPOOL),
@@ -210,24 +197,33 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Api", "AllowReaders", config_parse_string255, s->api.readers, ""),
                 CONFIG_ITEM("Api", "AllowActors", config_parse_string255, s->api.actors, ""),
                 CONFIG_ITEM("Uplink", "Proxy", config_parse_url, s->uplink.proxy, ""),
-                CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip", compressions),
-                CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip",
+                            compressions),
+                CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, ""),
                 CONFIG_ITEM("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
                 CONFIG_ITEM("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
-                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1, POLICY_COUNT_MAX),
-                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1, POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1,
+                              POLICY_COUNT_MAX),
+                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1,
+                              POLICY_COUNT_MAX),
                 CONFIG_WITHIN("Health", "Hold", config_parse_usec, &s->hold, "10s", 0, POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0, HEALTH_FLAPS_MAX),
-                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0, POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0,
+                              HEALTH_FLAPS_MAX),
+                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0,
+                              POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0,
+                              POLICY_SPAN_MAX),
                 CONFIG_ITEM("Health", "Check", policies_parse, &s->policies, ""),
                 CONFIG_ITEM("Health", "StateFile", config_parse_path, s->state_file, ""),
-                CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt"),
+                CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths,
+                            "/tmp/debugging/stack_trace_*.txt"),
                 CONFIG_ITEM("Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto"),
                 CONFIG_ITEM("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
                 CONFIG_ITEM("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
-                CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s", INTERVAL_MIN, INTERVAL_MAX),
+                CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s",
+                              INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Registry", "Kind", parse_registry_kind, s->registry.kind, "auto"),
                 CONFIG_ITEM("Registry", "Endpoint", config_parse_urls, s->registry.endpoint, ""),
                 CONFIG_ITEM("Registry", "Tenant", config_parse_name63, s->registry.tenant, "default"),
@@ -235,7 +231,8 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Registry", "CertFile", parse_tls_file, s->registry.cert_file, ""),
                 CONFIG_ITEM("Registry", "KeyFile", parse_tls_file, s->registry.key_file, ""),
                 CONFIG_ITEM("Registry", "Address", parse_addresses, s->registry.address, ""),
-                CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0, POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0,
+                              POLICY_SPAN_MAX),
         };
         int r;
 
@@ -249,50 +246,51 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
         return r;
 }
 
+#define MEMBER(key, member, is_text) \
+        { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), is_text }
+#define FIXED(key, member) MEMBER(key, member, false)
+#define FIXED_TEXT(key, member) MEMBER(key, member, true)
+
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
-        struct {
+        static const struct {
                 const char *key;
-                char *now;
-                const char *before;
-        } texts[] = {
-                { "Endpoint", s->endpoint, old->endpoint },
-                { "Proxy", s->uplink.proxy, old->uplink.proxy },
-                { "CaFile", s->uplink.ca_file, old->uplink.ca_file },
-                { "CertFile", s->uplink.cert_file, old->uplink.cert_file },
-                { "KeyFile", s->uplink.key_file, old->uplink.key_file },
-                { "ApiSocket", s->api_socket, old->api_socket },
-                { "SpoolDirectory", s->spool_directory, old->spool_directory },
-                { "StepExpression", s->step_expression, old->step_expression },
-                { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
-                { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
-                { "Journal", s->journal, old->journal },
-                { "StateFile", s->state_file, old->state_file },
-                { "Host", s->metadata_host, old->metadata_host },
-                { "Copy", s->metadata_copy, old->metadata_copy },
-                { "[Registry] CaFile", s->registry.ca_file, old->registry.ca_file },
-                { "[Registry] CertFile", s->registry.cert_file, old->registry.cert_file },
-                { "[Registry] KeyFile", s->registry.key_file, old->registry.key_file },
+                size_t at, size;
+                bool text;
+        } fixed[] = {
+                FIXED_TEXT("Endpoint", endpoint),
+                FIXED_TEXT("Proxy", uplink.proxy),
+                FIXED_TEXT("CaFile", uplink.ca_file),
+                FIXED_TEXT("CertFile", uplink.cert_file),
+                FIXED_TEXT("KeyFile", uplink.key_file),
+                FIXED_TEXT("ApiSocket", api_socket),
+                FIXED_TEXT("SpoolDirectory", spool_directory),
+                FIXED_TEXT("StepExpression", step_expression),
+                FIXED_TEXT("LaunchdSocket", launchd_socket),
+                FIXED_TEXT("NetcfgSocket", netcfg_socket),
+                FIXED_TEXT("Journal", journal),
+                FIXED_TEXT("StateFile", state_file),
+                FIXED_TEXT("Host", metadata_host),
+                FIXED_TEXT("Copy", metadata_copy),
+                FIXED_TEXT("[Registry] CaFile", registry.ca_file),
+                FIXED_TEXT("[Registry] CertFile", registry.cert_file),
+                FIXED_TEXT("[Registry] KeyFile", registry.key_file),
+                FIXED("SpoolBytes", spool_bytes),
+                FIXED("RunLogs", run_logs),
+                FIXED("RunLogBytes", run_log_bytes),
+                FIXED("CaptureTimeout", capture_timeout),
+                FIXED("Compression", uplink.compression),
+                FIXED("Timeout", uplink.timeout),
         };
         unsigned kept = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-                if (!streq(texts[i].now, texts[i].before)) {
-                        log_warning("%s= changed: restart tpu-hostd for it to take effect",
-                                    texts[i].key);
-                        (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
-                        kept++;
-                }
-        if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout ||
-            s->uplink.compression != old->uplink.compression || s->uplink.timeout != old->uplink.timeout ||
-            s->run_logs != old->run_logs || s->run_log_bytes != old->run_log_bytes) {
-                log_warning("SpoolBytes=, RunLogs=, RunLogBytes=, CaptureTimeout=, Compression= or Timeout= changed: "
-                            "restart tpu-hostd for it to take effect");
-                s->run_logs = old->run_logs;
-                s->run_log_bytes = old->run_log_bytes;
-                s->uplink.timeout = old->uplink.timeout;
-                s->uplink.compression = old->uplink.compression;
-                s->spool_bytes = old->spool_bytes;
-                s->capture_timeout = old->capture_timeout;
+        for (size_t i = 0; i < ELEMENTSOF(fixed); i++) {
+                char *now = (char *) s + fixed[i].at;
+                const char *before = (const char *) old + fixed[i].at;
+
+                if (fixed[i].text ? streq(now, before) : memcmp(now, before, fixed[i].size) == 0)
+                        continue;
+                log_warning("%s= changed: restart tpu-hostd for it to take effect", fixed[i].key);
+                memcpy(now, before, fixed[i].size);
                 kept++;
         }
         return kept;

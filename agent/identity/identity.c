@@ -283,7 +283,8 @@ static int load_static(const struct host *h, const char *config_file, struct con
 
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
                 slots[f] = (struct slot){ .field = f };
-                items[f] = (struct config_item)CONFIG_ITEM("Identity", fields[f].key, parse_field, &slots[f], NULL);
+                items[f] = (struct config_item)CONFIG_ITEM("Identity", fields[f].key, parse_field,
+                                                           &slots[f], NULL);
         }
         r = config_load(&c, h, "identity", config_file);
         for (enum identity_field f = 0; r >= 0 && f < _IDENTITY_FIELD_MAX; f++)

@@ -94,7 +94,8 @@ static int load_network(const struct host *h, const char *file, struct choice *c
         /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
         static const char *const elsewhere[] = { "Identity", NULL };
         const struct config_item items[] = {
-                CONFIG_WITHIN("Network", "Mtu", config_parse_u32, &i->network_mtu, NULL, INTENT_MTU_MIN, INTENT_MTU_MAX),
+                CONFIG_WITHIN("Network", "Mtu", config_parse_u32, &i->network_mtu, NULL, INTENT_MTU_MIN,
+                              INTENT_MTU_MAX),
                 CONFIG_ITEM("Identity", "AcceleratorType", config_parse_string63, c->accelerator, NULL),
         };
         struct config config = { .items = items,

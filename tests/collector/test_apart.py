@@ -66,8 +66,8 @@ class Apart(Case):
         self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1}, {"run": "r", "at": -1}, {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
         self.assertEqual([(h["job"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
         self.sync(c, member(0), 400, figures={"run": "r"})
-        self.sync(c, member(0), 400, figures=[{"run": f"r{i}", "at": 1} for i in range(300)])
-        self.sync(c, member(0), figures=[{"run": f"r{i}", "at": 1} for i in range(200)])
+        self.sync(c, member(0), 400, figures=[{"run": f"r{i}", "at": 1} for i in range(65)])
+        self.sync(c, member(0), figures=[{"run": f"r{i}", "at": 1} for i in range(64)])
         self.sync(c, member(0), figures=[])
         self.assertEqual([(h["job"], h["step"]) for h in self.hosts(c).values()], [(None, None)])
 

@@ -219,6 +219,7 @@ static void test_texts(void) {
                 ASSERT_EQ(config_parse_url(no_urls[i], text, why), -EINVAL);
         ASSERT_OK(config_parse_urls(" http://a,https://b\thttp://c http://d ", text, why));
         ASSERT_EQ(config_parse_urls("http://a http://b http://c http://d http://e", text, why), -E2BIG);
+        ASSERT_STREQ(why, "more than 4");
         ASSERT_EQ(config_parse_urls("http://a b", text, why), -EINVAL);
         ASSERT_STREQ(text, " http://a,https://b\thttp://c http://d ");
         ASSERT_OK(config_parse_path("/a", text, why));

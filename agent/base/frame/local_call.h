@@ -37,7 +37,8 @@ DEFINE_CLEANUP(struct local_call *, local_call_free)
 struct local_telling {
         const char *program;
         int (*ask)(struct local_telling *t); /* makes the message and calls local_telling_ask() */
-        /* It has answered, be it that it refuses, which it would do again. May start the next, or clear and free t. */
+        /* It has answered, be it that it refuses, which it would do again. May start the next, or clear and
+         * free t. */
         void (*answered)(struct local_telling *t, const struct local_answer *a);
 
         sd_event *event;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 
 #include "http_loop.h"
@@ -330,23 +329,10 @@ static int check_url(const char *url, char why[static 256]) {
 
 /* url: who is connected to. */
 static int look_for(struct exchange *x, const char *url, char why[static 256]) {
-        _cleanup_(url_freep) CURLU *u = curl_url();
-        _cleanup_(part_freep) char *host = NULL;
-        _cleanup_(part_freep) char *port = NULL;
-        struct lookup_options o = { .done = on_looked_up, .userdata = x };
-        struct in_addr four;
+        const struct lookup_options o = { .done = on_looked_up, .userdata = x };
+        int r = lookup_new_for_url(x->event, url, &o, &x->lookup);
 
-        if (!u)
-                return -ENOMEM;
-        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-                return complain(why, url, "is no URL with a host");
-        if (host[0] == '[' || inet_pton(AF_INET, host, &four) == 1)
-                return 0;
-        o.host = host;
-        o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-        return lookup_new(x->event, &o, &x->lookup);
+        return r == -EINVAL ? complain(why, url, "is no URL with a host") : r;
 }
 
 int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret, char why[static 256]) {

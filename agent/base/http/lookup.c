@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <curl/curl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -115,6 +116,33 @@ int lookup_new(sd_event *e, const struct lookup_options *o, struct lookup **ret)
                 return -ENOMEM;
         *ret = TAKE_PTR(r);
         return 0;
+}
+
+static inline void url_freep(CURLU **u) {
+        curl_url_cleanup(*u);
+}
+static inline void part_freep(char **p) {
+        curl_free(*p);
+}
+
+int lookup_new_for_url(sd_event *e, const char *url, const struct lookup_options *o, struct lookup **ret) {
+        _cleanup_(url_freep) CURLU *u = curl_url();
+        _cleanup_(part_freep) char *host = NULL;
+        _cleanup_(part_freep) char *port = NULL;
+        struct lookup_options of_url = *o;
+        struct in_addr four;
+
+        if (!u)
+                return -ENOMEM;
+        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
+                return -EINVAL;
+        if (host[0] == '[' || inet_pton(AF_INET, host, &four) == 1)
+                return 0;
+        of_url.host = host;
+        of_url.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
+        return lookup_new(e, &of_url, ret);
 }
 
 struct lookup *lookup_free(struct lookup *r) {

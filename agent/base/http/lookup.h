@@ -23,6 +23,9 @@ struct lookup_options {
 };
 
 int lookup_new(sd_event *e, const struct lookup_options *o, struct lookup **ret);
+/* Of the host and port of a URL, in place of o's; *ret stays as it is when the host is an address. -EINVAL: it
+ * has no host. */
+int lookup_new_for_url(sd_event *e, const char *url, const struct lookup_options *o, struct lookup **ret);
 /* Kills a question at work. */
 struct lookup *lookup_free(struct lookup *r);
 DEFINE_CLEANUP(struct lookup *, lookup_free)

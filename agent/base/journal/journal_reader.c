@@ -76,7 +76,8 @@ static void process_changes(struct journal_reader *j) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int journal_reader_open(struct journal_reader *j, const char *directory, const char *match, size_t line_max) {
+int journal_reader_open(struct journal_reader *j, const char *directory, const char *match,
+                        size_t line_max) {
         int r;
 
         *j = (struct journal_reader){ 0 };
