@@ -5,117 +5,52 @@
 
 #include "capture_files.h"
 #include "capture_read.h"
-#include "capture_wire.h"
-#include "hex.h"
+#include "capture_write.h"
 #include "io.h"
 #include "json_text.h"
 #include "utf8.h"
 
 #define CAPTURE_FILE_MAX (256u * 1024 * 1024)
 
-#define WIRE_FIRST                                                                                          \
-        0x08 /* field 1, a varint: the version of proto/capture.proto; no text and no JSON begins so */
-
-struct loading {
-        struct scene *scene;
-        const char *path;
-        size_t n; /* captures of this file so far */
-        struct problem *problem;
-};
-
-static int wrong(struct loading *l, int r, const char *why) {
-        return problem_set(l->problem, r, NULL, "%s: capture %zu: %s", l->path, l->n + 1, why);
-}
-
-/* "DIR/h5.json" → "h5". */
-static void name_after_file(struct loading *l, struct host_capture *c) {
-        const char *slash = strrchr(l->path, '/'), *name = slash ? slash + 1 : l->path,
+/* "DIR/h5.capture" → "h5". */
+static void name_after_file(const char *path, size_t index, struct host_capture *c) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
                    *dot = strchr(name + 1, '.');
 
         (void) snprintf(c->host, sizeof(c->host), "%.*s", dot ? (int) (dot - name) : (int) strlen(name),
                         name);
-        c->round = MIN((uint32_t) l->n, 1u);
+        c->round = MIN((uint32_t) index, 1u);
 }
 
-static int keep(struct loading *l, struct host_capture *c) {
-        int r;
-
-        if (!c->host[0] && c->worker == CAPTURE_WORKER_NONE)
-                name_after_file(l, c);
-        r = scene_add(l->scene, c, NULL);
-        if (r < 0)
-                return wrong(l, r, strerror(-r));
-        l->n++;
-        return 0;
-}
-
-static int load_object(struct loading *l, const json_t *v) {
-        _cleanup_host_capture_ struct host_capture c;
+static int load_captures(const char *path, const uint8_t *data, size_t len, struct scene *s,
+                         struct problem *problem) {
+        _cleanup_capture_reader_ struct capture_reader reader;
         char why[CAPTURE_WHY_MAX];
-        int r;
+        int r = 1;
 
-        host_capture_init(&c);
-        r = capture_json_read(v, &c, &l->scene->table, why);
-        return r < 0 ? wrong(l, r, why) : keep(l, &c);
-}
+        capture_reader_init(&reader, data, len, CAPTURE_DIAGNOSED);
+        for (size_t i = 0; r > 0; i++) {
+                _cleanup_host_capture_ struct host_capture c;
 
-static int load_value(struct loading *l, const json_t *v) {
-        const json_t *list = json_is_array(v) ? v : json_object_get(v, "captures");
-        int r = 0;
-
-        if (!list)
-                return load_object(l, v);
-        if (!json_is_array(list))
-                return wrong(l, -EPROTO, "\"captures\" is no list");
-        for (size_t i = 0; i < json_array_size(list) && r == 0; i++)
-                r = load_object(l, json_array_get(list, i));
+                r = capture_reader_next(&reader, &c, &s->table, why);
+                if (r == 0 && i == 0)
+                        return problem_set(problem, -EPROTO, NULL, "%s: it is empty", path);
+                if (r < 0)
+                        return problem_set(problem, r, "tpu-stack --capture writes captures",
+                                           "%s: capture %zu%s%s: %s", path, i + 1, c.host[0] ? " of " : "",
+                                           c.host, why[0] ? why : strerror(-r));
+                if (r > 0 && !c.host[0] && c.worker == CAPTURE_WORKER_NONE)
+                        name_after_file(path, i, &c);
+                if (r > 0 && (r = scene_add(s, &c)) < 0)
+                        return problem_set(problem, r, NULL, "%s: capture %zu: %s", path, i + 1,
+                                           strerror(-r));
+                r = r < 0 ? r : reader.len > 0 || reader.parts.next < reader.parts.end;
+        }
         return r;
 }
 
-static int load_json(struct loading *l, const char *text, size_t len) {
-        size_t at = 0;
-
-        while (at < len) {
-                json_error_t error;
-                json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK, &error);
-                int r;
-
-                if (!v)
-                        return problem_set(l->problem, -EPROTO, NULL, "%s: capture %zu, line %d of it: %s",
-                                           l->path, l->n + 1, error.line, error.text);
-                r = load_value(l, v);
-                json_decref(v);
-                if (r < 0)
-                        return r;
-                at += (size_t) error.position; /* where this one ended */
-                while (at < len && strchr(" \t\r\n", text[at]) && text[at])
-                        at++;
-        }
-        return 0;
-}
-
-static int load_wire(struct loading *l, const uint8_t *data, size_t len) {
-        _cleanup_host_capture_ struct host_capture c;
-        const char *why;
-        int r;
-
-        host_capture_init(&c);
-        r = capture_wire_unpack(data, len, &c, &l->scene->table, &why);
-        return r < 0 ? wrong(l, r, why) : keep(l, &c);
-}
-
-static int load_bytes(struct loading *l, const char *data, size_t len) {
-        size_t at = strspn(data, " \t\r\n");
-
-        if (len > 0 && data[0] == WIRE_FIRST)
-                return load_wire(l, (const uint8_t *) data, len);
-        if (data[at] == '{' || data[at] == '[')
-                return load_json(l, data + at, len - at);
-        return wrong(l, -EPROTO, "no capture: text is for people, tpu-stack --json writes one");
-}
-
-static int load_file(const char *path, int fd, size_t size, struct scene *s, struct problem *problem) {
-        struct loading l = { .scene = s, .path = path, .problem = problem };
+int capture_file_read(const char *path, int fd, size_t size, uint8_t **ret, size_t *ret_len,
+                      struct problem *problem) {
         _cleanup_free_ char *data = size <= CAPTURE_FILE_MAX ? malloc(size + 1) : NULL;
         ssize_t n;
 
@@ -127,8 +62,17 @@ static int load_file(const char *path, int fd, size_t size, struct scene *s, str
         n = io_read_up_to(fd, data, size);
         if (n < 0)
                 return problem_set(problem, (int) n, NULL, "%s: %s", path, strerror((int) -n));
-        data[n] = 0;
-        return load_bytes(&l, data, (size_t) n);
+        *ret_len = (size_t) n;
+        *ret = (uint8_t *) TAKE_PTR(data);
+        return 0;
+}
+
+static int load_file(const char *path, int fd, size_t size, struct scene *s, struct problem *problem) {
+        _cleanup_free_ uint8_t *data = NULL;
+        size_t len;
+        int r = capture_file_read(path, fd, size, &data, &len, problem);
+
+        return r < 0 ? r : load_captures(path, data, len, s, problem);
 }
 
 static int no_dots(const struct dirent *d) {
@@ -168,8 +112,8 @@ int capture_files_load(const char *path, struct scene *s, struct problem *proble
         return load_file(path, fd, (size_t) st.st_size, s, problem);
 }
 
-void capture_who(struct host_capture *c, const json_t *v, const char *slice, const char *worker) {
-        const json_t *number = json_object_get(v, worker), *address = json_object_get(v, "address");
+void capture_who(struct host_capture *c, const json_t *v, const char *slice) {
+        const json_t *number = json_object_get(v, "worker"), *address = json_object_get(v, "address");
 
         host_capture_init(c);
         utf8_copy(c->slice, sizeof(c->slice), slice ? slice : json_text_of(v, "slice"));
@@ -181,18 +125,30 @@ void capture_who(struct host_capture *c, const json_t *v, const char *slice, con
                 c->worker = (uint32_t) json_integer_value(number);
 }
 
-int capture_hex_add(struct scene *s, const char *hex, const struct host_capture *who) {
+/* --- Answers ------------------------------------------------------------------------------------------- */
+
+static void who_of(const Capture__Host *h, struct host_capture *ret) {
+        host_capture_init(ret);
+        if (!h)
+                return;
+        utf8_copy(ret->slice, sizeof(ret->slice), h->slice);
+        utf8_copy(ret->host, sizeof(ret->host), h->host);
+        utf8_copy(ret->address, sizeof(ret->address), h->address);
+        ret->worker = h->worker_plus_1 - 1;
+        ret->round = h->round_plus_1 > 1;
+}
+
+/* 1: added; 0: it cannot be read. */
+static int add_one(struct scene *s, const Capture__Captured *m, struct host_capture *who) {
         _cleanup_host_capture_ struct host_capture c;
-        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
-        _cleanup_free_ uint8_t *data = NULL;
-        const char *why = "it cannot be unpacked";
-        size_t len;
+        char why[CAPTURE_WHY_MAX];
         int r;
 
-        host_capture_init(&c);
-        r = hex_decode(hex, &data, &len);
-        if (r == 0)
-                r = capture_wire_unpack(data, len, &c, &t, &why);
+        if (m->capture.len == 0) {
+                who->silent = true;
+                return scene_add(s, who);
+        }
+        r = capture_read(m->capture.data, m->capture.len, CAPTURE_DIAGNOSED, &c, &s->table, why);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -205,6 +161,30 @@ int capture_hex_add(struct scene *s, const char *hex, const struct host_capture 
                 memcpy(c.address, who->address, sizeof(c.address));
         c.worker = who->worker;
         c.round = who->round;
-        r = scene_add(s, &c, &t);
+        c.silent = false;
+        r = scene_add(s, &c);
         return r < 0 ? r : 1;
+}
+
+int captures_add(struct scene *s, const json_t *answer, const struct host_capture *who, uint64_t *ret_next) {
+        const char *bytes = json_string_value(answer);
+        Capture__Captures *m =
+                bytes ? capture__captures__unpack(NULL, json_string_length(answer), (const uint8_t *) bytes)
+                      : NULL;
+        int added = 0, r = 0;
+
+        if (!m)
+                return -EPROTO;
+        for (size_t i = 0; i < m->n_captured && r >= 0; i++) {
+                struct host_capture of;
+
+                who_of(m->captured[i]->host, &of);
+                if (who)
+                        of = *who;
+                r = add_one(s, m->captured[i], &of);
+                added += r > 0;
+        }
+        *ret_next = m->next;
+        capture__captures__free_unpacked(m, NULL);
+        return r < 0 ? r : added;
 }

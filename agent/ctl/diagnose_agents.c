@@ -31,7 +31,7 @@ static void asking_clear(struct asking *a) {
 /* --- Who there is -------------------------------------------------------------------------------------- */
 
 static void take_host(struct asking *a, const char *slice, const char *own, const json_t *v) {
-        capture_who(&a->hosts[a->n], v, slice, "worker");
+        capture_who(&a->hosts[a->n], v, slice);
         if (streq(a->hosts[a->n].host, own))
                 a->own = a->n;
         a->n++;
@@ -94,23 +94,20 @@ static void complain(const struct asking *a, size_t i) {
         fputc('\n', stderr);
 }
 
-static int take_capture(struct asking *a, size_t i, const json_t *v, unsigned round, struct scene *s,
-                        bool *answered) {
+static int take_answer(struct asking *a, size_t i, unsigned round, struct scene *s, bool *answered) {
         struct host_capture who = a->hosts[i];
+        uint64_t next;
         int r;
 
+        if (!a->exchanges[i].answer) {
+                if (round == 0)
+                        complain(a, i);
+                return 0;
+        }
         who.round = round;
-        r = capture_hex_add(s, json_text_of(v, "capture"), &who);
+        r = captures_add(s, a->exchanges[i].answer, &who, &next);
         *answered = *answered || r > 0;
         return MIN(r, 0);
-}
-
-static int take_answer(struct asking *a, size_t i, unsigned round, struct scene *s, bool *answered) {
-        const json_t *v = json_array_get(json_object_get(a->exchanges[i].answer, "captures"), 0);
-
-        if (!a->exchanges[i].answer && round == 0)
-                complain(a, i);
-        return v ? take_capture(a, i, v, round, s, answered) : 0;
 }
 
 /* Only those who were refused for a moment, when the longest of their moments is over. 1: asked. */
@@ -173,7 +170,7 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
                         struct host_capture silent = a->hosts[i];
 
                         silent.silent = true;
-                        r = scene_add(s, &silent, NULL);
+                        r = scene_add(s, &silent);
                 }
         return r;
 }

@@ -123,6 +123,16 @@ static usec_t retry_after(CURL *curl, long status) {
         return (usec_t) MIN(seconds, (curl_off_t) RETRY_AFTER_MAX) * USEC_PER_SEC;
 }
 
+/* Captures (docs/api.md), as a text that holds any bytes. */
+static json_t *read_bytes(CURL *curl, const struct body *b) {
+        const char *type = NULL;
+
+        (void) curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+        return type && streq(type, "application/x-protobuf")
+                     ? json_stringn_nocheck(b->data ? b->data : "", b->len)
+                     : NULL;
+}
+
 static int read_answer(CURL *curl, const struct body *b, const struct http_request *q, json_t **ret,
                        struct problem *p) {
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -131,9 +141,11 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
         long status = 0;
 
         (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+        if (status == 200 && !v)
+                v = read_bytes(curl, b);
         if (status == 204 && !v) /* done, and nothing to say */
                 v = json_object();
-        if (status >= 200 && status < 300 && json_is_object(v)) {
+        if (status >= 200 && status < 300 && (json_is_object(v) || json_is_string(v))) {
                 *ret = v;
                 return 0;
         }

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * One HTTP exchange of a command-line program: blocking, bounded in time and size, no proxy of the
- * environment, no redirects but one that is asked for. The answer must be JSON; an error answer's own text
- * and remedy (docs/api.md) are passed on.
+ * environment, no redirects but one that is asked for. The answer must be a JSON object, or captures (a JSON
+ * string of their bytes); an error answer's own text and remedy (docs/api.md) are passed on.
  */
 #include <jansson.h>
 

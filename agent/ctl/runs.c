@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl jobs, stop and stack: the runs of this host. */
+/* tpuctl jobs and stop: the runs of this host. */
 #include "answer.h"
 #include "clock.h"
 #include "json_text.h"
@@ -9,8 +9,6 @@
 #include "words.h"
 
 #define STOP_TIMEOUT  (150 * USEC_PER_SEC) /* longer than any unit's own grace */
-#define STACK_TIMEOUT (60 * USEC_PER_SEC)
-#define BUSY_AGAIN    (1 * USEC_PER_SEC) /* tpu-launchd takes one capture of a run a second */
 
 /* --- What tpu-launchd knows ---------------------------------------------------------------------------- */
 
@@ -257,98 +255,4 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
                 return problem_complain(&problem);
         printf("%s stopped\n", w.items[0]);
         return 0;
-}
-
-/* --- tpuctl stack: by tpu-hostd, which also sends the record; without it by tpu-launchd alone ---------- */
-
-static int screen_stack(json_t *answer, usec_t now, FILE *out) {
-        show(out, answer, now,
-             "run {name}: {processes} processes, {threads} threads, taken {taken}"
-             "[\nrecord {record.spool}/{record.class}/{record.seq} is durable and goes to the collector]"
-             "\n\n{text:lines}[{processes>0}|no Python process in this run\n]");
-        return 0;
-}
-
-static int stack_of_launchd_once(const char *root, const char *name, json_t **ret, struct problem *problem) {
-        Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
-        Local__CaptureReply *reply;
-        char taken[CLOCK_TEXT_MAX];
-        struct frame f;
-        int r;
-
-        m.name = wire_text(name);
-        r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY,
-                        STACK_TIMEOUT, &f, &buf, problem);
-        if (r < 0)
-                return r;
-        reply = local__capture_reply__unpack(NULL, f.len, f.data);
-        if (!reply)
-                return launchd_garbled(problem);
-        *ret = json_pack("{s:s, s:s, s:I, s:I, s:s, s:n}", "name", reply->name, "taken",
-                         clock_text(reply->taken_real_usec, taken), "processes",
-                         (json_int_t) reply->processes, "threads", (json_int_t) reply->threads, "text",
-                         reply->text, "record");
-        local__capture_reply__free_unpacked(reply, NULL);
-        return *ret ? 0 : launchd_garbled(problem);
-}
-
-static int stack_of_launchd(const struct options *o, const char *name, json_t **ret,
-                            struct problem *problem) {
-        struct again again = AGAIN_NULL;
-        int r;
-
-        do {
-                r = stack_of_launchd_once(o->root, name, ret, problem);
-                if (r == -EBUSY || r == -EAGAIN)
-                        problem->retry_after = BUSY_AGAIN;
-        } while (r < 0 && again_wait(&again, problem, o->program));
-        return r;
-}
-
-static int stack_of_hostd(const struct options *o, const char *name, json_t **ret, struct problem *problem) {
-        struct again again = AGAIN_NULL;
-        char path[80];
-        int r;
-
-        (void) snprintf(path, sizeof(path), "/v1/jobs/%s/stack", name);
-        do
-                r = hostd_call(o->root, "POST", path, STACK_TIMEOUT, ret, problem);
-        while (r < 0 && again_wait(&again, problem, o->program));
-        return r;
-}
-
-int verb_stack(const struct ctl *c, int argc, char *argv[]) {
-        bool json = false;
-        const struct option_def defs[] = { OPTION_JSON(&json) };
-        struct options o = { .program = "tpuctl stack",
-                             .synopsis = "NAME [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows the Python stacks of all threads of a run, without stopping "
-                                        "it, and sends them to the collector as a record." };
-        struct problem problem;
-        json_t *answer = NULL;
-        struct words w;
-        int r;
-
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
-        if (r < 0)
-                return options_exit(r);
-        if (words_check_run_name(&o, w.items[0]) < 0)
-                return EXIT_USAGE;
-        r = stack_of_hostd(&o, w.items[0], &answer, &problem);
-        if (r < 0 && problem.no_answer && problem.retry_after == 0) { /* tpu-launchd alone is as busy */
-                struct problem hostd = problem;
-
-                r = stack_of_launchd(&o, w.items[0], &answer, &problem);
-                if (r == 0) {
-                        (void) problem_complain(&hostd);
-                        fputs("tpuctl: taken by tpu-launchd alone; the record was NOT sent to the "
-                              "collector\n",
-                              stderr);
-                }
-        }
-        return r < 0 ? problem_complain(&problem) :
-                       answer_print(&o, answer, &(struct answer_as){ json, screen_stack, NULL });
 }

@@ -248,9 +248,8 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
 const char *agent_capture_directory(const struct agent *a);
 /* One capture of the run ("": of the one that runs here) for somebody: agent_capture_answered() follows. -EBUSY. */
 int agent_capture_order(struct agent *a, const char *run, void *token);
-/* b: the capture; NULL: why there is none. */
-struct built_capture;
-void agent_capture_answered(void *token, const struct built_capture *b, const char *why);
+/* data: the capture; NULL: why there is none. */
+void agent_capture_answered(void *token, const uint8_t *data, size_t len, const char *why);
 /* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
 const char *agent_capture_suspicion(const struct agent *a, const char *run);
 

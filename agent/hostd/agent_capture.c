@@ -5,16 +5,15 @@
  * they are kept (capture_shelf.h), go to the collector of the registry (agent_capture_send.h), and as text,
  * for exporters, into an event.
  */
-#include <malloc.h>
-
 #include "agent_capture_send.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_parts.h"
 #include "agent_watch.h"
-#include "capture_build.h"
+#include "capture_host.h"
 #include "capture_peers.h"
 #include "capture_shelf.h"
+#include "capture_text.h"
 #include "clock.h"
 #include "host_stat.h"
 #include "json_text.h"
@@ -74,7 +73,7 @@ static void round_clear(struct capture_round *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->call = local_call_free(c->call);
         if (c->token)
-                agent_capture_answered(TAKE_PTR(c->token), NULL, "the capture was given up");
+                agent_capture_answered(TAKE_PTR(c->token), NULL, 0, "the capture was given up");
         if (c->stacks)
                 agent_libtpu_cancel_status(c->owner->agent);
         free(c->stacks);
@@ -140,8 +139,9 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
                 ret->step = j->last_step;
 }
 
+/* The copy for exporters. */
 static void tell(const struct capture_round *c, const struct capture_about *about,
-                 const struct built_capture *b) {
+                 const struct capture_text *t) {
         struct agent *a = c->owner->agent;
         char taken[CLOCK_TEXT_MAX], worker[16] = "";
 
@@ -153,13 +153,13 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
                                    .generation = (int64_t) c->generation, .episode = c->episode,
                                    .round = c->round, .taken = clock_text(about->taken, taken),
                                    .late = (int64_t) (about->taken - MIN(about->taken, about->wanted)),
-                                   .processes = b->processes, .threads = b->threads,
-                                   .problem = about->problem ? about->problem : b->cut ? "cut" : "",
-                                   .text = b->text),
+                                   .processes = t->processes, .threads = t->threads,
+                                   .problem = about->problem ? about->problem : t->cut ? "cut" : "",
+                                   .text = t->text ? t->text : ""),
                           NULL);
 }
 
-static void hand_on(const struct capture_round *c, const struct built_capture *b, usec_t taken,
+static void hand_on(const struct capture_round *c, const uint8_t *data, size_t len, usec_t taken,
                     const char *file, bool shelved) {
         struct capture_sent s = { .generation = c->generation,
                                   .hosts = c->hosts,
@@ -173,52 +173,63 @@ static void hand_on(const struct capture_round *c, const struct built_capture *b
         (void) snprintf(s.run, sizeof(s.run), "%s", c->run);
         (void) snprintf(s.suspicion, sizeof(s.suspicion), "%s",
                         agent_capture_suspicion(c->owner->agent, c->run));
-        agent_capture_send_add(c->owner->send, &s, shelved ? NULL : b->packed, b->packed_len);
+        agent_capture_send_add(c->owner->send, &s, shelved ? NULL : data, len);
+}
+
+/* What was found for this capture alone. */
+static void look_around(struct capture_round *c, struct finding_list *peers, struct capture_about *about,
+                        struct capture_own *own) {
+        struct agent *a = c->owner->agent;
+
+        capture_peers_unanswered(a->host, peers);
+        agent_net_tell(a, peers);
+        if (c->second > 0)
+                agent_watch_round(a, c->run, c->round, peers);
+        if (c->round == 0 && c->second > 0 && !c->reach)
+                capture_peers_ask(a->host, &c->reach);
+        else if (c->round > 0 && c->reach)
+                capture_peers_answered(c->reach, peers, &about->reached);
+        capture_peers_own(a->host, own);
+        about->own = own;
+        about->more = peers;
 }
 
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
                     const struct libtpu_status *cores, const char *problem, usec_t taken) {
-        _cleanup_built_capture_ struct built_capture b = { 0 };
         _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
-        char why[200] = "", again[200], how[HOW_MAX] = "", file[SHELF_NAME_MAX];
+        _cleanup_free_ uint8_t *data = NULL;
+        char why[CAPTURE_WHY_MAX] = "", how[HOW_MAX] = "", file[SHELF_NAME_MAX];
+        struct capture_text text = { .text = NULL };
         struct capture_about about;
         struct capture_own own;
         int r;
 
-        describe(c, problem, taken, how, &about);
-        capture_peers_unanswered(c->owner->agent->host, &peers);
-        agent_net_tell(c->owner->agent, &peers);
-        if (c->second > 0)
-                agent_watch_round(c->owner->agent, c->run, c->round, &peers);
-        if (c->round == 0 && c->second > 0 && !c->reach)
-                capture_peers_ask(c->owner->agent->host, &c->reach);
-        else if (c->round > 0 && c->reach)
-                capture_peers_answered(c->reach, &peers, &about.reached);
-        capture_peers_own(c->owner->agent->host, &own);
-        about.own = &own;
-        about.more = &peers;
-        about.cores = cores;
-        r = capture_build(stacks, len, &about, &b, why);
-        if (r < 0 && stacks) { /* that this host is there is evidence, too */
+        if (stacks && capture_text_make(stacks, len, CAPTURE_COPY_MAX, &text, why) < 0) {
                 log_warning("run %s: its stacks are left out of the capture: %s", c->run, why);
-                about.problem = why;
-                r = capture_build(NULL, 0, &about, &b, again);
+                problem = why; /* that this host is there is evidence, too */
+                stacks = NULL;
+                len = 0;
         }
+        describe(c, problem, taken, how, &about);
+        look_around(c, &peers, &about, &own);
+        about.cores = cores;
+        r = capture_host_append(stacks, len, &about, &data, &len);
         if (r < 0) {
                 (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
+                free(text.text);
                 return;
         }
-        r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len, file);
+        r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, data, len, file);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m",
                                          c->owner->directory);
         if (c->token)
-                agent_capture_answered(TAKE_PTR(c->token), &b, NULL);
+                agent_capture_answered(TAKE_PTR(c->token), data, len, NULL);
         else {
-                tell(c, &about, &b);
-                hand_on(c, &b, taken, file, r == 0);
+                tell(c, &about, &text);
+                hand_on(c, data, len, taken, file, r == 0);
         }
-        (void) malloc_trim(0); /* some MiB of JSON are gone: this process is small between captures */
+        free(text.text);
 }
 
 const char *agent_capture_suspicion(const struct agent *a, const char *run) {
@@ -279,11 +290,11 @@ static void on_cores(const struct libtpu_status *s, void *userdata) {
 
 /* True: it goes on in on_cores(). */
 static bool ask_cores(struct capture_round *c, const Local__CaptureReply *m) {
-        c->stacks = malloc(m->packed.len);
+        c->stacks = malloc(m->capture.len);
         if (!c->stacks)
                 return false;
-        memcpy(c->stacks, m->packed.data, m->packed.len);
-        c->stacks_len = m->packed.len;
+        memcpy(c->stacks, m->capture.data, m->capture.len);
+        c->stacks_len = m->capture.len;
         c->taken = m->taken_real_usec;
         if (agent_libtpu_status(c->owner->agent, on_cores, c) >= 0)
                 return true;
@@ -295,13 +306,13 @@ static bool take_reply(struct capture_round *c, const struct local_answer *a) {
         Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
         bool waits = false;
 
-        if (!m || m->packed.len == 0)
-                deliver(c, NULL, 0, NULL, "tpu-launchd sent no frames: is it of the same version?",
+        if (!m || m->capture.len == 0)
+                deliver(c, NULL, 0, NULL, "tpu-launchd sent no capture: is it of the same version?",
                         host_now_real(c->owner->agent->host));
         else {
                 waits = ask_cores(c, m);
                 if (!waits)
-                        deliver(c, m->packed.data, m->packed.len, NULL, NULL, m->taken_real_usec);
+                        deliver(c, m->capture.data, m->capture.len, NULL, NULL, m->taken_real_usec);
         }
         if (m)
                 local__capture_reply__free_unpacked(m, NULL);
@@ -354,7 +365,7 @@ static void ask(struct capture_round *c) {
                 return;
         }
         m.name = c->run;
-        m.frames = true;
+        m.native = true;
         r = local_call_new(a->event,
                            &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
                                                      LOCAL__KIND__KIND_CAPTURE_REQUEST,

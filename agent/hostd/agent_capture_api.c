@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/captures: this host's part of a diagnosis that somebody makes without a collector. */
 #include "agent_calls.h"
-#include "capture_build.h"
+#include "capture_host.h"
 #include "capture_shelf.h"
-#include "capture_wire.h"
-#include "hex.h"
+#include "capture_write.h"
 
 #define SHOWN 2 /* a round */
 #define BUSY_AGAIN 5 /* seconds: a capture of one's own takes about as long */
 
-static json_t *hex_json(const uint8_t *data, size_t len) {
-        _cleanup_free_ char *text = hex_encode(data, len);
+struct captures {
+        uint8_t *data;
+        size_t len, size;
+};
 
-        return text ? json_stringn(text, 2 * len) : NULL;
+static int add(struct captures *c, const uint8_t *data, size_t len) {
+        Capture__Captured item = CAPTURE__CAPTURED__INIT, *list[] = { &item };
+        Capture__Captures m = CAPTURE__CAPTURES__INIT;
+
+        item.capture.data = (uint8_t *) (uintptr_t) data; /* only read */
+        item.capture.len = len;
+        m.captured = list;
+        m.n_captured = 1;
+        return captures_pack(&m, &c->data, &c->len, &c->size);
+}
+
+static int answer(struct http_reply *ret, struct captures *c) {
+        *ret = (struct http_reply){
+                .status = 200, .content_type = "application/x-protobuf", .body = c->data, .len = c->len
+        };
+        return 0;
 }
 
 /* --- What is kept -------------------------------------------------------------------------------------- */
@@ -33,34 +49,29 @@ static bool on_name(const char *name, void *userdata) {
         return true;
 }
 
-static int add_kept(json_t *list, const char *directory, const char *name) {
-        _cleanup_free_ uint8_t *wire = NULL;
+static int add_kept(struct captures *c, const char *directory, const char *name) {
+        _cleanup_free_ uint8_t *data = NULL;
         size_t len;
-        int r = capture_shelf_read(directory, name, CAPTURE_WIRE_MAX, &wire, &len);
+        int r = capture_shelf_read(directory, name, CAPTURE_POST_MAX, &data, &len);
 
-        if (r < 0)
-                return r == -ENOENT ? 0 : r; /* a newer one has pushed it out */
-        return json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "capture",
-                                                     hex_json(wire, len))) < 0
-                       ? -ENOMEM
-                       : 0;
+        return r < 0 ? (r == -ENOENT ? 0 : r) /* a newer one has pushed it out */ : add(c, data, len);
 }
 
 int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const char *directory = agent_capture_directory(a);
         struct newest newest = { 0 };
-        json_t *list = json_array();
-        int k = list ? capture_shelf_visit(directory, on_name, &newest) : -ENOMEM;
+        struct captures all = { .len = 0 };
+        int k = capture_shelf_visit(directory, on_name, &newest);
 
         (void) r;
         for (size_t i = 0; i < newest.n && k == 0; i++)
-                k = add_kept(list, directory, newest.names[i]);
+                k = add_kept(&all, directory, newest.names[i]);
         if (k < 0) {
-                json_decref(list);
+                free(all.data);
                 return agent_answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd",
                                           "%s cannot be read: %s", directory, strerror(-k));
         }
-        return agent_answer_json(ret, 200, json_pack("{s:o}", "captures", list));
+        return answer(ret, &all);
 }
 
 /* --- Of this host -------------------------------------------------------------------------------------- */
@@ -88,14 +99,17 @@ int agent_post_capture(struct agent *a, const struct http_request *r, struct htt
         return 0;
 }
 
-void agent_capture_answered(void *token, const struct built_capture *b, const char *why) {
+void agent_capture_answered(void *token, const uint8_t *data, size_t len, const char *why) {
         struct agent_call *c = token;
-        struct http_reply answer;
+        struct captures one = { .len = 0 };
+        struct http_reply reply;
 
-        agent_audit(c->agent, c->what, &c->caller, b ? "captured" : why);
-        (void) (b ? agent_answer_json(&answer, 200,
-                                      json_pack("{s:[{s:s, s:o}]}", "captures", "name", "", "capture",
-                                                hex_json(b->wire, b->len)))
-                  : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
-        agent_call_answer(c, &answer);
+        if (data && add(&one, data, len) < 0)
+                why = "out of memory";
+        agent_audit(c->agent, c->what, &c->caller, one.data ? "captured" : why);
+        if (one.data)
+                (void) answer(&reply, &one);
+        else
+                (void) agent_answer_error(&reply, 503, "tpuctl jobs", "%s", why);
+        agent_call_answer(c, &reply);
 }

@@ -2,8 +2,7 @@
 #include "agent_capture_send.h"
 
 #include "agent_registry.h"
-#include "capture_build.h"
-#include "capture_wire.h"
+#include "capture_host.h"
 #include "log.h"
 #include "run_record.h"
 
@@ -21,7 +20,7 @@ struct sent {
         struct capture_sent what; /* file "": the place is free */
         enum sent_state state;
         uint64_t term; /* in which it is done */
-        uint8_t *packed;
+        uint8_t *data; /* of one that the shelf did not take */
         size_t len;
 };
 
@@ -39,7 +38,7 @@ struct agent_capture_send {
 };
 
 static void drop_first(struct agent_capture_send *s) {
-        free(s->sent[0].packed);
+        free(s->sent[0].data);
         memmove(&s->sent[0], &s->sent[1], --s->n * sizeof(s->sent[0]));
         if (s->posted)
                 s->posted = s->posted == &s->sent[0] ? NULL : s->posted - 1;
@@ -91,8 +90,7 @@ static void try_again(struct agent_capture_send *s) {
 static void settle(struct sent *x, uint64_t term) {
         x->state = SENT_DONE;
         x->term = term;
-        free(x->packed);
-        x->packed = NULL;
+        free(TAKE_PTR(x->data));
 }
 
 static void send_next(struct agent_capture_send *s);
@@ -118,23 +116,13 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
                 try_again(s);
 }
 
-/* Packed; *ret is malloc'ed. */
-static int read_shelf(const struct agent_capture_send *s, const struct sent *x, uint8_t **ret,
-                      size_t *ret_len) {
-        _cleanup_free_ uint8_t *wire = NULL;
-        size_t len;
-        int r = capture_shelf_read(s->directory, x->what.file, CAPTURE_WIRE_MAX, &wire, &len);
-
-        return r < 0 ? r : capture_pack(wire, len, ret, ret_len);
-}
-
 static int post(struct agent_capture_send *s, struct agent_registry *g, struct sent *x) {
         const struct capture_sent *c = &x->what;
         _cleanup_free_ uint8_t *own = NULL;
-        const uint8_t *data = x->packed;
+        const uint8_t *data = x->data;
         size_t len = x->len;
         char path[PATH_BYTES];
-        int r = data ? 0 : read_shelf(s, x, &own, &len);
+        int r = data ? 0 : capture_shelf_read(s->directory, c->file, CAPTURE_POST_MAX, &own, &len);
 
         if (r < 0)
                 return r;
@@ -181,14 +169,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- What there is ------------------------------------------------------------------------------------- */
 
-void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed,
+void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *data,
                             size_t len) {
         struct sent *x = add(s, c);
 
-        if (packed) {
-                x->packed = malloc(len);
-                if (x->packed)
-                        memcpy(x->packed, packed, len); /* without memory for it, it is lost */
+        if (data) {
+                x->data = malloc(len);
+                if (x->data)
+                        memcpy(x->data, data, len); /* without memory for it, it is lost */
                 x->len = len;
         }
         s->tries = 0;

@@ -22,9 +22,9 @@ struct agent_capture_send;
 int agent_capture_send_new(struct agent *a, const char *directory, struct agent_capture_send **ret);
 struct agent_capture_send *agent_capture_send_free(struct agent_capture_send *s);
 
-/* A new one. packed: of one that the shelf did not take, kept in memory until it is answered; NULL: it is
+/* A new one. data: of one that the shelf did not take, kept in memory until it is answered; NULL: it is
  * there. */
-void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed,
+void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *data,
                             size_t len);
 /* The record capture/SLICE: what the shelf has of it is sent, too, where this life of the agent did not take
  * it. */

@@ -2,9 +2,9 @@
 #include <time.h>
 
 #include "capture.h"
+#include "capture_text.h"
 #include "local.pb-c.h"
 #include "local_call.h"
-#include "utf8.h"
 
 struct capture {
         struct captures *owner; /* NULL: the slot is free */
@@ -59,20 +59,6 @@ static unsigned status_of_errno(int code) {
         }
 }
 
-/* A copy of the stacks that may go on the wire: bounded, UTF-8, and saying so when it was cut. */
-static char *bounded_text(const char *text) {
-        static const char mark[] = "\n[cut here: the stacks are longer than one record]\n";
-        size_t len = strlen(text), n = MIN(len, (size_t) CAPTURE_TEXT_MAX - sizeof(mark));
-        char *copy = malloc(n + sizeof(mark));
-
-        if (!copy)
-                return NULL;
-        memcpy(copy, text, n);
-        (void) utf8_scrub(copy, n);
-        (void) snprintf(copy + n, sizeof(mark), "%s", n < len ? mark : "");
-        return copy;
-}
-
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         finish(userdata, 504, "the stacks were captured, but their record is not durable yet",
@@ -92,20 +78,27 @@ static int submit(struct capture *c) {
 }
 
 static void take_reply(struct capture *c, const Local__CaptureReply *m) {
-        char text[128];
-        int r;
+        char text[420], why[CAPTURE_WHY_MAX];
+        struct capture_text t;
+        int r = capture_text_make(m->capture.data, m->capture.len, CAPTURE_TEXT_MAX, &t, why);
 
-        c->text = bounded_text(m->text);
-        if (!c->text) {
-                finish(c, 503, "out of memory for the stacks", NULL);
+        if (r < 0) {
+                (void) snprintf(text, sizeof(text), "tpu-launchd sent a capture that cannot be read: %s", why);
+                finish(c, 502, text, "journalctl -u tpu-launchd");
+                return;
+        }
+        c->text = t.text;
+        if (t.processes == 0) {
+                (void) snprintf(text, sizeof(text), "run %s: no Python process in it: %s", c->job, t.unread);
+                finish(c, 404, text, "only Python processes have stacks to show");
                 return;
         }
         c->result = (struct capture_result) {
                 .job = c->job,
                 .text = c->text,
                 .taken_real = m->taken_real_usec,
-                .processes = m->processes,
-                .threads = m->threads,
+                .processes = t.processes,
+                .threads = t.threads,
         };
         r = submit(c);
         if (r == 0)

@@ -4,7 +4,7 @@
  * What this host's connections say of its peers, for a capture: a cut network shows in no stack. What cannot be looked
  * at is no finding.
  */
-#include "capture_build.h"
+#include "capture_host.h"
 #include "reach.h"
 #include "unanswered.h"
 

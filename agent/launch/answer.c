@@ -160,36 +160,28 @@ void job_list_clear(struct job_list *l) {
 
 static int problem_of(const struct job *j, const struct capture_result *r, struct problem *p) {
         if (r->error == -ETIMEDOUT)
-                return problem_set(p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
-                                   "run %s: its stacks did not come within %u s", j->name,
-                                   (unsigned) ((r->wish.native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT) /
-                                               USEC_PER_SEC));
-        if (r->error == -ESRCH)
-                return problem_set(p, r->error, "only Python processes have stacks to show",
-                                   "run %s: no Python process in it: %.200s", j->name, r->problem);
+                return problem_set(
+                        p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
+                        "run %s: its stacks did not come within %u s", j->name,
+                        (unsigned) ((r->native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT) / USEC_PER_SEC));
         if (r->error == -E2BIG)
-                return problem_set(p, r->error, "see the main threads: tpuctl stack",
+                return problem_set(p, r->error, "is tpu-stack of the same version?",
                                    "run %s: its stacks are more than can be sent", j->name);
-        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd",
-                           "run %s: tpu-stack failed: %.256s", j->name, r->problem);
+        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd", "run %s: tpu-stack failed",
+                           j->name);
 }
 
 int answer_capture(struct frame_peer *peer, const struct job *j, const struct capture_result *r,
-                   usec_t taken_real, struct problem *p) {
+                   struct problem *p) {
         Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
 
         if (r->error < 0)
                 return problem_of(j, r, p);
         reply.name = wire_text(j->name);
-        reply.text = wire_text(r->text);
-        reply.packed.data = (uint8_t *) (uintptr_t) r->packed; /* only read */
-        reply.packed.len = r->packed_len;
-        reply.taken_real_usec = taken_real;
-        reply.processes = r->processes;
-        reply.threads = r->threads;
-        reply.native = r->wish.native;
-        reply.partial = r->partial;
-        reply.problem = wire_text(r->problem);
+        reply.capture.data = (uint8_t *) (uintptr_t) r->data; /* only read */
+        reply.capture.len = r->len;
+        reply.taken_real_usec = r->taken_real;
+        reply.native = r->native;
         answer(peer, LOCAL__KIND__KIND_CAPTURE_REPLY, &reply.base);
         return 0;
 }

@@ -18,7 +18,7 @@ void answer_run(struct frame_peer *peer, const struct job *j, bool already, char
 int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct problem *p);
 /* -errno of a capture that failed, too. */
 int answer_capture(struct frame_peer *peer, const struct job *j, const struct capture_result *r,
-                   usec_t taken_real, struct problem *p);
+                   struct problem *p);
 
 /* One run or all: a JobsReply, valid until the next turn of the loop, for it borrows from the runs. */
 #define JOB_LIST_MAX (JOBS_KEPT + 2 * JOBS_ACTIVE_MAX)

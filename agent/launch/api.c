@@ -129,18 +129,15 @@ static void on_ended(const struct job *j, void *userdata) {
         tell_watchers(a);
 }
 
-static void on_captured(const struct job *j, const struct capture_result *r, usec_t taken_real,
-                        void *userdata) {
+static void on_captured(const struct job *j, const struct capture_result *r, void *userdata) {
         struct api *a = userdata;
         struct waiter *w = waiter_find(a, ACTION_CAPTURE, j->name);
         struct problem p;
         int k;
 
-        if (r->partial)
-                log_warning("run %s: its stacks are incomplete: %s", j->name, r->problem);
         if (!w)
                 return;
-        k = answer_capture(w->peer, j, r, taken_real, &p);
+        k = answer_capture(w->peer, j, r, &p);
         if (k < 0)
                 answer_problem(w->peer, k, &p);
         waiter_free(a, w);
@@ -284,8 +281,7 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = rights_check(a->runs, c, ACTION_CAPTURE, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_capture(a->runs, q->name,
-                         &(struct capture_wish){ .frames = q->frames, .native = q->frames }, c->remote, p);
+        r = runs_capture(a->runs, q->name, q->native, c->remote, p);
         if (r < 0)
                 return r;
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);

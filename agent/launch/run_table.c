@@ -15,7 +15,7 @@ struct run *run_free(struct run *run) {
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         run->tail = tail_free(run->tail);
-        run->capture = capture_free(run->capture);
+        run->capture = child_free(run->capture);
         (void) job_free(run->job);
         (void) job_free(run->replaced);
         (void) job_free(run->coming);

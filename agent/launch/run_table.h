@@ -20,7 +20,8 @@ struct run {
         struct job *coming; /* of a higher generation: it is started when this one is gone */
         sd_event_source *kill_timer, *free_timer;
         usec_t free_deadline, free_pause;
-        struct capture *capture;
+        struct child *capture; /* under way */
+        bool captured_native;  /* likewise */
         struct tail *tail; /* the end is being looked at */
         sd_event_source *stuck_timer; /* after KILL */
         int32_t unkillable; /* a process that KILL did not end; 0: none */

@@ -162,17 +162,18 @@ uint32_t runs_processes(const struct runs *r, const struct job *j) {
 
 /* --- Stacks -------------------------------------------------------------------------------------------- */
 
-static void on_captured(struct capture *c, const struct capture_result *result, void *userdata) {
+static void on_captured(int result, const char *answer, size_t len, void *userdata) {
         struct run *run = userdata;
 
-        (void) c;
-        run->owner->events->captured(run->job, result, run->captured_real, run->owner->userdata);
-}
-
-static void on_capture_gone(struct capture *c, void *userdata) {
-        struct run *run = userdata;
-
-        run->capture = capture_free(c);
+        run->capture = child_free(run->capture);
+        run->owner->events->captured(
+                run->job,
+                &(struct capture_result){ .error = result == 0 && len == 0 ? -EIO : result,
+                                          .native = run->captured_native,
+                                          .data = answer,
+                                          .len = len,
+                                          .taken_real = run->captured_real },
+                run->owner->userdata);
 }
 
 /* Whether remote may have native frames now; then they count. */
@@ -186,11 +187,8 @@ static bool take_round(struct run *run, usec_t now) {
         return true;
 }
 
-int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote,
-                 struct problem *p) {
-        static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
+int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-        struct capture_wish granted = *wish;
         struct run *run = run_find(r, name);
         usec_t now = host_now(r->host);
         int k;
@@ -208,16 +206,17 @@ int runs_capture(struct runs *r, const char *name, const struct capture_wish *wi
         if (k == -ENOENT)
                 return problem_set(p, -EAGAIN, "ask again in a second",
                                    "run %s: its control group is not known yet", name);
-        if (k == 0 && wish->native && remote)
-                granted.native = take_round(run, now);
+        if (k == 0 && native && remote)
+                native = take_round(run, now);
         if (k == 0)
-                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &granted, &handlers, run,
-                                &run->capture);
+                k = capture_start(r->event, r->stack_tool, pids->pids, pids->n, native, on_captured, run,
+                                  &run->capture);
         if (k < 0)
                 return problem_set(p, k,
                                    k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL
                                                 : "try again",
                                    "run %s: its stacks cannot be taken: %s", name, strerror(-k));
+        run->captured_native = native;
         run->captured_boot = now;
         run->captured_real = host_now_real(r->host);
         return 0;

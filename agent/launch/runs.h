@@ -19,8 +19,7 @@ struct runs_events {
         /* Its process is another one now, or known at last. */
         void (*running)(const struct job *j, void *userdata);
         void (*ended)(const struct job *j, void *userdata);
-        void (*captured)(const struct job *j, const struct capture_result *r, usec_t taken_real,
-                         void *userdata);
+        void (*captured)(const struct job *j, const struct capture_result *r, void *userdata);
 };
 
 struct runs;
@@ -50,8 +49,8 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
  * start would end, keeps nothing. */
 int runs_check(struct runs *r, struct job *j, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
- * is meant (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again, and
- * has ended. -EALREADY when it has ended. */
+ * is meant (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again,
+ * and has ended. -EALREADY when it has ended. */
 int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p);
 /* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the
  * run's end is told. */
@@ -61,8 +60,7 @@ void runs_give_up(struct runs *r, const char *name);
  * remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is
  * not trusted must not be able to stop a run's threads again and again.
  */
-int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote,
-                 struct problem *p);
+int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p);
 
 /* Tells a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says
  * nothing. */

@@ -8,11 +8,10 @@ void scene_clear(struct scene *s) {
                 host_capture_clear(&s->captures[i]);
         free(s->captures);
         stack_table_clear(&s->table);
-        stack_map_clear(&s->map);
         *s = SCENE_NULL;
 }
 
-static int append(struct scene *s, struct host_capture *c) {
+int scene_add(struct scene *s, struct host_capture *c) {
         int r = s->n_captures >= SCENE_CAPTURES_MAX
                         ? -E2BIG
                         : grow(&s->captures, &s->captures_size, s->n_captures + 1, sizeof(*s->captures));
@@ -24,16 +23,4 @@ static int append(struct scene *s, struct host_capture *c) {
         s->captures[s->n_captures++] = *c;
         host_capture_init(c); /* its arrays are the scene's now */
         return 0;
-}
-
-int scene_add(struct scene *s, struct host_capture *c, const struct stack_table *t) {
-        int r = t ? stack_table_join(&s->table, t, &s->map) : 0;
-
-        if (r < 0) {
-                host_capture_clear(c);
-                return r;
-        }
-        if (t)
-                host_capture_renumber(c, &s->map);
-        return append(s, c);
 }

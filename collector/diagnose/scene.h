@@ -12,12 +12,11 @@ struct scene {
         struct stack_table table;
         struct host_capture *captures; /* numbers of the table */
         size_t n_captures, captures_size;
-        struct stack_map map;
 };
 #define SCENE_NULL ((struct scene){ 0 })
 void scene_clear(struct scene *s);
 #define _cleanup_scene_ _cleanup_(scene_clear)
 
-/* Takes c, which is empty afterwards, also on failure. t is where its numbers are from; NULL: the scene's
- * own table. -E2BIG, -ENOMEM. */
-int scene_add(struct scene *s, struct host_capture *c, const struct stack_table *t);
+/* Takes c, whose numbers are of the scene's table, and which is empty afterwards, also on failure. -E2BIG,
+ * -ENOMEM. */
+int scene_add(struct scene *s, struct host_capture *c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "episode_report.h"
 
-#include "capture_wire.h"
+#include "capture_read.h"
 #include "diagnosis_print.h"
+#include "log.h"
 #include "store_episodes.h"
 
 struct reading {
@@ -36,13 +37,13 @@ static int name_it(struct reading *r, const struct store_capture *s, struct host
 
 static int on_capture(const struct store_capture *s, void *userdata) {
         _cleanup_host_capture_ struct host_capture c;
-        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
         struct reading *r = userdata;
-        const char *why;
-        int k;
+        char why[CAPTURE_WHY_MAX];
+        int k = capture_read(s->data, s->len, CAPTURE_DIAGNOSED, &c, &r->scene->table, why);
 
-        host_capture_init(&c);
-        k = capture_wire_unpack(s->data, s->len, &c, &t, &why);
+        if (k < 0 && k != -ENOMEM)
+                log_warning("the capture of host %s, episode %s, is of no use: %s", s->host, s->episode,
+                            why);
         if (k == 0)
                 k = name_it(r, s, &c);
         if (k == -ENOMEM)
@@ -55,11 +56,10 @@ static int on_capture(const struct store_capture *s, void *userdata) {
         (void) snprintf(r->slice, sizeof(r->slice), "%s", s->slice);
         r->slice_hosts = MAX(r->slice_hosts, s->slice_hosts);
         r->captures++;
-        if (r->expected)
-                (void) json_object_set_new(json_object_get(r->expected, s->host), "answered", json_true());
-        return scene_add(r->scene, &c, &t);
+        return scene_add(r->scene, &c);
 }
 
+/* All who were asked: that they did not answer counts where there is no capture of theirs. */
 static int add_silent(struct reading *r) {
         const char *host;
         json_t *e;
@@ -71,14 +71,14 @@ static int add_silent(struct reading *r) {
                            *address = json_string_value(json_object_get(e, "address"));
 
                 host_capture_init(&c);
-                if (k < 0 || json_object_get(e, "answered"))
+                if (k < 0)
                         continue;
                 (void) snprintf(c.slice, sizeof(c.slice), "%s", slice ? slice : "");
                 (void) snprintf(c.host, sizeof(c.host), "%s", host);
                 (void) snprintf(c.address, sizeof(c.address), "%s", address ? address : "");
                 c.worker = (uint32_t) json_integer_value(json_object_get(e, "worker"));
                 c.silent = true;
-                k = scene_add(r->scene, &c, NULL);
+                k = scene_add(r->scene, &c);
         }
         return k;
 }

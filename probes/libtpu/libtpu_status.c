@@ -84,36 +84,6 @@ int libtpu_status_read(struct libtpu_reader *r, const void *data, size_t len, st
         return (int) (s->n - before);
 }
 
-static int put_core(const struct libtpu_core *core, struct stack_table *t, struct host_capture *c) {
-        struct captured_core *to;
-        int r;
-
-        r = host_capture_add_core(c, &to);
-        if (r < 0)
-                return r;
-        to->core = core->core;
-        to->chip = core->chip;
-        to->pc = core->pc;
-        to->launch = core->launch;
-        to->run = core->run;
-        to->queued = core->queued;
-        r = stack_table_string(t, core->fingerprint, strlen(core->fingerprint), &to->fingerprint);
-        if (r == 0)
-                r = stack_table_string(t, core->location, strlen(core->location), &to->location);
-        if (r == 0)
-                r = stack_table_string(t, core->error, strlen(core->error), &to->error);
-        return r;
-}
-
-int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *t, struct host_capture *c) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < s->n; i++)
-                r = put_core(&s->cores[i], t, c);
-        c->cut |= s->cut;
-        return r;
-}
-
 /* --- In short ------------------------------------------------------------------------------------------ */
 
 static double number_of(const struct sample *s) {

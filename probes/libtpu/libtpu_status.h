@@ -6,7 +6,6 @@
  */
 #include <math.h>
 
-#include "host_capture.h"
 #include "libtpu_metrics.h"
 
 #define LIBTPU_CORES_MAX 64 /* of one host: the most are 16, with the sparse cores of a chip beside */
@@ -31,8 +30,6 @@ struct libtpu_status {
 
 /* Adds the cores of one process's answer; one that is there already stays. Returns how many came. */
 int libtpu_status_read(struct libtpu_reader *r, const void *data, size_t len, struct libtpu_status *s);
-/* Into a capture: 0, -E2BIG, -ENOMEM as host_capture_add_core() and stack_table_string(). */
-int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *t, struct host_capture *c);
 
 /*
  * What the TPU runtime says of this host's chips, in short: for who judges whether a run goes on. Pure. Duty

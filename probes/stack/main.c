@@ -11,7 +11,8 @@
 #include "host.h"
 #include "log.h"
 #include "options.h"
-#include "print.h"
+#include "fill.h"
+#include "render.h"
 #include "targets.h"
 
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
@@ -23,13 +24,16 @@
 
 struct program {
         struct host host;
-        bool json, children, native, locals;
+        bool json, capture, children, native, locals;
         const char *cgroup, *repeat_text, *every_text;
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
         struct task_stacks *task_stacks; /* with native, where permitted */
         char task_stacks_why[TASK_STACKS_WHY_MAX];
-        struct output output;
+        struct render render;
+        struct capture_writer
+                writer; /* with --capture; else only its table and capture are used, for one process */
+        struct fill fill;
         struct targets asked,
                 targets; /* what was named; with the control group's and what all of them started */
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
@@ -42,6 +46,7 @@ static void program_clear(struct program *p) {
         p->task_stacks = task_stacks_close(p->task_stacks);
         targets_clear(&p->asked);
         targets_clear(&p->targets);
+        capture_writer_clear(&p->writer);
         for (size_t i = 0; p->captures && i < CAPTURES_KEPT; i++)
                 capture_clear(&p->captures[i]);
         free(p->captures);
@@ -97,7 +102,7 @@ static size_t unreadable_threads(const struct capture *c) {
  * nothing at all was read is said at the end.
  */
 static bool is_failure(const struct program *p, size_t index, int error) {
-        if (!p->children && !p->cgroup)
+        if (!p->children && !p->cgroup && !p->capture)
                 return true;
         return error != -ENOENT && (error != -ESRCH || index < p->asked.n);
 }
@@ -113,6 +118,22 @@ static size_t files_to_keep(void) {
         if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur < FILES_OURS)
                 return 0;
         return (size_t) (l.rlim_cur - FILES_OURS) / TASK_FILES / CAPTURES_KEPT;
+}
+
+/* What was filled of a process goes out. */
+static int put_process(struct program *p) {
+        if (p->capture)
+                return capture_writer_process(&p->writer);
+        render_capture(&p->render, &p->writer.c, &p->writer.table);
+        host_capture_empty(&p->writer.c);
+        stack_table_clear(&p->writer.table);
+        return 0;
+}
+
+static int put_failure(struct program *p, pid_t pid, const char *command, const char *why) {
+        int r = fill_failure(&p->fill, pid, command, why);
+
+        return r < 0 ? r : put_process(p);
 }
 
 static int read_into(struct program *p, size_t index, struct capture *c) {
@@ -131,10 +152,10 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
         if (r < 0) {
                 if (!is_failure(p, index, r))
                         return 0;
-                log_error("process %d: %s", (int) pid, why);
+                if (!p->capture) /* a capture says it itself */
+                        log_error("process %d: %s", (int) pid, why);
                 p->failed++;
-                output_failure(&p->output, pid, c->command, why);
-                return 0;
+                return put_failure(p, pid, c->command, why);
         }
         p->read++;
         unreadable = unreadable_threads(c);
@@ -144,8 +165,8 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
                 p->failed++;
         }
         p->held = p->held || c->native.held;
-        output_capture(&p->output, c);
-        return 0;
+        r = fill_process(&p->fill, c);
+        return r < 0 ? r : put_process(p);
 }
 
 static int read_one(struct program *p, size_t index) {
@@ -154,36 +175,74 @@ static int read_one(struct program *p, size_t index) {
         return read_into(p, index, p->captures && index < CAPTURES_KEPT ? &p->captures[index] : &once);
 }
 
-static void say_nothing_read(struct program *p) {
+static int say_nothing_read(struct program *p) {
+        char why[REASON_MAX];
+
         if (p->read > 0 || p->failed > 0)
-                return;
-        if (p->targets.n == 0)
-                log_error("control group %s: no process is in it", p->cgroup);
-        else
-                log_error("process %d: no CPython interpreter in its memory map, nor in those of the %zu "
-                          "others",
-                          (int) p->targets.pids[0], p->targets.n - 1);
+                return 0;
         p->failed++;
+        if (p->targets.n == 0)
+                (void) snprintf(why, sizeof(why), "no process is in it");
+        else
+                (void) snprintf(why, sizeof(why),
+                                "no CPython interpreter in its memory map, nor in those of the %zu others",
+                                p->targets.n - 1);
+        if (p->capture)
+                return put_failure(p, p->targets.n > 0 ? p->targets.pids[0] : 0, "", why);
+        if (p->targets.n == 0)
+                log_error("control group %s: %s", p->cgroup, why);
+        else
+                log_error("process %d: %s", (int) p->targets.pids[0], why);
+        return 0;
+}
+
+static int begin_output(struct program *p) {
+        int r = capture_writer_init(&p->writer);
+
+        p->fill = (struct fill){ .c = &p->writer.c,
+                                 .t = &p->writer.table,
+                                 .writer = p->capture ? &p->writer : NULL };
+        if (!p->capture)
+                render_begin(&p->render, stdout, p->json, RENDER_MAX);
+        return r;
+}
+
+static int end_output(struct program *p) {
+        int r = 0;
+
+        if (!p->capture)
+                return render_end(&p->render);
+        r = capture_writer_end(&p->writer);
+        if (r == 0 &&
+            (fwrite(p->writer.data, 1, p->writer.len, stdout) != p->writer.len || fflush(stdout) != 0))
+                r = -EIO;
+        return r;
 }
 
 static int run_once(struct program *p) {
         int r = find_targets(p);
 
-        output_init(&p->output, stdout, p->json);
+        if (r == 0)
+                r = begin_output(p);
         p->read = 0;
         if (r == 0 && p->native && !p->task_stacks && !p->task_stacks_why[0])
-                (void) task_stacks_open(p->targets.n, &p->task_stacks,
-                                        p->task_stacks_why); /* that it could not is said beside each process */
-        for (size_t i = 0; r == 0 && i < p->targets.n; i++)
+                (void) task_stacks_open(
+                        p->targets.n, &p->task_stacks,
+                        p->task_stacks_why); /* that it could not is said beside each process */
+        for (size_t i = 0; r == 0 && i < p->targets.n; i++) {
+                capture_writer_share(&p->writer, p->targets.n - 1 - i);
                 r = read_one(p, i);
+        }
+        if (r == 0)
+                r = say_nothing_read(p);
         if (r < 0)
                 return log_error_errno(r, "reading stacks: %m");
-        say_nothing_read(p);
-        if (p->output.cut) {
-                log_error("the stacks are longer than %u bytes: the rest was left out", OUTPUT_MAX);
+        if (p->render.cut) {
+                log_error("the stacks are longer than %u bytes: the rest was left out", RENDER_MAX);
                 p->failed++;
         }
-        r = output_finish(&p->output);
+        r = end_output(p);
+        capture_writer_clear(&p->writer);
         return r < 0 ? log_error_errno(r, "writing the stacks: %m") : 0;
 }
 
@@ -228,7 +287,7 @@ static int run(struct program *p) {
                         next = MAX(next + p->every, now());
                         (void) alarm(0); /* waiting is not hanging */
                         sleep_until(next);
-                        if (!p->json)
+                        if (!p->json && !p->capture)
                                 printf("--- capture %u of %u\n", n + 1, p->repeat);
                 }
                 (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that
@@ -242,7 +301,7 @@ static int run(struct program *p) {
                         return -EBUSY;
                 }
         }
-        return p->failed > 0 ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
+        return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }
 
 static int usage(const char *word, const char *what) {
@@ -289,11 +348,15 @@ int main(int argc, char *argv[]) {
         _cleanup_(program_clear) struct program p = { .host = HOST_NULL };
         const struct option_def defs[] = {
                 { "json", NULL, "print one JSON object instead of text (docs/stack.md)", NULL, &p.json },
+                { "capture", NULL,
+                  "write a capture, in bytes: for tpuctl diagnose --from FILE and tpuctl stack --from FILE",
+                  NULL, &p.capture },
                 { "children", NULL, "also the Python processes that the PIDs started, and those started",
                   NULL, &p.children },
                 { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
                   NULL, &p.native },
-                { "locals", NULL, "also local variables, in words; what looks like a secret by its name is hidden", NULL,
+                { "locals", NULL,
+                  "also local variables, in words; what looks like a secret by its name is hidden", NULL,
                   &p.locals },
                 { "cgroup", "DIR", "also the Python processes of this control group and those below it",
                   &p.cgroup, NULL },
@@ -302,7 +365,8 @@ int main(int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpu-stack",
-                .synopsis = "[--json] [--children] [--native] [--locals] [--repeat N [--every SPAN]] PID…|--cgroup DIR",
+                .synopsis = "[--json|--capture] [--children] [--native] [--locals] [--repeat N [--every "
+                            "SPAN]] PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first.\n"
                            "Reads their memory only: without --native they are never stopped, traced or "
@@ -318,6 +382,10 @@ int main(int argc, char *argv[]) {
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
+        if (p.capture && (p.json || p.locals)) {
+                fputs("tpu-stack: --capture goes without --json and --locals\n", stderr);
+                return EXIT_USAGE;
+        }
         if (take_repeat(&p) < 0 || take_pids(&p, argc - r, argv + r) < 0)
                 return EXIT_USAGE;
         (void) alarm(ALARM_SECONDS);

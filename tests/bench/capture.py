@@ -1,7 +1,11 @@
 #!/usr/bin/python3
-"""From the captures of many hosts to the verdict, in a real tpu-collectord over HTTP. Prints a table of medians.
+"""What a capture costs. Prints tables; nothing is judged.
 
-BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256. Each simulated host sends both captures of a round, of 100 threads with 40
+1. On its host: a program of 600 threads with 40 frames each, captured through real tpu-launchd, tpu-stack and tpu-hostd (those below --root, with a
+   stand-in for systemd's manager): peak memory and CPU of both daemons while one is taken, beside what the same span costs without one. Needs root.
+2. From the captures of many hosts to the verdict, in a real tpu-collectord over HTTP: medians.
+
+BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256; 0: the first table alone. Each simulated host sends both captures of a round, of 100 threads with 40
 frames, a tenth of its stacks its own, as agents do: packed, a POST each. Both sides share this machine. "arrived" is from the first
 sending to the last answer of the collector (each commit is on the disk), "verdict" from there until the API has it."""
 
@@ -10,19 +14,123 @@ import json
 import os
 import random
 import resource
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "collector"), os.path.join(HERE, "..")]
 import capture_wire  # noqa: E402
 from collector_case import Collector  # noqa: E402
 from registry_hosts import until  # noqa: E402
 from test_diagnosis import READS, WAITS  # noqa: E402
 
 ROUNDS = 5
+CAPTURES = 7  # of the host's; the median counts
+THREADS, DEPTH = 600, 40
+PROGRAM = f"""
+import random, threading, time
+random.seed(7)
+threading.stack_size(1 << 20)
+{"".join(f"def function_number_{k}_of_the_program(path): path[0](path[1:]) if path else time.sleep(1000)" + chr(10) for k in range(300))}
+functions = [v for k, v in globals().items() if k.startswith("function_")]
+def path(): return random.choices(functions, k={DEPTH})
+for k in range({THREADS} - 1):
+    p = path()
+    threading.Thread(target=p[0], args=(p[1:],), daemon=True).start()
+path()[0](path()[1:])
+"""
+
+
+# --- On its host -------------------------------------------------------------------------------------------------------
+
+
+def with_tool():
+    """In a mount namespace where /usr/bin has the tpu-stack of this build."""
+    if os.environ.get("TPU_BENCH_INSIDE"):
+        return
+    folder = tempfile.mkdtemp(prefix="bench-capture-")
+    shutil.copy(os.path.join(os.environ["BUILD_DIR"], "probes/stack/tpu-stack"), folder)
+    words = f'mount -t overlay overlay -o lowerdir={folder}:/usr/bin /usr/bin && exec "$@"'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", words, "sh", sys.executable, "-B", *sys.argv], env={**os.environ, "TPU_BENCH_INSIDE": "1"}, check=False)
+    shutil.rmtree(folder)
+    sys.exit(done.returncode)
+
+
+def cpu(pid):
+    """Milliseconds."""
+    return sum(int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0]) for t in os.listdir(f"/proc/{pid}/task")) / 1e6
+
+
+def peak(pid):
+    """MiB."""
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
+
+
+def span(pids, what):
+    """({pid: (ms of CPU, peak MiB)}, seconds, what it gave)"""
+    for pid in pids:
+        with open(f"/proc/{pid}/clear_refs", "w") as f:
+            f.write("5")
+    before, began = [cpu(p) for p in pids], time.monotonic()
+    result = what()
+    seconds = time.monotonic() - began
+    time.sleep(0.2)  # what is done behind the answer
+    return {p: (cpu(p) - b, peak(p)) for p, b in zip(pids, before)}, seconds, result
+
+
+def on_its_host():
+    sys.path.insert(0, os.path.join(HERE, "..", "hostd"))
+    import around
+    import test_launchd
+    t = test_launchd.Launchd("run_of")
+    t.setUp()
+    try:
+        program = t.folder / "training.py"
+        program.write_text(PROGRAM)
+        t.run_of(f"exec {sys.executable} {program}")
+        h = around.Hostd(LaunchdSocket=t.path, MetricsInterval="60s", ProbeInterval="60s", CaptureTimeout="60s")
+        h.start()
+        pids = {"tpu-hostd": h.process.pid, "tpu-launchd": t.daemon.pid}
+        around.wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 60, "the run is known")
+        time.sleep(12)  # its own beginning is over
+
+        def capture():
+            code, _, body = h.call("/v1/captures?run=a", "POST")
+            assert code == 200, body
+            return capture_wire.captures(body)[0][1]
+
+        def stack():
+            code, _, body = h.call("/v1/jobs/a/stack", "POST")
+            assert code == 200, body
+            return json.loads(body)
+
+        print(f"{THREADS} threads, {DEPTH} frames: {'bytes':>8} {'took':>7}" + "".join(f" {name + ' CPU':>16} {'peak':>9}" for name in pids))
+        for name, what in (("nothing", lambda: time.sleep(0.5)), ("capture", capture), ("stack", stack)):
+            rows = []
+            for _ in range(CAPTURES):
+                rows.append(span(list(pids.values()), what))
+                time.sleep(1.2)  # tpu-launchd takes one a second
+            size = len(rows[0][2]) if name == "capture" else 0
+            line = f"{name:>24} {size:>8} {statistics.median(r[1] for r in rows):>5.2f} s"
+            for pid in pids.values():
+                line += f" {statistics.median(r[0][pid][0] for r in rows):>13.1f} ms {max(r[0][pid][1] for r in rows):>5.1f} MiB"
+            print(line, flush=True)
+        data = capture()
+        plain = gzip.decompress(data)
+        print(f"a capture: {len(data)} bytes as gzip, {len(plain)} plain; serialized once, by tpu-stack")
+        t.tpuctl("stop", "a")
+        h.close()
+    finally:
+        t.doCleanups()
+
+
+# --- In the collector --------------------------------------------------------------------------------------------------
 
 
 def host_capture(host, culprit):
@@ -65,6 +173,11 @@ def measure(c, episode, n, hosts):
 
 
 def main():
+    if os.geteuid() == 0:
+        with_tool()
+        on_its_host()
+    if sys.argv[1:] == ["0"]:
+        return
     print(f"{'hosts':>6} {'bytes a capture':>16} {'arrived':>9} {'verdict':>9} {'both, worst':>12} {'collector RSS':>14} {'diagnosis RSS':>14}")
     for n in [int(a) for a in sys.argv[1:]] or [16, 64, 256]:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "capture_wire.h"
+#include "capture_write.h"
 #include "diagnosis_print.h"
 #include "tree.h"
 
@@ -83,7 +83,8 @@ static uint32_t stack(struct stack_table *t, uint32_t number, bool distinct, con
                         list[i] = frame(t, (of * 61 + i * 7) % FUNCTIONS, i % LINES);
         }
         must(stack_table_frame(
-                     t, &(struct stack_frame){ string(t, "/srv/train/wait.py"), string(t, innermost), 7, 0 },
+                     t,
+                     &(struct stack_frame){ string(t, "/srv/train/wait.py"), string(t, innermost), 7, 0, 0 },
                      &list[frames - 1]),
              "frame");
         must(stack_table_stack(t, list, frames, &n), "stack");
@@ -91,48 +92,56 @@ static uint32_t stack(struct stack_table *t, uint32_t number, bool distinct, con
 }
 
 static void make_host(uint32_t worker, uint32_t odd, uint32_t threads, uint32_t frames, struct bytes *ret) {
-        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
-        _cleanup_host_capture_ struct host_capture c;
-        _cleanup_free_ uint8_t *data = NULL;
+        _cleanup_capture_writer_ struct capture_writer w;
+        Capture__Part part = CAPTURE__PART__INIT;
+        Capture__Host h = CAPTURE__HOST__INIT, *hosts_of[] = { &h };
         struct captured_process *p;
+        char host[32];
 
-        host_capture_init(&c);
-        (void) snprintf(c.slice, sizeof(c.slice), "1");
-        (void) snprintf(c.host, sizeof(c.host), "host-%u", worker);
-        c.worker = worker;
-        must(host_capture_add_process(&c, &p), "process");
+        must(capture_writer_init(&w), "writer");
+        must(host_capture_add_process(&w.c, &p), "process");
         p->pid = 4711;
         p->state = 'S';
         for (uint32_t i = 0; i < threads; i++) {
                 struct captured_thread *thread;
                 char name[16];
 
-                must(host_capture_add_thread(&c, &thread), "thread");
+                must(host_capture_add_thread(&w.c, &thread), "thread");
                 (void) snprintf(name, sizeof(name), "pool-%u", i);
                 thread->tid = 4711 + i;
-                thread->name = string(&t, i == 0 ? "python3" : name);
-                thread->wait = string(&t, i == 0 && worker == odd ? "pipe_read" : "futex_wait_queue");
+                thread->name = string(&w.table, i == 0 ? "python3" : name);
+                thread->wait = string(&w.table, i == 0 && worker == odd ? "pipe_read" : "futex_wait_queue");
                 thread->state = 'S';
                 thread->stack =
-                        i == 0 ? stack(&t, 0, false, worker == odd ? "next_batch" : "all_reduce", frames)
-                               : stack(&t, roll(COMMON), roll(100) < DISTINCT + 1, "acquire", frames);
+                        i == 0 ? stack(&w.table, 0, false, worker == odd ? "next_batch" : "all_reduce",
+                                       frames)
+                               : stack(&w.table, roll(COMMON), roll(100) < DISTINCT + 1, "acquire", frames);
+                must(capture_writer_thread(&w), "part");
         }
-        must(capture_wire_pack(&c, &t, &data, &ret->len), "pack");
+        must(capture_writer_process(&w), "process");
+        (void) snprintf(host, sizeof(host), "host-%u", worker);
+        h.slice = capture_part_text("1");
+        h.host = host;
+        h.worker_plus_1 = worker + 1;
+        part.host = hosts_of;
+        part.n_host = 1;
+        must(capture_writer_add(&w, &part, true), "end");
+        ret->len = w.len;
         ret->data = mmap(NULL, ret->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         must(ret->data == MAP_FAILED ? -errno : 0, "mmap"); /* which is given back when it is freed */
-        memcpy(ret->data, data, ret->len);
+        memcpy(ret->data, w.data, ret->len);
 }
 
 /* Decode and merge: one scene out of all captures. */
 static void merge(struct scene *s, struct bytes *hosts, const uint32_t *order, uint32_t n, bool last) {
         for (uint32_t i = 0; i < n; i++) {
                 struct host_capture c;
-                const char *why = "";
+                char why[CAPTURE_WHY_MAX];
 
-                host_capture_init(&c);
-                must(capture_wire_unpack(hosts[order[i]].data, hosts[order[i]].len, &c, &s->table, &why),
+                must(capture_read(hosts[order[i]].data, hosts[order[i]].len, CAPTURE_DIAGNOSED, &c,
+                                  &s->table, why),
                      why);
-                must(scene_add(s, &c, NULL), "add");
+                must(scene_add(s, &c), "add");
                 if (last) { /* as who receives them does */
                         (void) munmap(hosts[order[i]].data, hosts[order[i]].len); /* our own */
                 }

@@ -6,9 +6,9 @@ import os
 import time
 import unittest
 
-import capture_wire
 import otlp
 from collector_case import AGENT, Case, metrics
+import capture_wire  # whose folder is known by now
 
 ELSEWHERE = "https://victoria.example:8428/select/0"
 

@@ -11,8 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
-import capture_wire
 import collector_case
+import capture_wire  # whose folder is known by now
 from registry_hosts import Host, until
 
 BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()

@@ -11,9 +11,9 @@ import threading
 import time
 import unittest
 
-import capture_wire
 import otlp
 from collector_case import AGENT, BUILD, PROGRAM, PROTOBUF, Case, Collector, metrics
+import capture_wire  # whose folder is known by now
 
 
 with open(PROGRAM, "rb") as f:

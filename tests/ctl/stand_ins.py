@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from protobuf import field, read  # noqa: E402,F401  (the path comes first; field is for who imports this)
+import capture_wire  # noqa: E402,F401  (the path comes first; for who imports this)
+from protobuf import field, read  # noqa: E402,F401  (field likewise)
 
 
 def strings_of(payload):

@@ -5,7 +5,7 @@ import json
 import unittest
 
 from ctl_case import Ctl
-from stand_ins import Handler, Launchd, LaunchdHandler, UnixHttp, field
+from stand_ins import Handler, Launchd, LaunchdHandler, UnixHttp, field, capture_wire
 
 STACK = ("POST", "/v1/jobs/train/stack")
 BUSY = {"error": "run train: a capture is under way, or was taken a moment ago", "remedy": "ask again in a second"}
@@ -22,8 +22,10 @@ class Scripted(Handler):
         self.server.seen.append(asked)
         left = self.server.script[asked]
         status, after, body = left.pop(0) if len(left) > 1 else left[0]
-        data = json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
+        if isinstance(body, bytes):
+            self.send_header("Content-Type", "application/x-protobuf")
         if after is not None:
             self.send_header("Retry-After", str(after))
         self.send_header("Content-Length", str(len(data)))
@@ -38,7 +40,7 @@ class BusyLaunchd(LaunchdHandler):
 
     def handle(self):
         kind = 26
-        self.server.answers[kind] = (27, field(1, "train") + field(2, "Thread 1\n") + field(3, 1763701200000000) + field(4, 1) + field(5, 1))
+        self.server.answers[kind] = (27, field(1, "train") + field(3, 1763701200000000) + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
         if self.server.busy > 0:
             self.server.busy -= 1
             self.server.answers[kind] = (1, field(1, EBUSY) + field(2, BUSY["error"]) + field(3, BUSY["remedy"]))
@@ -92,7 +94,7 @@ class Again(Ctl):
         path.parent.mkdir(parents=True)
         launchd = self.serve(Launchd(str(path), BusyLaunchd))
         launchd.busy = 1
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 1 threads, taken 2025-11-21T05:00:00.000Z\n\nThread 1\n")
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken 2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 (CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)
         self.assertNotIn("asking again", done.stderr)
         self.assertEqual(len(launchd.seen), 2)
@@ -114,7 +116,7 @@ class Again(Ctl):
         status, capture = ("GET", "/v1/status"), ("POST", "/v1/captures")
         roster = [{"host": "h0", "worker": 0, "address": ["127.0.0.1"]}]
         hostd = self.scripted({status: [(200, None, {"host": "h0", "slice": {"slice": "s0", "roster": roster, "missing": []}})],
-                               capture: [(503, 1, {"error": "captures are under way already", "remedy": ""}), (200, None, {"captures": []})]})
+                               capture: [(503, 1, {"error": "captures are under way already", "remedy": ""}), (200, None, b"")]})
         done = self.expect(["diagnose", "s0", "--from", "agents"], 3, stdout="")
         self.assertIn("no agent of the slice gives a capture", done.stderr)
         self.assertNotIn("gives no capture", done.stderr)

@@ -9,6 +9,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import capture_wire  # noqa: E402
+
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 TPUCTL, TPU_STACK = BUILD / "agent/ctl/tpuctl", BUILD / "probes/stack/tpu-stack"
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures/captures"
@@ -52,12 +55,17 @@ class Diagnose(unittest.TestCase):
 
     def file(self, name, *captures):
         path = self.folder / name
-        path.write_text("\n".join(json.dumps(c) for c in captures))
+        path.write_bytes(b"".join(capture_wire.packed(c) for c in captures))
+        return path
+
+    def recorded(self, case):
+        path = self.folder / f"gloo-{case}.capture"
+        path.write_bytes(capture_wire.packed_all((FIXTURES / f"gloo-{case}.json").read_text()))
         return path
 
     def slice(self):
         for worker in range(64):
-            self.file(f"h{worker}.json", *[capture(worker, READS if worker == 5 else WAITS, k) for k in (0, 1)])
+            self.file(f"h{worker}.capture", *[capture(worker, READS if worker == 5 else WAITS, k) for k in (0, 1)])
         return self.folder
 
     def test_sentence(self):
@@ -80,11 +88,13 @@ class Diagnose(unittest.TestCase):
 
     def test_ways_to_give_captures(self):
         captures = [capture(worker, READS if worker == 2 else WAITS) for worker in range(4)]
-        files = [self.file(f"a{k}.json", c) for k, c in enumerate(captures)]
+        files = [self.file(f"a{k}.capture", c) for k, c in enumerate(captures)]
         expected = self.diagnose("1", "--from", *files[:1], *files[1:], code=2)
         self.assertIn("worker 2", expected)
-        for whole in (captures, {"captures": captures}):
-            self.assertEqual(self.diagnose("1", "--from", self.file("whole.json", whole), code=2), expected)
+        self.assertEqual(self.diagnose("1", "--from", self.file("whole.capture", *captures), code=2), expected)
+        plain = self.folder / "plain.capture"  # also when it is not packed
+        plain.write_bytes(b"".join(capture_wire.wire(c) for c in captures))
+        self.assertEqual(self.diagnose("1", "--from", plain, code=2), expected)
         self.assertEqual(self.diagnose("all", "--from", *reversed(files), code=2), expected)
         self.diagnose("other", "--from", *files, code=3)
 
@@ -96,31 +106,32 @@ class Diagnose(unittest.TestCase):
                   {"kind": "native", "function": "_PyObject_MakeTpCall", "module": "/usr/bin/python3.11", "address": 3}]
         waits = WAITS | {"frames": native + WAITS["frames"] + [{"kind": "native", "function": "_start", "module": "/usr/bin/python3.11", "address": 4}],
                          "native": {"merged": True}, "syscall": "futex"}
-        text = self.diagnose("1", "--from", self.file("x.json", *[capture(k, READS if k == 2 else waits) for k in range(4)]), code=2)
+        text = self.diagnose("1", "--from", self.file("x.capture", *[capture(k, READS if k == 2 else waits) for k in range(4)]), code=2)
         self.assertIn("slice 1, worker 2 (10.10.0.12): 1 of 4 is different", text)
         self.assertIn("the 3 others wait in all-reduce", text)
         self.assertIn("c10d::Work::wait [libtorch_cpu.so]", text)
 
     def test_missing_host(self):
-        text = self.diagnose("1", "--hosts", "4", "--from", self.file("x.json", *[capture(k, WAITS) for k in (0, 1, 3)]), code=2)
+        text = self.diagnose("1", "--hosts", "4", "--from", self.file("x.capture", *[capture(k, WAITS) for k in (0, 1, 3)]), code=2)
         self.assertIn("slice 1, worker 2: it did not answer, the 3 others wait in all-reduce", text)
         self.assertIn("no answer from 1 of 4 hosts: [2]", text)
 
     def test_no_stall(self):
-        path = self.file("x.json", *[capture(k, WAITS | {"state": "T" if k == 1 else "S"}) for k in range(4)])
+        path = self.file("x.capture", *[capture(k, WAITS | {"state": "T" if k == 1 else "S"}) for k in range(4)])
         text = self.diagnose("1", "--from", path, code=2)
         self.assertIn("is stopped (state T)", text)
         self.assertIn("\n  kill -CONT 4700 on that host lets it go on\n", text)
         self.assertIn("no stall, although 1 of 4 processes is stopped", self.diagnose("1", "--run", "running", "--from", path, code=0))
 
     def test_damaged(self):
-        whole = json.dumps(capture(0, WAITS))
-        for name, text, says in (("cut.json", whole[:100], "capture 1, line 1 of it"), ("empty.txt", "", "text is for people"), ("stacks.txt", "process 1 x (CPython 3.11.2)\n", "tpu-stack --json"),
-                                 ("api.json", '{"text": "process 1 x"}', "no capture"),
-                                 ("list.json", "[3]", "no object"), ("second.json", whole + "\n{}", "capture 2: no capture"),
-                                 ("wire", b"\x08\x02", "later than what this program knows"), ("noise", b"\x08\x01\xff\xff", "not a capture")):
+        whole, plain = capture_wire.packed(capture(0, WAITS)), capture_wire.wire(capture(0, WAITS))
+        for name, text, says in (("cut", whole[:100], "capture 1: part 0, gzip: damaged, or cut off"), ("empty", b"", "it is empty"),
+                                 ("stacks.txt", b"process 1 x (CPython 3.11.2)\n", "tpu-stack --capture"), ("api.json", b'{"text": "process 1 x"}', "no protobuf"),
+                                 ("second", whole + b"\x0a\x02\x08\x02", "capture 2: part 1, version: later"), ("behind", whole + b"{}", "capture 1 of h0: part 2, the part: cut off"), ("half", plain[:-3], "capture 1: part 1, the part: cut off"),
+                                 ("number", capture_wire.part(b"\x08\x01") + capture_wire.part(b"\x1a\x02\x18\x09"), "part 2, frames: a number that is none"),
+                                 ("later", b"\x0a\x02\x08\x02", "later than what this program knows"), ("noise", b"\x0a\x02\x08\x01\xff\xff", "capture 1: part 1, the part")):
             path = self.folder / name
-            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            path.write_bytes(text)
             complaint = self.diagnose("1", "--from", path, code=3)
             self.assertIn(str(path), complaint)
             self.assertIn(says, complaint)
@@ -141,7 +152,7 @@ class Diagnose(unittest.TestCase):
         it. Recorded as test_recorded's; with native frames, and as where there are none."""
         for case in ("second-step", "second-step-native"):
             with self.subTest(case):
-                path = FIXTURES / f"gloo-{case}.json"
+                path = self.recorded(case)
                 text = self.diagnose("1", "--hosts", "4", "--from", path, code=2)
                 self.assertEqual(text.split(" (score ")[0], "slice 1, worker 3 (h3): 1 of 4 is different; its process 4703 is stopped (state T) under "
                                  "`train.py:33 Loader.next_batch`, the 3 others wait in DDP's broadcast (2) and the gradients' all-reduce (1)")
@@ -154,7 +165,7 @@ class Diagnose(unittest.TestCase):
                            ("lock", "main thread waits for a lock under `train.py:11"), ("sleep", "main thread sleeps under `train.py:12"),
                            ("queue", "main thread waits for a queue under `train.py:14"), ("stop", "is stopped (state T) under `train.py:13")):
             with self.subTest(case):
-                text = self.diagnose("1", "--hosts", "4", "--from", FIXTURES / f"gloo-{case}.json", code=2)
+                text = self.diagnose("1", "--hosts", "4", "--from", self.recorded(case), code=2)
                 self.assertTrue(text.startswith("slice 1, worker 2 (h2): 1 of 4 is different; its "), text)
                 self.assertIn(says, text)
                 self.assertIn(", the 3 others wait in the gradients' all-reduce (score", text)
@@ -169,9 +180,9 @@ class Diagnose(unittest.TestCase):
                 ("deadlock", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread waits for a queue under `loader.py:20 Loader.next_batch`"),
                 ("pause", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread runs in `train.py:80 tidy`")):
             with self.subTest(case):
-                text = self.diagnose("1", "--hosts", "4", "--from", FIXTURES / f"gloo-{case}.json", code=2)
+                text = self.diagnose("1", "--hosts", "4", "--from", self.recorded(case), code=2)
                 self.assertTrue(text.startswith("slice 1, " + says), text)
-        text = self.diagnose("1", "--from", FIXTURES / "gloo-deadlock.json", code=2)
+        text = self.diagnose("1", "--from", self.recorded("deadlock"), code=2)
         self.assertIn("waits for a lock under `cache.py:18 Cache.trim`, as on no other host", text)
 
     def start(self, role):
@@ -192,16 +203,21 @@ class Diagnose(unittest.TestCase):
             time.sleep(0.05)
 
     def test_real_processes(self):
-        for words in (["--json"], ["--native", "--json"]):
+        for words in (["--capture"], ["--native", "--capture"]):
             files = []
             for k in range(4):
                 pid = self.start("stuck" if k == 3 else "waits")
                 self.waits(pid)
-                done = subprocess.run([TPU_STACK, *words, str(pid)], capture_output=True, text=True, timeout=60, check=False)
-                if done.returncode != 0:
-                    self.skipTest(done.stderr)
-                files.append(self.folder / f"real{k}.out")
-                files[-1].write_text(done.stdout)
+                done = subprocess.run([TPU_STACK, *words, str(pid)], capture_output=True, timeout=60, check=False)
+                files.append(self.folder / f"real{k}.capture")
+                files[-1].write_bytes(done.stdout)
+                shown = subprocess.run([TPUCTL, "stack", "--from", files[-1]], capture_output=True, text=True, timeout=60, check=False)
+                if "CPython" not in shown.stdout:
+                    self.skipTest(shown.stdout + shown.stderr + done.stderr.decode())
+                self.assertIn("line 6, in next_batch\n" if k == 3 else "in all_reduce\n", shown.stdout)
+                self.assertEqual(shown.returncode, 0)
+                answer = json.loads(subprocess.check_output([TPUCTL, "stack", "--json", "--from", files[-1]], timeout=60))
+                self.assertEqual([p["pid"] for p in answer["processes"]], [pid])
             text = self.diagnose("all", "--from", *files, code=2)
             self.assertTrue(text.startswith("host real3: 1 of 4 is different; its main thread is in `"), text)
             self.assertIn("under `training.py:6 next_batch`, the 3 others wait in all-reduce", text)

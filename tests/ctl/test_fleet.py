@@ -12,6 +12,7 @@ import termios
 import unittest
 
 from ctl_case import TPUCTL, Ctl
+from stand_ins import capture_wire, field
 
 
 class Fleet(Ctl):
@@ -74,7 +75,8 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
         report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different", "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
         server.answers[("GET", "/api/v1/slices/s0/diagnosis")] = (200, dict(
             episode="e", run="job", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4, outcome="named", confirmed=None, recovered=None, diagnosis=report))
-        server.answers[("GET", "/api/v1/slices/s0/captures")] = (200, dict(episode="e", expected=[dict(slice="s0", worker=2, host="h2", address="")], captures=[], next=None))
+        server.answers[("GET", "/api/v1/slices/s0/captures")] = (
+            200, field(1, field(1, capture_wire.host({"slice": "s0", "worker": 2, "host": "h2"}))), ("Content-Type", "application/x-protobuf"))
         self.expect(["diagnose", "s0", "--collector", url], 2, stderr="", stdout="""\
 slice s0, worker 2 (h2): 1 of 4 is different
   both captures show it: stuck

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from ctl_case import TPUCTL, Ctl, ago
-from stand_ins import field, read, strings_of
+from stand_ins import field, read, strings_of, capture_wire
 
 JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5,
@@ -152,8 +152,8 @@ train: may have stalled: no step for 31 s
         self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl jobs\n")
 
     def test_stack_without_hostd(self):
-        self.launchd().answers[26] = (27, field(1, "train") + field(2, "Thread 1\n") + field(3, 1763701200000000) + field(4, 1) + field(5, 1))
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 1 threads, taken 2025-11-21T05:00:00.000Z\n\nThread 1\n")
+        self.launchd().answers[26] = (27, field(1, "train") + field(3, 1763701200000000) + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken 2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 (CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)
 
 

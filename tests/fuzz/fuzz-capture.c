@@ -1,65 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other machines send to be merged. The first byte says what follows: 0 captures over the wire, each
- * behind two bytes of length; else JSON. What was read is diagnosed and printed in every way.
+ * Captures of other machines: read for a diagnosis and for people, one behind the other as a file holds
+ * them. What was read is diagnosed and printed in every form, and reads the same when it is written again.
  */
-#include "capture_read.h"
-#include "capture_wire.h"
+#include "capture_text.h"
+#include "capture_write.h"
 #include "diagnosis_print.h"
+#include "render.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void keep(struct scene *s, struct host_capture *c, int r) {
-        if (r == 0)
-                (void) scene_add(s, c, NULL); /* out of memory is all it can say */
-        host_capture_clear(c);
+static void read_all(const uint8_t *data, size_t size, struct scene *s) {
+        _cleanup_capture_reader_ struct capture_reader r;
+        char why[CAPTURE_WHY_MAX];
+        struct host_capture c;
+        int k;
+
+        capture_reader_init(&r, data, size, CAPTURE_DIAGNOSED);
+        while ((k = capture_reader_next(&r, &c, &s->table, why)) > 0)
+                (void) scene_add(s, &c); /* out of memory is all it can say */
+        if (k < 0 && !why[0] && k != -ENOMEM)
+                abort();
+        host_capture_clear(&c);
 }
 
-static void wire(struct scene *s, const uint8_t *data, size_t size) {
-        while (size > 2) {
-                size_t n = MIN((size_t) data[0] << 8 | data[1], size - 2);
-                struct host_capture c;
-                const char *why;
+static void write_threads(struct capture_writer *w, const struct host_capture *c,
+                          const struct captured_process *p) {
+        for (uint32_t i = p->first_thread; i < p->first_thread + p->n_threads; i++) {
+                struct captured_thread *t;
 
-                host_capture_init(&c);
-                keep(s, &c, capture_wire_unpack(data + 2, n, &c, &s->table, &why));
-                data += 2 + n;
-                size -= 2 + n;
-        }
-}
-
-static void json(struct scene *s, const char *text, size_t size) {
-        json_t *v = json_loadb(text, size, 0, NULL);
-
-        for (size_t i = 0; i < MAX(json_array_size(v), (size_t) 1); i++) {
-                char why[CAPTURE_WHY_MAX];
-                struct host_capture c;
-
-                host_capture_init(&c);
-                keep(s, &c,
-                     capture_json_read(json_is_array(v) ? json_array_get(v, i) : v, &c, &s->table, why));
-        }
-        json_decref(v);
-}
-
-/* What was read can be sent, too, and reads the same. */
-static void again(const struct scene *s) {
-        for (size_t i = 0; i < s->n_captures && i < 4; i++) {
-                _cleanup_scene_ struct scene copy = SCENE_NULL;
-                struct host_capture c;
-                const char *why;
-                uint8_t *data;
-                size_t len;
-
-                if (capture_wire_pack(&s->captures[i], &s->table, &data, &len) < 0)
+                if (!capture_writer_has_room(w) || host_capture_add_thread(&w->c, &t) < 0)
                         return;
-                host_capture_init(&c);
-                if (capture_wire_unpack(data, len, &c, &copy.table, &why) < 0 ||
-                    c.n_threads != s->captures[i].n_threads || copy.table.n_stacks != s->table.n_stacks)
-                        abort();
-                host_capture_clear(&c);
-                free(data);
+                *t = c->threads[i];
+                w->c.details[w->c.n_threads - 1] = c->details[i];
+                if (capture_writer_thread(w) < 0)
+                        return;
         }
+}
+
+static void write_again(const struct host_capture *c, struct stack_table *t) {
+        struct capture_text text = { .text = NULL };
+        char why[CAPTURE_WHY_MAX];
+        struct capture_writer w;
+
+        if (capture_writer_init(&w) < 0)
+                return;
+        w.table = *t; /* lent */
+        for (size_t i = 0; i < c->n_processes; i++) {
+                struct captured_process *p;
+
+                capture_writer_share(&w, c->n_processes - 1 - i);
+                if (host_capture_add_process(&w.c, &p) < 0)
+                        break;
+                *p = c->processes[i];
+                p->first_thread = p->n_threads = p->first_module = p->n_modules = 0;
+                write_threads(&w, c, &c->processes[i]);
+                if (capture_writer_process(&w) < 0)
+                        break;
+        }
+        if (capture_writer_end(&w) == 0 && !w.cut &&
+            (w.len > CAPTURE_PACKED_MAX || capture_text_make(w.data, w.len, 4096, &text, why) < 0 ||
+             text.threads != c->n_threads))
+                abort();
+        free(text.text);
+        w.table = STACK_TABLE_NULL;
+        capture_writer_clear(&w);
+}
+
+static void show(const uint8_t *data, size_t size) {
+        _cleanup_host_capture_ struct host_capture c;
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        static struct render o;
+        char why[CAPTURE_WHY_MAX], *text = NULL;
+        size_t len = 0;
+        FILE *f;
+
+        if (capture_read(data, size, CAPTURE_SHOWN, &c, &t, why) < 0 || !(f = open_memstream(&text, &len)))
+                return;
+        render_begin(&o, f, true, 64 * 1024);
+        render_capture(&o, &c, &t);
+        (void) render_end(&o); /* into memory */
+        (void) fclose(f);
+        free(text);
+        write_again(&c, &t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -70,13 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t n = 0;
         FILE *f;
 
-        if (size == 0)
-                return 0;
-        if (data[0] == 0)
-                wire(&scene, data + 1, size - 1);
-        else
-                json(&scene, (const char *) data + 1, size - 1);
-        again(&scene);
+        show(data, size);
+        read_all(data, size, &scene);
         if (diagnose(&scene, &o, &d) < 0 || !(f = open_memstream(&out, &n)))
                 return 0;
         (void) diagnosis_print_text(f, d, true); /* into memory */

@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 import otlp  # which finds what the folders of tests share
-from protobuf import message  # noqa: F401  (and for who imports this)
+import capture_wire  # (and for who imports this)
+from protobuf import message  # noqa: F401  (likewise)
 
 TOP = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/hostd/tpu-hostd"
@@ -120,6 +121,11 @@ class Receiver:
 
     def records(self):
         return [record for _, record, _ in list(self.got)]
+
+
+def captured(name, text="text", taken=1):
+    """tpu-launchd's answer with a capture that shows this text."""
+    return CAPTURE_REPLY, message({1: name, 3: taken, 6: capture_wire.packed(capture_wire.of_text(text))})
 
 
 # Kinds and messages of proto/local.proto, as its peers see them.

@@ -1,12 +1,11 @@
 """A tpu-launchd of a test: it keeps runs in memory, starts and stops nothing, and tells those who watch, as proto/local.proto has it."""
 
-import gzip
-import json
 import socketserver
 import struct
 import threading
 import time
 
+import capture_wire
 from protobuf import message, parse
 
 ERROR, RUN_REQUEST, RUN_REPLY, JOBS_REQUEST, JOBS_REPLY, STOP_REQUEST, STOP_REPLY = 1, 20, 21, 22, 23, 24, 25
@@ -26,7 +25,7 @@ class Runs:
         self.path, self.jobs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
         self.refuse = self.refuse_check = None
         self.silent = False  # it takes questions and says nothing
-        self.captures, self.stacks = [], None  # what was captured; stacks(name): what tpu-stack --native --json would print
+        self.captures, self.stacks = [], None  # what was captured; stacks(name): what tpu-stack --native --capture would write, in capture_wire.py's form
         self.late = 0        # seconds until it answers a question
         self.stuck = False   # what is stopped goes on
         self.lock = threading.RLock()
@@ -138,7 +137,7 @@ class Runs:
             self.captures.append((name, m.get(2, [0])[-1]))
             if self.state(name) != "running":
                 return self.error(ESRCH, f"run {name} has ended")
-            return CAPTURE_REPLY, message({1: name, 3: time.time_ns() // 1000, 6: gzip.compress(json.dumps(self.stacks(name)).encode()), 7: 1})
+            return CAPTURE_REPLY, message({1: name, 3: time.time_ns() // 1000, 6: capture_wire.packed(self.stacks(name)), 7: 1})
         if kind == SIGNAL_REQUEST:
             self.signals.append((name, m.get(2, [0])[-1], text(m, 3)))
             return SIGNAL_REPLY, message({1: name, 2: "TERM to process 4711"})

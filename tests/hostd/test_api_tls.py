@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from api_clients import ACTOR, READER, Site, TlsHostd  # noqa: E402
-from around import BINARY, CAPTURE_REPLY, Launchd, message, wait_until  # noqa: E402
+from around import BINARY, Launchd, captured, wait_until  # noqa: E402
 
 TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
 
@@ -88,7 +88,7 @@ class WhoMayCall(Case):
         self.addCleanup(daemon.stop)
         daemon.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
         wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run")
-        daemon.capture = lambda job: (CAPTURE_REPLY, message({1: job, 2: "Thread 7", 3: 1, 4: 1, 5: 1}))
+        daemon.capture = captured
         code, answer = h.remote("actor", "/v1/jobs/train/stack", "POST")
         self.assertEqual((code, answer.get("name")), (200, "train"), answer)
         self.assertEqual([self.audit(h)[-1][k] for k in ("call", "caller")], ["POST /v1/jobs/train/stack", ACTOR])

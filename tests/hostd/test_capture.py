@@ -101,7 +101,7 @@ class Capture(Capturing):
             self.assertEqual([(e["body"]["round"], e["body"]["episode"], "capture" in e["body"]) for e in events], [(0, asked["episode"], False), (1, asked["episode"], False)])
         said = wait_until(lambda: [e for e in self.api("/api/v1/events?limit=1000&name=tpu.run.captured&host=s1-0")["events"]], 60, "the copy for exporters")[0]["body"]
         self.assertEqual({k: said[k] for k in ("verb", "node", "slice", "worker")}, {"verb": "stacktraceanalyzer", "node": "s1-0", "slice": "s1", "worker": "0"})
-        self.assertIn("    next_batch (/srv/dataset.py:88)\n", said["text"])
+        self.assertIn('  File "/srv/dataset.py", line 88, in next_batch\n', said["text"])
         self.assertNotIn("capture", said)
         folders = [str(h.folder / "captures") for h in self.hosts.values()]
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--from", *folders], capture_output=True, text=True, timeout=60, check=False)

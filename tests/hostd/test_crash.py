@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import BINARY, CAPTURE_REPLY, Hostd, Launchd, message, wait_until  # noqa: E402
+from around import BINARY, Hostd, Launchd, captured, wait_until  # noqa: E402
 
 COLLECTORD = BINARY.parents[2] / "collector/tpu-collectord"
 FULL = bool(os.environ.get("FULL"))
@@ -83,7 +83,7 @@ class Crash(unittest.TestCase):
         with self.lock:
             self.asked += 1
             n = self.asked
-        return CAPTURE_REPLY, message({1: name, 2: f"capture {n} " + "x" * (n % 13 * n % 30000), 3: 1, 4: 1, 5: 1})
+        return captured(name, f"capture {n} " + "x" * (n % 13 * n % 30000))
 
     def _client(self):
         while not self.over.is_set():

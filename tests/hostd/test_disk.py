@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import otlp  # noqa: E402
-from around import CAPTURE_REPLY, Launchd, message, wait_until  # noqa: E402
+from around import Launchd, captured, wait_until  # noqa: E402
 from endpoint import Answer  # noqa: E402
 from uplink_case import Case  # noqa: E402
 
@@ -33,7 +33,7 @@ class Disk(Case):
 
     def _capture(self, name):
         self.captures += 1
-        return CAPTURE_REPLY, message({1: name, 2: f"capture {self.captures} " + "x" * 20000, 3: 1, 4: 1, 5: 1})
+        return captured(name, f"capture {self.captures} " + "x" * 20000)
 
     def ask(self, h):
         """One capture; its text is remembered when it was answered. Returns the status."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import documented  # noqa: E402
-from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, message, wait_until  # noqa: E402
+from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, capture_wire, captured, message, wait_until  # noqa: E402
 
 JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
 WRONG = "4096\t131072\t6291456"
@@ -302,12 +302,12 @@ class Runs(Case):
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
         launchd = self.launchd(h)
         taken = time.time_ns() // 1000
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: b"Thread 7\n  train.py:9 step\x80\x1b", 3: taken, 4: 2, 5: 7}))
+        launchd.capture = lambda name: captured(name, "train.py:9 \x1b" + "x" * 2000, taken)
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
         self.assertEqual(code, 200, body)
         answer = json.loads(body)
-        self.assertEqual((answer["name"], answer["processes"], answer["threads"]), ("train", 2, 7))
-        self.assertEqual(answer["text"], "Thread 7\n  train.py:9 step??")
+        self.assertEqual((answer["name"], answer["processes"], answer["threads"]), ("train", 1, 2))
+        self.assertEqual(answer["text"], capture_wire.text_shown("train.py:9 ?" + "x" * 2000))
         wait_until(lambda: any(e[1] == "tpu.stack.captured" for e in r.events()), 10, "the record")
         event = next(e for e in r.events() if e[1] == "tpu.stack.captured")
         self.assertEqual({k: event[3][k] for k in ("verb", "node", "slice", "worker", "job", "text")},
@@ -321,12 +321,12 @@ class Runs(Case):
     def test_long_stacks_are_cut(self):
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "x" * 1000000, 3: 1, 4: 1, 5: 1}))
+        launchd.capture = lambda name: captured(name, "x" * 1000000)
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
         self.assertEqual(code, 200)
         text = json.loads(body)["text"]
         self.assertLess(len(text), 900 * 1024)
-        self.assertIn("cut here", text)
+        self.assertIn("(output ends here: more than", text)
 
     def test_refused(self):
         """Also with words that make no sense; for the moment alone, it says when to ask again."""
@@ -341,7 +341,16 @@ class Runs(Case):
             self.assertEqual((code, headers["Retry-After"]), answer)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
         self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 502)
-        self.assertEqual(len(h.events("tpu.api.acted")), 6)
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: b"\x0a\x02\x08\x01\x0a\x02\x18\x09"}))
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual((code, json.loads(body)["error"]),
+                         (502, "tpu-launchd sent a capture that cannot be read: part 2, the part: cut off, or no protobuf"))
+        nothing = {"processes": [{"pid": 7, "command": "bash", "error": "no CPython interpreter in its memory map"}]}
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: capture_wire.packed(nothing)}))
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual((code, json.loads(body)["error"]),
+                         (404, "run train: no Python process in it: process 7: no CPython interpreter in its memory map"))
+        self.assertEqual(len(h.events("tpu.api.acted")), 8)
         self.assertEqual(h.get("/v1/status")["state"], "ready")
 
     def test_silent(self):
@@ -358,7 +367,7 @@ class Runs(Case):
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
         go_on = threading.Event()
-        launchd.capture = lambda name: go_on.wait(60) and (CAPTURE_REPLY, message({1: name, 2: "text", 3: 1, 4: 1, 5: 1}))
+        launchd.capture = lambda name: go_on.wait(60) and captured(name)
 
         def ask():
             s = socket.socket(socket.AF_UNIX)
@@ -384,7 +393,7 @@ class Runs(Case):
     def test_who_may_act(self):
         h = self.hostd().start()
         launchd = self.launchd(h)
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "text", 3: 1, 4: 1, 5: 1}))
+        launchd.capture = lambda name: captured(name)
         launchd.jobs = [{**TRAIN, 11: 1}]
 
         def as_nobody(path, method, groups="--clear-groups"):

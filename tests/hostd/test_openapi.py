@@ -15,7 +15,7 @@ import urllib.parse
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-from around import CAPTURE_REPLY, ERROR, Hostd, Launchd, Receiver, TOP, message, wait_until  # noqa: E402
+from around import CAPTURE_REPLY, ERROR, Hostd, Launchd, Receiver, TOP, capture_wire, captured, message, wait_until  # noqa: E402
 from certificates import Authority  # noqa: E402
 from openapi import METHODS, OpenApi  # noqa: E402
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics  # noqa: E402
@@ -101,8 +101,8 @@ class Agent(unittest.TestCase):
     def runs(self, h, launchd):
         self.call(h, "POST", "/v1/captures", 400, run="?")
         self.call(h, "POST", "/v1/captures", 403, uid=NOBODY)
-        self.assertEqual(len(self.call(h, "POST", "/v1/captures")["captures"]), 1)
-        self.assertEqual(len(self.call(h, "GET", "/v1/captures")["captures"]), 1)
+        self.assertEqual(len(capture_wire.captures(self.call(h, "POST", "/v1/captures"))), 1)
+        self.assertEqual(len(capture_wire.captures(self.call(h, "GET", "/v1/captures"))), 1)
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
                         {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},
@@ -117,7 +117,7 @@ class Agent(unittest.TestCase):
         self.call(h, "POST", "/v1/jobs/{name}/stack", 502)
         launchd.capture = lambda name: None
         self.call(h, "POST", "/v1/jobs/{name}/stack", 504)
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: b"Thread 7", 3: time.time_ns() // 1000, 4: 2, 5: 7}))
+        launchd.capture = lambda name: captured(name, taken=time.time_ns() // 1000)
         self.call(h, "POST", "/v1/jobs/{name}/stack")
 
     def starts_and_stops(self, h, launchd):

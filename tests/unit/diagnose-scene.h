@@ -101,7 +101,7 @@ static inline void scene_rank(struct scene *scene, uint32_t worker, uint32_t rou
 
         scene_host(&c, worker, round);
         scene_process(&c, &scene->table, s);
-        ASSERT_OK(scene_add(scene, &c, NULL));
+        ASSERT_OK(scene_add(scene, &c));
 }
 
 /* n hosts that wait in all-reduce in both captures, but `odd` (UINT32_MAX: none), who is at a, then at b. */

@@ -1,4 +1,4 @@
-unit_test(capture KNOWS base hostcapture capturewire LIBRARIES PkgConfig::JANSSON)
+unit_test(capture KNOWS base hostcapture capturewire packing)
 unit_test(diagnose KNOWS base hostcapture diagnose)
 unit_test(diagnose-unseen KNOWS base hostcapture diagnose)
 unit_test(diagnose-links KNOWS base hostcapture diagnose)

@@ -1,6 +1,6 @@
 unit_test(stack KNOWS pystack base)
 unit_test(stack-memory KNOWS pystack base)
-unit_test(stack-sink KNOWS pystack base)
+unit_test(stack-sink KNOWS hostcapture base LIBRARIES PkgConfig::JANSSON)
 unit_test(task-stacks KNOWS taskstacks base)
 unit_test(elf-mapped KNOWS pystack base)
 unit_test(cxx-name KNOWS pystack base)

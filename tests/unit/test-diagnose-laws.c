@@ -3,7 +3,7 @@
  * What must hold of every scene: the order of hosts and of threads does not matter, nor whether captures
  * were merged at once or by halves, nor whether they came over the wire. And who slows a run down.
  */
-#include "capture_wire.h"
+#include "capture-bytes.h"
 #include "diagnose-scene.h"
 #include "diagnosis_print.h"
 #include "straggler.h"
@@ -89,23 +89,22 @@ enum way {
         WAY_PLAIN,
         WAY_SHUFFLED,
         WAY_WIRE,
-        WAY_WIRE_SHARED,
         _WAY_MAX,
 };
 
-static void over_the_wire(struct scene *s, struct host_capture *c, struct stack_table *t, bool shared) {
-        _cleanup_stack_table_ struct stack_table read = STACK_TABLE_NULL;
-        struct host_capture copy;
+static void over_the_wire(struct scene *s, uint64_t seed, uint64_t order, uint32_t worker, uint32_t round) {
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        struct host_capture c, copy;
+        char why[CAPTURE_WHY_MAX];
         uint8_t *data;
-        const char *why;
         size_t len;
 
-        host_capture_init(&copy);
-        ASSERT_OK(capture_wire_pack(c, t, &data, &len));
-        ASSERT_OK(capture_wire_unpack(data, len, &copy, shared ? &s->table : &read, &why));
+        any_host(seed, order, worker, round, &c, &t);
+        capture_bytes(&c, &t, &data, &len);
+        ASSERT_OK(capture_read(data, len, CAPTURE_DIAGNOSED, &copy, &s->table, why));
         free(data);
-        host_capture_clear(c);
-        ASSERT_OK(scene_add(s, &copy, shared ? NULL : &read));
+        host_capture_clear(&c);
+        ASSERT_OK(scene_add(s, &copy));
 }
 
 static char *one_way(uint64_t seed, enum way way) {
@@ -115,15 +114,14 @@ static char *one_way(uint64_t seed, enum way way) {
         for (uint32_t i = 0; i < 2 * HOSTS; i++) {
                 uint32_t k = way == WAY_SHUFFLED ? i * 29 % (2 * HOSTS)
                                                  : i; /* 29 has no divisor of 48: every one once */
-                struct stack_table t = STACK_TABLE_NULL;
                 struct host_capture c;
 
-                any_host(seed * 100 + k, way == WAY_PLAIN ? 0 : order, k / 2, k % 2, &c, &t);
-                if (way == WAY_WIRE || way == WAY_WIRE_SHARED)
-                        over_the_wire(&scene, &c, &t, way == WAY_WIRE_SHARED);
-                else
-                        ASSERT_OK(scene_add(&scene, &c, &t));
-                stack_table_clear(&t);
+                if (way == WAY_WIRE) {
+                        over_the_wire(&scene, seed * 100 + k, order, k / 2, k % 2);
+                        continue;
+                }
+                any_host(seed * 100 + k, way == WAY_PLAIN ? 0 : order, k / 2, k % 2, &c, &scene.table);
+                ASSERT_OK(scene_add(&scene, &c));
         }
         return printed(&scene);
 }

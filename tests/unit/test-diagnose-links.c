@@ -45,7 +45,7 @@ static struct diagnosis *diagnose_told(struct scene *scene, const struct told *t
                         for (size_t k = 0; k < n; k++)
                                 if (told[k].from == i)
                                         tell(&c, &scene->table, &told[k]);
-                        ASSERT_OK(scene_add(scene, &c, NULL));
+                        ASSERT_OK(scene_add(scene, &c));
                 }
         return scene_diagnose(scene, HOSTS, RUN_STALLED);
 }
@@ -159,7 +159,7 @@ static void test_malformed(void) {
                 f->check = scene_string(&scene.table, "net.link");
                 f->subject = scene_string(&scene.table, "10.10.1.10");
                 f->found = scene_string(&scene.table, texts[i]);
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
                 d = scene_diagnose(&scene, 2, RUN_STALLED);
                 ASSERT_FALSE(strstr(d->summary, " says:"));
                 (void) diagnosis_free(d);

@@ -27,7 +27,7 @@ static void test_nic_cut(void) {
                         finding(&c, &scene.table, "nic.mtu", "eth0", true);
                         if (i == cut)
                                 finding(&c, &scene.table, "nic.carrier", "eth1", true);
-                        ASSERT_OK(scene_add(&scene, &c, NULL));
+                        ASSERT_OK(scene_add(&scene, &c));
                 }
                 d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
                 ASSERT_EQ(d->outcome, OUTCOME_NAMED);
@@ -77,7 +77,7 @@ static void test_ring_cut(void) {
                                 if (i == cut || (i + 1) % n == cut)
                                         unanswered(&c, &scene.table, own, next);
                                 unanswered(&c, &scene.table, own, "169.254.169.254"); /* everyone misses it */
-                                ASSERT_OK(scene_add(&scene, &c, NULL));
+                                ASSERT_OK(scene_add(&scene, &c));
                         }
                         d = scene_diagnose(&scene, n, RUN_UNKNOWN);
                         (void) snprintf(says, sizeof(says),
@@ -144,7 +144,7 @@ static struct diagnosis *diagnose_cut(struct scene *scene, const struct cut *cut
                         for (size_t m = 0; m < cut->n; m++)
                                 if (cut->misses[m].host == i && cut->misses[m].capture == round)
                                         tell_misses(&c, &scene->table, &cut->misses[m]);
-                        ASSERT_OK(scene_add(scene, &c, NULL));
+                        ASSERT_OK(scene_add(scene, &c));
                 }
         return scene_diagnose(scene, CUT_HOSTS, RUN_STALLED);
 }
@@ -218,7 +218,7 @@ static void test_cut_and_silent(void) {
                         scene_process(&c, &scene.table, WAITING);
                         unanswered(&c, &scene.table, own, "10.10.0.12");
                 }
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 4, RUN_STALLED);
         ASSERT_EQ(d->suspects[0].host, 2);
@@ -244,7 +244,7 @@ static void test_path_is_not_all(void) {
                 unanswered(&c, &scene.table, own, "10.10.0.200");
                 if (i == 2)
                         unanswered(&c, &scene.table, own, "10.10.0.201");
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
         ASSERT_EQ(d->suspects[0].host, 5);
@@ -326,7 +326,7 @@ static void leave(struct scene *scene, uint32_t worker, usec_t when, const char 
         scene_host(&c, worker, 0);
         c.ended = when;
         c.ended_how = scene_string(&scene->table, how);
-        ASSERT_OK(scene_add(scene, &c, NULL));
+        ASSERT_OK(scene_add(scene, &c));
 }
 
 /* A rank that leaves silently; the others fail at once: who was first? */

@@ -222,7 +222,7 @@ static void test_goes_on(void) {
                         c.step = 100 + 3 * round;
                         scene_process(&c, &steps.table,
                                       i == 1 ? (struct scripted){ NEXT_BATCH, 'R', NULL } : WAITING);
-                        ASSERT_OK(scene_add(&steps, &c, NULL));
+                        ASSERT_OK(scene_add(&steps, &c));
                 }
         expect(&steps, RUN_UNKNOWN, OUTCOME_GOES_ON, "no stall");
         expect(&steps, RUN_STALLED, OUTCOME_NAMED, "worker 1");
@@ -252,7 +252,7 @@ static void test_step_thread(void) {
                 scene_thread(&c, &scene.table, 9001, "logger", idle);
                 scene_thread(&c, &scene.table, 9002, "trainer",
                              i == 6 ? (struct scripted){ NEXT_BATCH, 'S', "pipe_read" } : WAITING);
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
         ASSERT_STREQ(d->evidence.thread_name, "trainer");
@@ -283,7 +283,7 @@ static void test_behind(void) {
                 scene_thread(&c, &scene.table, 9001, "log",
                              (struct scripted){ "log.py:3 flush", 'S', "pipe_read" });
                 scene_thread(&c, &scene.table, 9002, "loader", i == 3 ? reads : puts);
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
         ASSERT_EQ(d->suspects[0].host, 3);
@@ -311,7 +311,7 @@ static void test_helpers(void) {
                 c.processes[0].pid = 99;
                 scene_process(&c, &scene.table,
                               i == 0 ? (struct scripted){ NEXT_BATCH, 'S', "pipe_read" } : WAITING);
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 4, RUN_UNKNOWN);
         ASSERT_EQ(d->evidence.n_ranks, 4);
@@ -332,7 +332,7 @@ static void test_changed(void) {
                 scene_process(&c, &scene.table,
                               i == 2 ? (struct scripted){ NEXT_BATCH, 'R', NULL } : WAITING);
                 c.threads[0].changed = i == 2;
-                ASSERT_OK(scene_add(&scene, &c, NULL));
+                ASSERT_OK(scene_add(&scene, &c));
         }
         d = scene_diagnose(&scene, 4, RUN_UNKNOWN);
         ASSERT_EQ(d->suspects[0].host, 2);
@@ -373,7 +373,7 @@ static void test_devices(void) {
                         *core = (struct captured_core){ .core = i, .pc = row.pc, .launch = row.launch };
                         core->fingerprint = scene_string(&scene.table, row.program);
                         core->error = scene_string(&scene.table, row.error);
-                        ASSERT_OK(scene_add(&scene, &c, NULL));
+                        ASSERT_OK(scene_add(&scene, &c));
                 }
                 d = scene_diagnose(&scene, 32, RUN_UNKNOWN);
                 ASSERT_EQ(d->outcome, OUTCOME_NAMED);

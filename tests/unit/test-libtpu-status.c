@@ -78,12 +78,9 @@ static void test_cores(void) {
         static uint8_t buf[1 << 20];
         const int32_t first[] = { 3, 1, 3, -2 }, second[] = { 2, 1 };
         _cleanup_libtpu_reader_ struct libtpu_reader r;
-        _cleanup_host_capture_ struct host_capture c;
-        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
         int32_t many[200];
 
         libtpu_reader_init(&r);
-        host_capture_init(&c);
         ASSERT_EQ(libtpu_status_read(&r, buf, pack_cores(buf, first, 4), &s), 2); /* 3 twice, -2 is none */
         ASSERT_EQ(libtpu_status_read(&r, buf, pack_cores(buf, second, 2), &s), 1);
         ASSERT_TRUE(s.n == 3 && s.processes == 2 && !s.cut);
@@ -92,11 +89,7 @@ static void test_cores(void) {
         ASSERT_TRUE(s.cores[0].launch == -12 && s.cores[0].queued == 2);
         ASSERT_STREQ(s.cores[0].location, "fusion.42 [model.py:88]");
         ASSERT_EQ(strlen(s.cores[0].fingerprint), 64);
-        ASSERT_OK(libtpu_status_to_capture(&s, &t, &c));
-        ASSERT_EQ(c.n_cores, 3);
-        ASSERT_STREQ(stack_table_text(&t, c.cores[2].location), "fusion.42 [model.py:88]");
-        ASSERT_STREQ(stack_table_text(&t, c.cores[2].error), "bad chip");
-        ASSERT_TRUE(c.cores[2].pc == 0x1234 && c.cores[2].core == 3 && !c.cut);
+        ASSERT_STREQ(s.cores[2].error, "bad chip");
         for (int32_t i = 0; i < 200; i++)
                 many[i] = 199 - i;
         ASSERT_EQ(libtpu_status_read(&r, buf, pack_cores(buf, many, 200), &s), LIBTPU_CORES_MAX - 3);

@@ -2,14 +2,14 @@
 /* What tpu-stack writes: JSON that jansson reads back, and text that moves no cursor. */
 #include <jansson.h>
 
-#include "sink.h"
+#include "text_sink.h"
 #include "test.h"
 
 struct written {
         char *text;
         size_t len;
         FILE *file;
-        struct sink sink;
+        struct text_sink sink;
 };
 
 static void start(struct written *w) {
@@ -106,7 +106,7 @@ static void test_format(void) {
 
 static void test_failure(void) {
         FILE *full = fopen("/dev/full", "w");
-        struct sink s;
+        struct text_sink s;
 
         ASSERT_TRUE(full != NULL);
         sink_init(&s, full);

@@ -1,12 +1,22 @@
 """What was promised while the machine's power was cut again and again, and what was found in the database afterwards."""
 
 import json
+import re
+import sys
 import threading
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from capture_wire import text_shown  # noqa: E402
 
 
 def capture_text(n):
     return f"capture {n} " + "x" * (n * 7919 % 6000)
+
+
+def capture_number(shown):
+    return int(re.match(r"process 1 capture (\d+) ", shown)[1])
 
 
 def fed_text(n):
@@ -49,7 +59,7 @@ class Outcome:
                 self._take_capture(json.loads(body)["text"], number)
             elif name == "tpu.test.fed":
                 self._take_fed(json.loads(body))
-        self.lost_captures = sorted(int(t.split()[1]) for t in promises.captures if not self._captured[t])
+        self.lost_captures = sorted(capture_number(t) for t in promises.captures if not self._captured[t])
         self.lost_fed = sorted(n for n in promises.fed if not self._fed[n])
         self.twice = [k for c in (self._captured, self._fed, numbers) for k, n in c.items() if n > 1]
         self.spools = {spool for spool, _ in numbers}
@@ -59,8 +69,8 @@ class Outcome:
 
     def _take_capture(self, text, number):
         self._captured[text] += 1
-        n = int(text.split()[1])
-        if text != capture_text(n) or n > self.promises.asked:
+        n = capture_number(text)
+        if text != text_shown(capture_text(n)) or n > self.promises.asked:
             self.wrong.append(text[:40])
         if self.promises.captures.get(text, number) != number:
             self.wrong.append(f"{text[:40]}: under another number than was answered")

@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostd"))
-from around import BINARY, CAPTURE_REPLY, Launchd, message  # noqa: E402
+from around import BINARY, Launchd, captured, message  # noqa: E402
 from lab.command import LabError, sh  # noqa: E402
 
 from . import initramfs  # noqa: E402
@@ -142,8 +142,7 @@ class Rig:
 
         self.launchd_tcp = Server(("127.0.0.1", 0), launchd.server.RequestHandlerClass)
         threading.Thread(target=self.launchd_tcp.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        launchd.capture = lambda name: (CAPTURE_REPLY, message(
-            {1: name, 2: capture_text(self.promises.number("asked")), 3: 1, 4: 1, 5: 1}))
+        launchd.capture = lambda name: captured(name, capture_text(self.promises.number("asked")))
 
     # --- Load: each thread asks over one connection, which the cut closes ------------------------------------------
 

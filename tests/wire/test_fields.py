@@ -23,7 +23,7 @@ except peers.Missing as why:
 import agent  # noqa: E402
 import documented  # noqa: E402
 from agent import RIGHT, STEP, WRONG, Hostd, wait_until  # noqa: E402
-from around import BINARY, CAPTURE_REPLY, TOP, message  # noqa: E402
+from around import BINARY, TOP, capture_wire, captured, message  # noqa: E402
 
 sys.path.insert(0, str(TOP / "tests/netns"))
 import namespace  # noqa: E402
@@ -62,7 +62,7 @@ class Fixture(unittest.TestCase):
         cls.h = h = Hostd(cls.addClassCleanup, r.url, MetricsInterval="500ms")
         line = h.journal()
         launchd = h.launchd()
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "Thread 7\n  träin.py:9 step".encode(), 3: time.time_ns() // 1000, 4: 1, 5: 1}))
+        launchd.capture = lambda name: captured(name, "träin.py:9 step", time.time_ns() // 1000)
         cls.began = time.time_ns()
         h.start()
         cls.see("tpu.run.cpu.time")
@@ -306,7 +306,7 @@ class Fixture(unittest.TestCase):
         self.assertEqual(strict.value(self.event("tpu.check.changed", to="FAIL").body)["found"], " ".join(WRONG.split()))
         stack = strict.value(self.event("tpu.stack.captured").body)
         self.assertEqual((stack["verb"], stack["node"], stack["slice"], stack["worker"]), ("stacktraceanalyzer", RESOURCE["host.name"], "v6e-a", "0"))
-        self.assertEqual(stack["text"], "Thread 7\n  träin.py:9 step")
+        self.assertEqual(stack["text"], capture_wire.text_shown("träin.py:9 step"))
 
     def test_answers_are_obeyed(self):
         """503 with Retry-After: the same again, not sooner; what is refused in part: counted, never again."""

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host_capture.h"
 
+#include <assert.h>
+
 #include "grow.h"
 
 void host_capture_init(struct host_capture *c) {
@@ -14,6 +16,9 @@ void host_capture_clear(struct host_capture *c) {
         free(c->threads);
         free(c->cores);
         free(c->findings);
+        free(c->details);
+        free(c->locals);
+        free(c->modules);
         host_capture_init(c);
 }
 
@@ -26,7 +31,8 @@ int host_capture_add_process(struct host_capture *c, struct captured_process **r
                 return r;
         *ret = &c->processes[c->n_processes++];
         **ret = (struct captured_process){ .rank = CAPTURE_RANK_NONE,
-                                           .first_thread = (uint32_t) c->n_threads };
+                                           .first_thread = (uint32_t) c->n_threads,
+                                           .first_module = (uint32_t) c->n_modules };
         return 0;
 }
 
@@ -37,8 +43,12 @@ int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret
 
         if (c->n_processes == 0)
                 return -EINVAL;
+        if (r == 0 && c->detailed)
+                r = grow(&c->details, &c->details_size, c->n_threads + 1, sizeof(*c->details));
         if (r < 0)
                 return r;
+        if (c->detailed)
+                c->details[c->n_threads] = (struct thread_detail){ .first_local = (uint32_t) c->n_locals };
         *ret = &c->threads[c->n_threads++];
         **ret = (struct captured_thread){ .stack = STACK_NONE };
         c->processes[c->n_processes - 1].n_threads++;
@@ -73,30 +83,53 @@ usec_t host_capture_lateness(const struct host_capture *c) {
         return c->wanted > 0 && c->taken > c->wanted ? c->taken - c->wanted : 0;
 }
 
-void host_capture_renumber(struct host_capture *c, const struct stack_map *m) {
-        c->ended_how = m->strings[c->ended_how];
-        for (size_t i = 0; i < c->n_own; i++)
-                c->own[i] = m->strings[c->own[i]];
-        for (size_t i = 0; i < c->n_processes; i++) {
-                c->processes[i].command = m->strings[c->processes[i].command];
-                c->processes[i].error = m->strings[c->processes[i].error];
-        }
-        for (size_t i = 0; i < c->n_threads; i++) {
-                struct captured_thread *t = &c->threads[i];
+int host_capture_add_local(struct host_capture *c, const struct captured_local *l) {
+        int r = grow(&c->locals, &c->locals_size, c->n_locals + 1, sizeof(*c->locals));
 
-                t->stack = t->stack == STACK_NONE ? STACK_NONE : m->stacks[t->stack];
-                t->name = m->strings[t->name];
-                t->wait = m->strings[t->wait];
-                t->syscall = m->strings[t->syscall];
+        assert(c->detailed && c->n_threads > 0);
+        if (r < 0)
+                return r;
+        c->locals[c->n_locals++] = *l;
+        c->details[c->n_threads - 1].n_locals++;
+        return 0;
+}
+
+int host_capture_add_module(struct host_capture *c, const struct captured_module *m) {
+        int r = c->n_modules >= CAPTURE_MODULES_MAX
+                        ? -E2BIG
+                        : grow(&c->modules, &c->modules_size, c->n_modules + 1, sizeof(*c->modules));
+
+        assert(c->n_processes > 0);
+        if (r < 0)
+                return r;
+        c->modules[c->n_modules++] = *m;
+        c->processes[c->n_processes - 1].n_modules++;
+        return 0;
+}
+
+void host_capture_empty(struct host_capture *c) {
+        c->n_processes = c->n_threads = c->n_locals = c->n_modules = 0;
+}
+
+void host_capture_drop_others(struct host_capture *c) {
+        size_t with = 0, threads = 0, kept = 0;
+
+        for (size_t i = 0; i < c->n_processes; i++)
+                with += c->processes[i].no_python == 0;
+        if (with == 0)
+                return;
+        for (size_t i = 0; i < c->n_processes; i++) {
+                struct captured_process *p = &c->processes[i];
+
+                if (p->no_python)
+                        continue;
+                if (p->n_threads > 0)
+                        memmove(&c->threads[threads], &c->threads[p->first_thread],
+                                p->n_threads * sizeof(*c->threads));
+                p->first_thread = (uint32_t) threads;
+                threads += p->n_threads;
+                c->processes[kept++] = *p;
         }
-        for (size_t i = 0; i < c->n_cores; i++) {
-                c->cores[i].fingerprint = m->strings[c->cores[i].fingerprint];
-                c->cores[i].location = m->strings[c->cores[i].location];
-                c->cores[i].error = m->strings[c->cores[i].error];
-        }
-        for (size_t i = 0; i < c->n_findings; i++) {
-                c->findings[i].check = m->strings[c->findings[i].check];
-                c->findings[i].subject = m->strings[c->findings[i].subject];
-                c->findings[i].found = m->strings[c->findings[i].found];
-        }
+        c->n_processes = kept;
+        c->n_threads = threads;
 }

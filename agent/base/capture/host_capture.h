@@ -2,8 +2,8 @@
 #pragma once
 /*
  * What one host saw at one moment of a round: who it is, its processes and threads with their stacks, its
- * TPU cores, and what its checks complain of. Texts and stacks are numbers of a stack_table: the capture's
- * own while it is made or read, the merge's afterwards.
+ * TPU cores, and what its checks complain of. Texts and stacks are numbers of a stack_table, which may serve
+ * many captures.
  *
  * Everything comes from other machines: whoever fills it keeps to the bounds below.
  */
@@ -16,6 +16,7 @@
 #define CAPTURE_FINDINGS_MAX 256u
 #define CAPTURE_WORKER_NONE UINT32_MAX
 #define CAPTURE_RANK_NONE UINT32_MAX
+#define CAPTURE_MODULES_MAX 16384u
 #define CAPTURE_OWN_MAX 16u
 #define CAPTURE_REACHED_NONE UINT32_MAX
 #define CAPTURE_STEP_NONE UINT64_MAX
@@ -30,10 +31,34 @@ struct captured_thread {
         bool changed; /* it changed while read: no evidence */
 };
 
+/* What of a thread people are shown, and no diagnosis looks at. */
+struct thread_detail {
+        uint32_t interpreter;
+        uint32_t python_error, native_error; /* strings: why there are no such frames; "": there are */
+        uint32_t first_local, n_locals;
+        uint64_t pause_ns;       /* how long it was stopped */
+        bool python, python_cut; /* it runs Python; of its Python frames the outermost are missing */
+        bool native, native_cut; /* native frames were asked for; likewise */
+        bool merged;             /* Python frames stand where the interpreter ran them */
+};
+struct captured_local {
+        uint32_t frame; /* of its thread's stack, the innermost is 0 */
+        uint32_t name, value;
+};
+struct captured_module { /* a file of native frames */
+        uint32_t path, build_id; /* strings */
+        uint64_t start;          /* its lowest address */
+};
+
 struct captured_process {
         uint32_t pid, rank;               /* CAPTURE_RANK_NONE */
         uint32_t command, error;          /* strings; error is "" when it was read */
+        uint32_t python, no_python;       /* strings: version; why there are native stacks only */
+        uint32_t kernel_by,
+                kernel_unknown;           /* strings: where kernel frames are from, or why there are none */
+        uint32_t other_threads;           /* that run no Python */
         uint32_t first_thread, n_threads; /* main thread first */
+        uint32_t first_module, n_modules;
         char state;                       /* as above, of its main thread */
 };
 
@@ -63,15 +88,21 @@ struct host_capture {
         usec_t ended;       /* when the run's process ended on this host; 0: it has not, or nobody knows */
         uint32_t ended_how; /* string: "exit code 1", "signal 9" */
         uint32_t own[CAPTURE_OWN_MAX], n_own; /* strings "NIC ADDRESS": its own, as far as it tells them */
-        uint32_t reached;   /* how many of its peers answered a datagram; CAPTURE_REACHED_NONE: none was asked */
+        uint32_t reached; /* how many of its peers answered a datagram; CAPTURE_REACHED_NONE: none was asked
+                           */
         bool cut;           /* something was left out for size */
-        bool silent;        /* who it would be of: the host was asked, and did not answer (not on the wire) */
+        bool silent;        /* who it would be of: the host was asked, and did not answer */
+        bool detailed;      /* set before it is filled: it is for people */
         struct captured_process *processes;
         struct captured_thread *threads;
         struct captured_core *cores;
         struct captured_finding *findings;
-        size_t n_processes, n_threads, n_cores, n_findings;
-        size_t processes_size, threads_size, cores_size, findings_size;
+        struct thread_detail *details; /* one for each thread; NULL where it is not detailed */
+        struct captured_local *locals;
+        struct captured_module *modules;
+        size_t n_processes, n_threads, n_cores, n_findings, n_locals, n_modules;
+        size_t processes_size, threads_size, cores_size, findings_size, details_size, locals_size,
+                modules_size;
 };
 void host_capture_init(struct host_capture *c);
 void host_capture_clear(struct host_capture *c);
@@ -83,8 +114,13 @@ int host_capture_add_process(struct host_capture *c, struct captured_process **r
 int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret);
 int host_capture_add_core(struct host_capture *c, struct captured_core **ret);
 int host_capture_add_finding(struct host_capture *c, struct captured_finding **ret);
+/* Of the thread and the process added last. */
+int host_capture_add_local(struct host_capture *c, const struct captured_local *l);
+int host_capture_add_module(struct host_capture *c, const struct captured_module *m);
+/* Without its processes, to be filled again. */
+void host_capture_empty(struct host_capture *c);
+/* Beside Python processes those without (shells, launchers) say nothing: they are left out. */
+void host_capture_drop_others(struct host_capture *c);
 
 /* How late it was taken; 0 when early, or not known. */
 usec_t host_capture_lateness(const struct host_capture *c);
-/* Its numbers read in another table. The numbers are valid ones of the table that m was made from. */
-void host_capture_renumber(struct host_capture *c, const struct stack_map *m);

@@ -32,7 +32,8 @@ static uint32_t hash_text(const char *s, size_t len) {
 }
 
 static uint32_t hash_frame(const struct stack_frame *f) {
-        return fold(mix(mix(0, (uint64_t) f->file << 32 | f->function), (uint64_t) f->kind << 32 | f->line));
+        return fold(mix(mix(f->address, (uint64_t) f->file << 32 | f->function),
+                        (uint64_t) f->kind << 32 | f->line));
 }
 
 static uint32_t hash_stack(const uint32_t *frames, size_t n) {
@@ -158,9 +159,9 @@ static bool frame_is_valid(const struct stack_table *t, const struct stack_frame
         return f->file < t->n_strings && f->function < t->n_strings && f->kind < _FRAME_KIND_MAX;
 }
 
-static int add_frame(struct stack_table *t, const struct stack_frame *f, uint32_t hash, uint32_t *ret) {
-        uint32_t at = hash, found;
-        int r = index_reserve(&t->frame_index);
+int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret) {
+        uint32_t hash = hash_frame(f), at = hash, found;
+        int r = frame_is_valid(t, f) ? index_reserve(&t->frame_index) : -EINVAL;
 
         if (r < 0)
                 return r;
@@ -179,34 +180,6 @@ static int add_frame(struct stack_table *t, const struct stack_frame *f, uint32_
         t->frame_index.n++;
         *ret = (uint32_t) t->n_frames++;
         return 0;
-}
-
-int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret) {
-        return frame_is_valid(t, f) ? add_frame(t, f, hash_frame(f), ret) : -EINVAL;
-}
-
-/* A big table is slow because its memory is far: what the next frames need is asked for first. */
-int stack_table_frame_batch(struct stack_table *t, const struct stack_frame *f, size_t n, uint32_t *ret) {
-        uint32_t hashes[STACK_BATCH_MAX];
-        const struct hash_index *x = &t->frame_index;
-        int r = n <= STACK_BATCH_MAX ? 0 : -EINVAL;
-
-        for (size_t i = 0; i < n && r == 0; i++) {
-                if (!frame_is_valid(t, &f[i]))
-                        return -EINVAL;
-                hashes[i] = hash_frame(&f[i]);
-                if (x->slots)
-                        __builtin_prefetch(&x->slots[hashes[i] & x->mask]);
-        }
-        for (size_t i = 0; i < n && r == 0 && x->slots; i++) {
-                uint32_t next = x->slots[hashes[i] & x->mask].next;
-
-                if (next)
-                        __builtin_prefetch(&t->frames[next - 1]);
-        }
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = add_frame(t, &f[i], hashes[i], &ret[i]);
-        return r;
 }
 
 static int add_stack(struct stack_table *t, const uint32_t *frames, size_t n, uint32_t hash, uint32_t *ret) {
@@ -254,55 +227,4 @@ int stack_table_stack(struct stack_table *t, const uint32_t *frames, size_t n, u
 
 const char *stack_table_text(const struct stack_table *t, uint32_t string) {
         return string < t->n_strings ? t->text + t->string_at[string] : "";
-}
-
-/* --- One table into another ---------------------------------------------------------------------------- */
-
-void stack_map_clear(struct stack_map *m) {
-        free(m->strings);
-        free(m->frames);
-        free(m->stacks);
-        free(m->buffer);
-        *m = STACK_MAP_NULL;
-}
-
-static int join_frames(struct stack_table *to, const struct stack_table *from, struct stack_map *m) {
-        int r = 0;
-
-        for (size_t i = 0; i < from->n_strings && r == 0; i++) {
-                const char *s = from->text + from->string_at[i];
-
-                r = stack_table_string(to, s, strlen(s), &m->strings[i]);
-        }
-        for (size_t i = 0; i < from->n_frames && r == 0; i++) {
-                struct stack_frame f = from->frames[i];
-
-                f.file = m->strings[f.file];
-                f.function = m->strings[f.function];
-                r = stack_table_frame(to, &f, &m->frames[i]);
-        }
-        return r;
-}
-
-int stack_table_join(struct stack_table *to, const struct stack_table *from, struct stack_map *m) {
-        int r = grow(&m->strings, &m->strings_size, from->n_strings + 1, sizeof(*m->strings));
-
-        if (r == 0)
-                r = stack_table_string(to, "", 0, &m->strings[0]); /* for a table that is still empty */
-        if (r == 0)
-                r = grow(&m->frames, &m->frames_size, from->n_frames, sizeof(*m->frames));
-        if (r == 0)
-                r = grow(&m->stacks, &m->stacks_size, from->n_stacks, sizeof(*m->stacks));
-        if (r == 0)
-                r = grow(&m->buffer, &m->buffer_size, STACK_FRAMES_MAX, sizeof(*m->buffer));
-        if (r == 0)
-                r = join_frames(to, from, m);
-        for (size_t i = 0; i < from->n_stacks && r == 0; i++) {
-                const uint32_t *frames = stack_table_frames(from, (uint32_t) i);
-
-                for (uint32_t k = 0; k < from->stacks[i].n; k++)
-                        m->buffer[k] = m->frames[frames[k]];
-                r = stack_table_stack(to, m->buffer, from->stacks[i].n, &m->stacks[i]);
-        }
-        return r;
 }

@@ -14,15 +14,17 @@
 
 enum frame_kind {
         FRAME_PYTHON, /* file, function (qualified name), line */
-        FRAME_NATIVE, /* file is the module ("libtorch.so"), function the symbol; line 0 */
+        FRAME_NATIVE, /* file is the module, function the symbol. For a diagnosis "libtorch.so", line and
+                         address 0 */
         FRAME_KERNEL, /* function only */
         _FRAME_KIND_MAX,
 };
 
 struct stack_frame {
         uint32_t file, function; /* strings */
-        uint32_t line;           /* 0: not known */
+        uint32_t line;           /* 0: not known; not of a Python frame: the offset into the function */
         uint32_t kind;           /* enum frame_kind */
+        uint64_t address;        /* of a native frame: from the module's start; in no module, the pc */
 };
 
 struct hash_slot {
@@ -61,9 +63,6 @@ int stack_table_string(struct stack_table *t, const char *s, size_t len, uint32_
 /* Only looks: false when it is not there. */
 bool stack_table_find(const struct stack_table *t, const char *s, size_t len, uint32_t *ret);
 int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret);
-/* Up to STACK_BATCH_MAX frames at once: the same, faster. */
-#define STACK_BATCH_MAX 32u
-int stack_table_frame_batch(struct stack_table *t, const struct stack_frame *f, size_t n, uint32_t *ret);
 int stack_table_stack(struct stack_table *t, const uint32_t *frames, size_t n, uint32_t *ret);
 
 /* "" for a number that is none. */
@@ -71,17 +70,3 @@ const char *stack_table_text(const struct stack_table *t, uint32_t string);
 static inline const uint32_t *stack_table_frames(const struct stack_table *t, uint32_t stack) {
         return t->stacks[stack].n > 0 ? t->frames_of + t->stacks[stack].first : NULL;
 }
-
-/*
- * How the numbers of one table read in another: filled by stack_table_join(), which puts everything of
- * `from` into `to`. The arrays may be used again for the next join.
- */
-struct stack_map {
-        uint32_t *strings, *frames, *stacks;
-        size_t strings_size, frames_size, stacks_size;
-        uint32_t *buffer;
-        size_t buffer_size;
-};
-#define STACK_MAP_NULL ((struct stack_map){ 0 })
-void stack_map_clear(struct stack_map *m);
-int stack_table_join(struct stack_table *to, const struct stack_table *from, struct stack_map *m);

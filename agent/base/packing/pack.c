@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <limits.h>
 #include <zlib.h>
 
+#include "grow.h"
 #include "pack.h"
 
 #define WINDOW_BITS  (16 + 15) /* 16: with gzip's header and trailer (zlib.h, deflateInit2) */
 #define MEMORY_LEVEL 8
 #define LEVEL        1 /* stacks repeat themselves closely */
+#define ROOM         ((size_t) 16 * 1024)
 
 struct pack {
         z_stream z;
         uint8_t *out;
-        size_t size, max_in, max_out;
+        size_t size;
 };
 
-int pack_new(size_t max_in, size_t max_out, struct pack **ret) {
+int pack_new(struct pack **ret) {
         struct pack *p = calloc(1, sizeof(*p));
 
         if (!p)
@@ -23,8 +26,6 @@ int pack_new(size_t max_in, size_t max_out, struct pack **ret) {
                 free(p);
                 return -ENOMEM;
         }
-        p->max_in = max_in;
-        p->max_out = max_out;
         *ret = p;
         return 0;
 }
@@ -38,48 +39,21 @@ struct pack *pack_free(struct pack *p) {
         return NULL;
 }
 
-static int more_room(struct pack *p) {
-        size_t size = MIN(MAX(p->size * 2, (size_t) 16 * 1024), p->max_out);
-        uint8_t *out;
+int pack_add(struct pack *p, const void *data, size_t len, bool last, const uint8_t **ret, size_t *ret_len) {
+        int r, z;
 
-        if (size == p->size)
-                return -E2BIG;
-        out = realloc(p->out, size);
-        if (!out)
-                return -ENOMEM;
-        p->out = out;
-        p->z.next_out = out + p->z.total_out;
-        p->z.avail_out = (uInt) (size - p->z.total_out);
-        p->size = size;
-        return 0;
-}
-
-static int work(struct pack *p, int flush) {
-        int r = 0, z;
-
-        do {
-                if (p->z.avail_out == 0)
-                        r = more_room(p);
-                if (r < 0)
-                        return r;
-                z = deflate(&p->z, flush);
-        } while (flush == Z_FINISH ? z != Z_STREAM_END : p->z.avail_in > 0);
-        return 0;
-}
-
-int pack_add(struct pack *p, const char *data, size_t len) {
-        if (len > p->max_in - p->z.total_in || len > UINT_MAX)
-                return -E2BIG;
+        assert(len <= UINT_MAX);
         p->z.next_in = (Bytef *) (uintptr_t) data; /* zlib only reads it */
         p->z.avail_in = (uInt) len;
-        return work(p, Z_NO_FLUSH);
-}
-
-int pack_end(struct pack *p, const uint8_t **ret, size_t *ret_len) {
-        int r = work(p, Z_FINISH);
-
-        if (r < 0)
-                return r;
+        do {
+                r = grow(&p->out, &p->size, p->z.total_out + ROOM, 1);
+                if (r < 0)
+                        return r;
+                p->z.next_out = p->out + p->z.total_out;
+                p->z.avail_out = (uInt) MIN(p->size - p->z.total_out, (size_t) UINT_MAX);
+                z = deflate(&p->z, last ? Z_FINISH : Z_SYNC_FLUSH);
+        } while (p->z.avail_out == 0);
+        assert(z == (last ? Z_STREAM_END : Z_OK));
         *ret = p->out;
         *ret_len = p->z.total_out;
         return 0;

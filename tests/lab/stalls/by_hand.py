@@ -1,11 +1,16 @@
 """The verdict out of captures made by hand, as someone without a collector would: tpu-stack on every host, twice, the files brought to
 one host, and tpuctl diagnose there. Suspicion is the caller's."""
 
+import gzip
 import json
 import re
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import capture_wire  # noqa: E402
 from lab import LabError
 from lab.command import sh
 
@@ -51,17 +56,14 @@ def findings(host):
 
 
 def capture(host, worker, job, turn):
-    """One host's capture as docs/diagnose.md has it."""
+    """One host's capture: what tpu-stack wrote, and behind it what an agent would say."""
     wanted = time.time()
     group = scenario.unit(host, f"tpu-run-{job}.service", "ControlGroup")["ControlGroup"] or "/nothing"
-    done = host.run(["tpu-stack", "--json", "--native", "--cgroup", group], timeout=60)
-    try:
-        stacks = json.loads(done.out)
-    except ValueError:
-        stacks = {"version": 1, "processes": []}
+    host.run(["sh", "-c", f"mkdir -p {FOLDER} && exec tpu-stack --capture --native --cgroup {group} >{FOLDER}/taken"], timeout=60, check=False)
+    stacks = host.path(f"{FOLDER}/taken").read_bytes() or capture_wire.packed({"processes": []})
     ended, how = end_of(host, job)
     said = {"slice": "lab", "host": host.name, "address": host.address("eth0"), "worker": worker, "round": turn,
-            "wanted": int(wanted * 1e6), "taken": int(time.time() * 1e6), "clock_error": 1000, **stacks}
+            "wanted": int(wanted * 1e6), "taken": int(time.time() * 1e6), "clock_error": 1000}
     steps = watch.recent(host, job, 20)
     if steps:
         said["step"] = steps[-1][0]
@@ -69,7 +71,7 @@ def capture(host, worker, job, turn):
         said |= {"ended": ended, "ended_how": how}
     if turn == 1:
         said["findings"] = findings(host)
-    return said
+    return stacks + gzip.compress(capture_wire.of_host(said))
 
 
 class ByHand:
@@ -86,11 +88,11 @@ class ByHand:
                 captures += pool.map(lambda i, t=turn: capture(hosts[i], i, job, t), range(len(hosts)))
             if turn == 0:
                 time.sleep(BETWEEN)
-        text = "\n".join(json.dumps(c) for c in captures)
         if self.keep:
-            (self.keep / f"{name}.json").write_text(text + "\n")
-        hosts[0].write(f"{FOLDER}/{name}.json", text)
-        done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from", f"{FOLDER}/{name}.json"], timeout=60)
+            (self.keep / f"{name}.capture").write_bytes(b"".join(captures))
+        hosts[0].sh(f"mkdir -p {FOLDER}")
+        hosts[0].path(f"{FOLDER}/{name}.capture").write_bytes(b"".join(captures))
+        done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from", f"{FOLDER}/{name}.capture"], timeout=60)
         try:
             told = json.loads(done.out)
         except ValueError:

@@ -2,27 +2,27 @@
 #include <assert.h>
 #include <stdarg.h>
 
-#include "sink.h"
+#include "text_sink.h"
 
-void sink_init(struct sink *s, FILE *file) {
+void sink_init(struct text_sink *s, FILE *file) {
         s->file = file;
         s->used = 0;
         s->written = 0;
         s->failed = false;
 }
 
-static void empty(struct sink *s) {
+static void empty(struct text_sink *s) {
         s->failed = s->failed || fwrite(s->buf, 1, s->used, s->file) != s->used;
         s->written += s->used;
         s->used = 0;
 }
 
-int sink_flush(struct sink *s) {
+int sink_flush(struct text_sink *s) {
         empty(s);
         return fflush(s->file) != 0 || ferror(s->file) || s->failed ? -EIO : 0;
 }
 
-void sink_put_slowly(struct sink *s, const void *p, size_t n) {
+void sink_put_slowly(struct text_sink *s, const void *p, size_t n) {
         const char *from = p;
 
         while (n > 0) {
@@ -37,7 +37,7 @@ void sink_put_slowly(struct sink *s, const void *p, size_t n) {
         }
 }
 
-static void put_digits(struct sink *s, uint64_t n, unsigned base, bool negative) {
+static void put_digits(struct text_sink *s, uint64_t n, unsigned base, bool negative) {
         char buf[24], *at = buf + sizeof(buf);
 
         do
@@ -48,15 +48,15 @@ static void put_digits(struct sink *s, uint64_t n, unsigned base, bool negative)
         sink_put(s, at, (size_t) (buf + sizeof(buf) - at));
 }
 
-void sink_number(struct sink *s, int64_t n) {
+void sink_number(struct text_sink *s, int64_t n) {
         put_digits(s, n < 0 ? -(uint64_t) n : (uint64_t) n, 10, n < 0);
 }
 
-void sink_hex(struct sink *s, uint64_t n) {
+void sink_hex(struct text_sink *s, uint64_t n) {
         put_digits(s, n, 16, false);
 }
 
-static void put_escape(struct sink *s, char c) {
+static void put_escape(struct text_sink *s, char c) {
         static const char letters[] = "\bb\ff\nn\rr\tt\"\"\\\\"; /* what is escaped, and as which letter */
 
         for (const char *l = letters; *l; l += 2)
@@ -68,7 +68,7 @@ static void put_escape(struct sink *s, char c) {
         sink_put(s, (char[]){ "0123456789ABCDEF"[(uint8_t) c >> 4], "0123456789ABCDEF"[c & 15] }, 2);
 }
 
-void sink_json(struct sink *s, const char *text, size_t len) {
+void sink_json(struct text_sink *s, const char *text, size_t len) {
         const char *end = text + len, *from = text;
 
         sink_put(s, "\"", 1);
@@ -91,7 +91,7 @@ static size_t control_bytes(const char *s) {
         return first == 0xC2 && (uint8_t) s[1] < 0xA0 ? 2 : 0;
 }
 
-void sink_shown(struct sink *s, const char *text) {
+void sink_shown(struct text_sink *s, const char *text) {
         while (*text) {
                 size_t n = 0, control;
 
@@ -109,7 +109,7 @@ void sink_shown(struct sink *s, const char *text) {
         }
 }
 
-void sink_format(struct sink *s, const char *format, ...) {
+void sink_format(struct text_sink *s, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "render.h"
+
+#include <assert.h>
+
+#define LINE_BYTES (40u * 1024) /* a frame in text: two strings, each byte escaped to four */
+
+bool render_has_room(struct render *o, size_t bytes) {
+        if (sink_bytes_put(&o->sink) + bytes > o->max - MIN(o->max / 2, (size_t) LINE_BYTES))
+                o->cut = true;
+        return !o->cut;
+}
+
+static const char *state_words(char state) {
+        switch (state) {
+        case 'R':
+                return "running";
+        case 'S':
+        case 'I':
+                return "waits";
+        case 'D':
+                return "waits uninterruptibly";
+        case 'T':
+                return "stopped";
+        case 't':
+                return "stopped by a tracer";
+        case 'Z':
+        case 'X':
+                return "has exited";
+        }
+        return "in an unknown state";
+}
+
+/* " in read (pipe_read)": the system call, and where in the kernel. */
+static void put_wait(struct text_sink *s, const char *call, const char *wait) {
+        if (*call && *wait)
+                sink_format(s, " in %s (%s)", call, wait);
+        else if (*call || *wait)
+                sink_format(s, " in %s", *call ? call : wait);
+}
+
+static void put_thread(struct text_sink *s, const struct stack_table *t, const struct captured_thread *th,
+                       const struct thread_detail *d) {
+        if (th->tid > 0)
+                sink_format(s, "thread %ld \"%s\"", (long) th->tid, stack_table_text(t, th->name));
+        else
+                sink_text(s, "thread ?");
+        if (th->gil)
+                sink_text(s, " [gil]");
+        if (d->interpreter != 0)
+                sink_format(s, " [interpreter %ld]", (long) d->interpreter);
+        if (th->changed)
+                sink_text(s, " [changed while read]");
+        if (th->tid > 0)
+                sink_format(s, " %s", state_words(th->state));
+        if (th->tid > 0 && th->state != 'T' && th->state != 't')
+                put_wait(s, stack_table_text(t, th->syscall), stack_table_text(t, th->wait));
+        sink_text(s, "\n");
+}
+
+static void put_python(struct text_sink *s, const char *file, uint32_t line, const char *function) {
+        if (line > 0)
+                sink_format(s, "  File \"%s\", line %ld, in %s\n", file, (long) line, function);
+        else
+                sink_format(s, "  File \"%s\", line ?, in %s\n", file, function);
+}
+
+static void put_native(struct text_sink *s, const struct stack_frame *f, const char *module,
+                       const char *function) {
+        const char *slash = strrchr(module, '/');
+
+        module = slash ? slash + 1 : module;
+        if (*function)
+                sink_format(s, "  %s+0x%lx", function, (unsigned long) f->line);
+        else
+                sink_format(s, "  0x%lx", (unsigned long) f->address);
+        if (*module)
+                sink_format(s, " (%s)", module);
+        sink_text(s, "\n");
+}
+
+/* "  NAME+0x1 (MODULE)", "  [kernel] NAME+0x1", "  File …". */
+static void put_frame(struct text_sink *s, const struct stack_table *t, const struct stack_frame *f) {
+        const char *file = stack_table_text(t, f->file), *function = stack_table_text(t, f->function);
+
+        if (f->kind == FRAME_KERNEL)
+                sink_format(s, "  [kernel] %s+0x%lx\n", function, (unsigned long) f->line);
+        else if (f->kind == FRAME_NATIVE)
+                put_native(s, f, file, function);
+        else
+                put_python(s, file, f->line, function);
+}
+
+static void put_native_end(struct text_sink *s, const struct stack_table *t, const struct thread_detail *d) {
+        if (d->native_error)
+                sink_format(s, "  (no native stack: %s)\n", stack_table_text(t, d->native_error));
+        else if (d->native && d->native_cut)
+                sink_text(s, "  (more native frames, which cannot be told)\n");
+}
+
+static void put_python_end(struct text_sink *s, const struct stack_table *t,
+                           const struct captured_thread *th, const struct thread_detail *d, size_t shown) {
+        if (d->python_error)
+                sink_format(s, "  (not readable: %s)\n",
+                            streq(stack_table_text(t, d->python_error), "loop")
+                                    ? "the frames form a loop"
+                                    : "the frames do not make sense");
+        else if (d->python_cut)
+                sink_format(s, "  (more frames: only the innermost %ld were read)\n", (long) shown);
+        else if (shown == 0 && th->changed)
+                sink_text(s, "  (it ran all the time: no reading made sense)\n");
+        else if (shown == 0)
+                sink_text(s, "  (no Python frame)\n");
+}
+
+static void put_locals(struct render *o, const struct host_capture *c, const struct stack_table *t,
+                       const struct thread_detail *d, uint32_t frame) {
+        for (uint32_t i = d->first_local; i < d->first_local + d->n_locals && render_has_room(o, 0); i++)
+                if (c->locals[i].frame == frame)
+                        sink_format(&o->sink, "    %s = %s\n", stack_table_text(t, c->locals[i].name),
+                                    stack_table_text(t, c->locals[i].value));
+}
+
+static void text_thread(struct render *o, const struct host_capture *c, const struct stack_table *t,
+                        size_t index) {
+        const struct captured_thread *th = &c->threads[index];
+        const struct thread_detail *d = &c->details[index];
+        const uint32_t *frames = th->stack == STACK_NONE ? NULL : stack_table_frames(t, th->stack);
+        uint32_t n = frames ? t->stacks[th->stack].n : 0;
+        bool apart = d->native && d->python && !d->merged; /* Python frames stand behind the native ones */
+        size_t shown = 0;
+
+        put_thread(&o->sink, t, th, d);
+        for (uint32_t i = 0; i < n && render_has_room(o, 0); i++) { /* innermost first */
+                const struct stack_frame *f = &t->frames[frames[n - 1 - i]];
+
+                if (f->kind == FRAME_PYTHON && shown++ == 0 && apart) {
+                        put_native_end(&o->sink, t, d);
+                        sink_text(&o->sink,
+                                  "  Python, of another moment or not to be matched with the above:\n");
+                }
+                put_frame(&o->sink, t, f);
+                put_locals(o, c, t, d, i);
+        }
+        if (!apart || shown == 0)
+                put_native_end(&o->sink, t, d);
+        if (d->python && !d->merged)
+                put_python_end(&o->sink, t, th, d, shown);
+}
+
+static void put_head(struct text_sink *s, const struct stack_table *t, const struct captured_process *p) {
+        sink_format(s, "process %ld %s", (long) p->pid, stack_table_text(t, p->command));
+        if (p->no_python)
+                sink_format(s, " (native stacks only: %s)\n", stack_table_text(t, p->no_python));
+        else
+                sink_format(s, " (CPython %s)\n", stack_table_text(t, p->python));
+        if (p->kernel_unknown)
+                sink_format(s, "kernel stacks: UNKNOWN: %s\n", stack_table_text(t, p->kernel_unknown));
+}
+
+static void text_process(struct render *o, const struct host_capture *c, const struct stack_table *t,
+                         const struct captured_process *p) {
+        bool native = p->kernel_by || p->kernel_unknown;
+
+        if (p->error) {
+                if (o->errors)
+                        sink_format(&o->sink, "process %ld %s: %s\n", (long) p->pid,
+                                    stack_table_text(t, p->command), stack_table_text(t, p->error));
+                return;
+        }
+        put_head(&o->sink, t, p);
+        for (uint32_t i = 0; i < p->n_threads && render_has_room(o, 0); i++)
+                text_thread(o, c, t, p->first_thread + i);
+        if (!native && p->other_threads > 0)
+                sink_format(&o->sink,
+                            p->other_threads == 1 ? "%ld other thread of this process runs no Python\n"
+                                                  : "%ld other threads of this process run no Python\n",
+                            (long) p->other_threads);
+}
+
+void render_begin(struct render *o, FILE *file, bool json, size_t max) {
+        o->json = json;
+        o->errors = o->cut = o->was_cut = false;
+        o->max = max;
+        o->processes = 0;
+        sink_init(&o->sink, file);
+        if (json)
+                sink_text(&o->sink, "{\"version\":1,\"processes\":[");
+}
+
+void render_capture(struct render *o, const struct host_capture *c, const struct stack_table *t) {
+        assert(c->detailed);
+        for (size_t i = 0; i < c->n_processes && render_has_room(o, 0); i++) {
+                if (o->json)
+                        render_json_process(o, c, t, &c->processes[i]);
+                else
+                        text_process(o, c, t, &c->processes[i]);
+                o->processes++;
+        }
+        o->was_cut |= c->cut;
+}
+
+int render_end(struct render *o) {
+        if (o->json)
+                sink_text(&o->sink, o->cut || o->was_cut ? "],\"cut\":true}\n" : "],\"cut\":false}\n");
+        else if (o->was_cut)
+                sink_text(&o->sink, "(not all is here: a capture holds no more)\n");
+        else if (o->cut)
+                sink_format(&o->sink, "(output ends here: more than %ld bytes)\n", (long) o->max);
+        return sink_flush(&o->sink);
+}
+
+int render_text(const struct host_capture *c, const struct stack_table *t, size_t max, char **ret) {
+        struct render *o = malloc(sizeof(*o)); /* its buffer is large for a stack */
+        char *text = NULL;
+        size_t len = 0;
+        FILE *f = o ? open_memstream(&text, &len) : NULL;
+        int r = -ENOMEM;
+
+        if (f) {
+                render_begin(o, f, false, max);
+                o->errors = true;
+                render_capture(o, c, t);
+                r = render_end(o);
+                if (fclose(f) == EOF || r < 0)
+                        r = -ENOMEM;
+        }
+        free(o);
+        if (r < 0)
+                free(text);
+        else
+                *ret = text;
+        return r;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Captures for people: as text, and as JSON (docs/stack.md). Whole frames, threads and processes are left
+ * out beyond `max` bytes, and it is said; what is there is JSON always. Control characters in names are
+ * shown as \xNN in text. The captures are detailed ones (host_capture.h).
+ */
+#include "host_capture.h"
+#include "text_sink.h"
+
+#define RENDER_MAX (4u * 1024 * 1024)
+
+struct render {
+        bool json;
+        bool errors;      /* set before: processes that could not be read are told in text, too */
+        bool cut;         /* something was left out here, */
+        bool was_cut;     /* or of the capture itself */
+        size_t max;
+        size_t processes; /* put so far */
+        struct text_sink sink; /* owns nothing: it may be forgotten at any time */
+};
+
+void render_begin(struct render *o, FILE *file, bool json, size_t max);
+/* The processes of a capture. */
+void render_capture(struct render *o, const struct host_capture *c, const struct stack_table *t);
+/* Writes what is left. -EIO when the file could not be written. */
+int render_end(struct render *o);
+
+/* The same as text, malloc'ed, with processes that could not be read. -ENOMEM. */
+int render_text(const struct host_capture *c, const struct stack_table *t, size_t max, char **ret);
+
+/* Inside this room only: whether so many bytes more may be put; if not, sets cut. And the JSON. */
+bool render_has_room(struct render *o, size_t bytes);
+void render_json_process(struct render *o, const struct host_capture *c, const struct stack_table *t,
+                         const struct captured_process *p);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fill.h"
+
+#include "one_stack.h"
+#include "text.h"
+
+static int string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
+        return stack_table_string(f->t, text, MIN(len, (size_t) STACK_TEXT_MAX), ret);
+}
+
+static int text(struct fill *f, const char *s, uint32_t *ret) {
+        return string(f, s, strlen(s), ret);
+}
+
+/* What may hold names of the target as they are, or be cut within a character. */
+static int words(struct fill *f, const char *s, uint32_t *ret) {
+        char clean[PROCESS_COMMAND_MAX];
+
+        (void) snprintf(clean, sizeof(clean), "%s", s);
+        text_clean(clean);
+        return text(f, clean, ret);
+}
+
+static bool has_room(struct fill *f) {
+        return !f->writer || capture_writer_has_room(f->writer);
+}
+
+/* --- Frames -------------------------------------------------------------------------------------------- */
+
+/* "pipe_read+0x366/0x410" */
+static int kernel_frame(struct fill *f, const struct joined_frame *j, struct stack_frame *ret) {
+        const char *plus = memchr(j->kernel, '+', j->kernel_len);
+
+        ret->kind = FRAME_KERNEL;
+        ret->line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0;
+        return string(f, j->kernel, plus ? (size_t) (plus - j->kernel) : j->kernel_len, &ret->function);
+}
+
+static int native_frame(struct fill *f, const struct native_frame *n, struct stack_frame *ret) {
+        const struct native_symbol *s = n->symbol;
+        int r = text(f, s->name ? s->name : "", &ret->function);
+
+        ret->kind = FRAME_NATIVE;
+        ret->line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX);
+        ret->address = s->module ? n->pc - s->module->start : n->pc;
+        return r < 0 || !s->module ? r : text(f, s->module->name, &ret->file);
+}
+
+static int python_frame(struct fill *f, const struct frame *p, struct stack_frame *ret) {
+        int r = text(f, p->code ? p->code->file : "?", &ret->file);
+
+        ret->kind = FRAME_PYTHON;
+        ret->line = p->line > 0 ? (uint32_t) p->line : 0;
+        return r < 0 ? r : text(f, p->code ? p->code->function : "?", &ret->function);
+}
+
+static int add_locals(struct fill *f, const struct frame_locals *l) {
+        int r = 0;
+
+        for (size_t i = 0; l && i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
+                struct captured_local local = { .frame = (uint32_t) f->n };
+
+                r = text(f, l->items[i].name, &local.name);
+                if (r == 0)
+                        r = text(f, l->items[i].value, &local.value);
+                if (r == 0)
+                        r = host_capture_add_local(f->c, &local);
+        }
+        return r;
+}
+
+static int on_frame(const struct joined_frame *j, void *userdata) {
+        struct stack_frame frame = { 0 };
+        struct fill *f = userdata;
+        int r = 0;
+
+        if (f->n == ELEMENTSOF(f->frames) || !has_room(f)) {
+                f->cut = true;
+                return 1;
+        }
+        switch (j->kind) {
+        case JOINED_KERNEL:
+                r = kernel_frame(f, j, &frame);
+                break;
+        case JOINED_NATIVE:
+                r = native_frame(f, j->native, &frame);
+                break;
+        case JOINED_PYTHON:
+                r = python_frame(f, j->python, &frame);
+                if (r == 0)
+                        r = add_locals(f, j->locals);
+                break;
+        }
+        if (r == 0)
+                r = stack_table_frame(f->t, &frame, &f->frames[f->n]);
+        f->n++;
+        return r;
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------- */
+
+static int fill_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t,
+                      bool joined, uint32_t *ret) {
+        int r = 0;
+
+        f->n = 0;
+        f->cut = false;
+        if (n)
+                r = stack_walk(n, joined ? t : NULL, on_frame, f);
+        if (r == 0 && t && !joined)
+                r = stack_walk(NULL, t, on_frame, f);
+        if (r < 0 || (t && t->error && !n))
+                return MIN(r, 0);
+        for (size_t i = 0; i < f->n / 2; i++) { /* outermost first in the table */
+                uint32_t frame = f->frames[i];
+
+                f->frames[i] = f->frames[f->n - 1 - i];
+                f->frames[f->n - 1 - i] = frame;
+        }
+        return stack_table_stack(f->t, f->frames, f->n, ret);
+}
+
+static int fill_task(struct fill *f, const struct task *task, struct captured_thread *to) {
+        int r = text(f, task->name, &to->name);
+
+        to->tid = (uint32_t) task->tid;
+        to->state = task->state;
+        if (r == 0)
+                r = text(f, task->wait, &to->wait);
+        return r < 0 ? r : text(f, task->call, &to->syscall);
+}
+
+/* t: NULL: it runs no Python; n: NULL: no native frames were asked for. */
+static int fill_thread(struct fill *f, const struct native_thread *n, const struct python_thread *t,
+                       const struct task *task) {
+        struct captured_thread *added, to = { .stack = STACK_NONE };
+        struct thread_detail *d;
+        bool joined = n && t && stack_joins(n, t);
+        int r = host_capture_add_thread(f->c, &added);
+
+        if (r < 0)
+                return r == -E2BIG ? 0 : r;
+        r = fill_stack(f, n, t, joined, &to.stack);
+        if (r == 0 && task)
+                r = fill_task(f, task, &to);
+        d = &f->c->details[f->c->n_threads - 1];
+        if (t) {
+                to.gil = t->gil;
+                to.changed = t->changed;
+                d->python = true;
+                d->interpreter = (uint32_t) t->id.interpreter;
+                d->python_cut = t->chain.cut || f->cut;
+                if (r == 0 && t->error)
+                        r = text(f, t->error == -ELOOP ? "loop" : "malformed", &d->python_error);
+        }
+        if (n) {
+                d->native = true;
+                d->merged = joined;
+                d->native_cut = n->cut || f->cut;
+                d->pause_ns = n->pause_ns;
+                if (r == 0 && n->error)
+                        r = text(f, native_error(n->error), &d->native_error);
+        }
+        f->c->threads[f->c->n_threads - 1] = to;
+        return r < 0 || !f->writer ? r : capture_writer_thread(f->writer);
+}
+
+/* --- Processes ----------------------------------------------------------------------------------------- */
+
+static int on_module(const struct native_module *m, void *userdata) {
+        struct captured_module module = { .start = m->start };
+        struct fill *f = userdata;
+        int r;
+
+        if (!has_room(f))
+                return 1;
+        r = text(f, m->name, &module.path);
+        if (r == 0)
+                r = text(f, m->build_id, &module.build_id);
+        if (r == 0)
+                r = host_capture_add_module(f->c, &module);
+        return r == -E2BIG ? 1 : r;
+}
+
+static int fill_kernel(struct fill *f, const struct capture *from, struct captured_process *p) {
+        if (from->kernel_why[0])
+                return text(f, from->kernel_why, &p->kernel_unknown);
+        return from->native.n == 0
+                     ? 0
+                     : text(f, from->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task", &p->kernel_by);
+}
+
+static int fill_head(struct fill *f, const struct capture *from) {
+        char version[PYTHON_VERSION_MAX];
+        struct captured_process *p;
+        int r = host_capture_add_process(f->c, &p);
+
+        if (r < 0)
+                return r;
+        p->pid = (uint32_t) from->process.pid;
+        p->other_threads = (uint32_t) from->other_threads;
+        if (from->n_threads > 0 && from->threads[0].task)
+                p->state = from->threads[0].task->state;
+        else if (from->n_threads == 0 && from->native.n > 0)
+                p->state = from->tasks.items[0].state;
+        r = text(f, from->command, &p->command);
+        if (r == 0 && from->no_python)
+                r = words(f, from->no_python_why, &p->no_python);
+        else if (r == 0)
+                r = text(f, python_version_text(from->interpreter.version, version), &p->python);
+        return r < 0 ? r : fill_kernel(f, from, p);
+}
+
+int fill_process(struct fill *f, const struct capture *from) {
+        int r = fill_head(f, from);
+
+        if (r == 0 && from->native.n > 0)
+                r = MIN(native_modules(&from->native, on_module, f), 0);
+        for (size_t i = 0; i < from->n_threads && r == 0 && has_room(f); i++) {
+                const struct task *task = from->threads[i].task;
+
+                r = fill_thread(f, task ? capture_native(from, task->tid) : NULL, &from->threads[i], task);
+        }
+        /* Those that run no Python are there when their native stacks are. */
+        for (size_t i = 0; i < from->native.n && i < from->tasks.n && r == 0 && has_room(f); i++)
+                if (!capture_runs_python(from, &from->tasks.items[i]))
+                        r = fill_thread(f, &from->native.threads[i], NULL, &from->tasks.items[i]);
+        return r;
+}
+
+int fill_failure(struct fill *f, pid_t pid, const char *command, const char *why) {
+        struct captured_process *p;
+        int r = host_capture_add_process(f->c, &p);
+
+        if (r < 0)
+                return r;
+        p->pid = (uint32_t) pid;
+        r = text(f, command, &p->command);
+        return r < 0 ? r : words(f, why, &p->error);
+}
