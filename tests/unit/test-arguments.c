@@ -24,10 +24,10 @@ static void test_names(void) {
         char longer[4000];
 
         ASSERT_OK(arguments_take(&a, "wait", "1"));
-        ASSERT_OK(arguments_take(&a, "since", ""));
+        ASSERT_TRUE(!arguments_text(&a, "since"));
+        ASSERT_OK(arguments_take(&a, "since", "2"));
         ASSERT_EQ(a.given, 3);
         ASSERT_STREQ(arguments_text(&a, "wait"), "1");
-        ASSERT_TRUE(!arguments_text(&a, "since"));
         ASSERT_WRONG(&a, "since", "1", "since= is given twice");
         ASSERT_WRONG(&a, "Since", "1", "Since= is not known; this call takes since=, wait=");
         ASSERT_WRONG(&a, "", "1", "= is not known; this call takes since=, wait=");
@@ -41,6 +41,8 @@ static void test_names(void) {
         ASSERT_TRUE(strstr(a.why, "this call takes since=, wait=, until=, run=, reason="));
         a.lenient = true;
         ASSERT_OK(arguments_take(&a, longer, ""));
+        a = (struct arguments){ .table = two };
+        ASSERT_WRONG(&a, "since", "", "since= is empty");
 }
 
 static int take_alone(const char *key, const char *value, struct arguments *ret) {

@@ -3,7 +3,7 @@
 /*
  * The query arguments of a call, checked by a table before the call is made. One that the table does not have
  * is an error that names it (a misspelt until= would make an order last for ever), and so are one given twice,
- * a number or a time out of bounds, and a needed one that is missing. An empty text counts as not given.
+ * a number or a time out of bounds, and a needed one that is missing. An empty text is refused, too.
  */
 #include "http_server.h"
 
@@ -34,7 +34,7 @@ struct arguments {
         const struct argument *table; /* NULL: none is taken */
         bool lenient;                 /* what the table does not have is passed over */
         unsigned given;               /* bit i: table[i] was */
-        const char *text[ARGUMENTS_MAX]; /* as given; NULL: not given, or empty. Borrowed from the request */
+        const char *text[ARGUMENTS_MAX]; /* as given; NULL: not given. Borrowed from the request */
         int64_t number[ARGUMENTS_MAX];   /* -1: not given */
         char why[ARGUMENTS_WHY_MAX];
 };
