@@ -4,6 +4,7 @@
 #include "capture_write.h"
 
 #define HOST_MAX     (100u * 1024) /* bytes, packed: of all that is appended */
+#define ONE_MAX      (16u * 1024)  /* more than a core or a finding, and the end; not packed */
 #define FINDINGS_MAX 192u
 
 _Static_assert(CAPTURE_PACKED_MAX + HOST_MAX + 16 * 1024 <= CAPTURE_POST_MAX, "what may be written may be posted");
@@ -43,7 +44,7 @@ static int add_host(struct appending *p, const struct capture_about *a, bool fir
 }
 
 static bool has_room(struct appending *p) {
-        if (p->writer.len > HOST_MAX)
+        if (p->writer.len > HOST_MAX || p->writer.raw > CAPTURE_APPENDED_MAX - ONE_MAX)
                 p->cut = true;
         return !p->cut;
 }

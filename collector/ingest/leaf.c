@@ -7,6 +7,8 @@
 #include "unpack_wire.h"
 
 #define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3) /* it is in a point, in a gauge or the like, in a metric */
+/* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again. */
+#define ATTRIBUTE_BYTES_MAX ((size_t) 4 * INGEST_ATTRIBUTES_MAX)
 
 /* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */
 static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth, const uint8_t *data,
@@ -60,14 +62,19 @@ struct at_hand {
         const struct wire_field *bytes;
 };
 
+/* -EMSGSIZE: they are too long. */
 static int labels_of(struct walk *w, const struct at_hand *h, json_t *labels) {
         struct wire at = { .next = h->bytes->data, .end = h->bytes->data + h->bytes->len };
         struct wire_field f;
+        size_t bytes = 0;
         int r;
 
         while ((r = point_next_attribute(h->kind, &at, &f)) > 0) {
                 Otlp__KeyValue *kv = NULL;
 
+                bytes += f.len + 2; /* with tag and length */
+                if (bytes > ATTRIBUTE_BYTES_MAX)
+                        return -EMSGSIZE;
                 r = unpack(w, &otlp__key_value__descriptor, ATTRIBUTE_DEPTH_MAX, f.data, f.len, &kv);
                 if (r >= 0)
                         r = value_add(labels, kv);
@@ -86,9 +93,10 @@ static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_po
         text = r < 0 ? NULL : json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS);
         if (r >= 0 && !text)
                 r = -ENOMEM;
-        else if (r >= 0 && strlen(text) > INGEST_ATTRIBUTES_MAX)
+        else if (r == -EMSGSIZE || (r >= 0 && strlen(text) > INGEST_ATTRIBUTES_MAX)) {
                 walk_reject(w, p->name, "its attributes are too long");
-        else if (r >= 0) {
+                r = 0;
+        } else if (r >= 0) {
                 p->attributes = text;
                 p->labels = labels;
                 r = visited(w, w->visitor->point(p, w->visitor->userdata), p->name);

@@ -3,7 +3,7 @@
 
 /* Field numbers: opentelemetry-proto, metrics.proto, stable since 1.0; proto/otlp.proto has what is used. */
 enum { METRIC_NAME = 1, METRIC_UNIT = 3, METRIC_GAUGE = 5, METRIC_SUM = 7, METRIC_HISTO = 9, METRIC_SUMMARY = 11 };
-enum { DATA_POINTS = 1 };
+enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
 enum { POINT_TIME = 3, NUMBER_DOUBLE = 4, NUMBER_INT = 6, HISTOGRAM_COUNT = 4, HISTOGRAM_SUM = 5 };
 #define FLAG_NO_RECORDED_VALUE 1 /* DataPointFlags */
 
@@ -81,8 +81,9 @@ int metric_next_point(struct metric_parts *m, struct wire_field *ret) {
         while ((r = wire_next(&m->points, ret)) > 0) {
                 if (ret->number == DATA_POINTS)
                         return ret->type == WIRE_BYTES ? 1 : -EBADMSG;
-                if (ret->type != WIRE_VARINT) /* temporality, monotonic; there is nothing else */
-                        return -EBADMSG;
+                if ((ret->number == DATA_TEMPORALITY || ret->number == DATA_MONOTONIC) &&
+                    ret->type != WIRE_VARINT)
+                        return -EBADMSG; /* what is of a later version is passed over */
         }
         return r;
 }

@@ -71,16 +71,13 @@ static int find_word(const char *const *words, size_t n, const char *word) {
 }
 
 /* What is wrong with one result, or NULL: its numbers must be such as can have come of one proof. */
-static const char *check_numbers(json_int_t mtu, json_int_t passes, json_int_t error,
-                                 const struct path_result *x) {
+static const char *check_numbers(json_int_t mtu, json_int_t passes, const struct path_result *x) {
         const struct proof_result *p = &x->proof;
 
         if (x->from.sa.sa_family != x->to.sa.sa_family)
                 return "\"from\" and \"to\" are of two families";
         if (mtu <= PROOF_SMALL || mtu > UINT16_MAX)
                 return "\"mtu\" is no NIC's";
-        if (error < 0 || error > 4095) /* MAX_ERRNO of the kernel */
-                return "\"error\" is none";
         if (passes < 0 || passes > mtu || (p->answer == PROOF_PASSES && passes != mtu) ||
             (p->answer == PROOF_SMALLER && (passes == 0 || passes == mtu)))
                 return "\"passes\" does not go with \"answer\" and \"mtu\"";
@@ -112,6 +109,8 @@ static const char *take_result(json_t *o, json_error_t *e, struct path_result *r
                 return "\"from\" or \"to\" is no IP address";
         if (a < 0 || d < 0)
                 return "\"answer\" or \"direction\" is no word of this version";
+        if (error < 0 || error > 4095) /* MAX_ERRNO of the kernel */
+                return "\"error\" is none";
         x.mtu = (uint32_t) mtu;
         x.proof = (struct proof_result){ .answer = (enum proof_answer) a,
                                          .direction = (enum proof_direction) d,
@@ -119,7 +118,7 @@ static const char *take_result(json_t *o, json_error_t *e, struct path_result *r
                                          .exact = exact,
                                          .error = (int) -error };
         *ret = x;
-        return check_numbers(mtu, passes, error, &x);
+        return check_numbers(mtu, passes, &x);
 }
 
 static int take_results(json_t *list, struct path_report *ret, char *why) {

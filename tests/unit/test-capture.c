@@ -510,6 +510,11 @@ static void test_bounds(void) {
         ASSERT_EQ(load(big, (size_t) (at - big), CAPTURE_DIAGNOSED, &l), -E2BIG);
         ASSERT_TRUE(strstr(l.why, "longer than 4 MiB") != NULL);
         loaded_clear(&l);
+        memcpy(big, "\x0a\x02\x08\x01", 4);
+        for (size_t i = 0; i < n; i++) /* parts of which nothing but the heads is there */
+                memcpy(big + 4 + 2 * i, "\x0a\x00", 2);
+        ASSERT_EQ(load(big, 4 + 2 * n, CAPTURE_DIAGNOSED, &l), -E2BIG);
+        loaded_clear(&l);
         memcpy(big, "\x0a\x82\x9d\x02\x08\x01", 6);
         memset(big + 6, 0, 2 * n);
         big[6] = 0x2a; /* a process */

@@ -339,6 +339,41 @@ static void huge_counts(void) {
         free(b.data);
 }
 
+/* One point takes no more memory for its attributes than they may be long. */
+static void long_attributes(void) {
+        static const char *const units[] = { "\x3a\x00", "\x3a\x05\x0a\x03" }; /* nothing; a key of three bytes */
+
+        for (unsigned u = 0; u < ELEMENTSOF(units); u++) {
+                struct bytes many = { .data = malloc(1 << 20) }, b;
+                struct ingest_result result;
+                struct seen s = { 0 };
+                char key[4];
+
+                for (unsigned i = 0; many.len + 7 <= 1 << 20; i++) {
+                        memcpy(many.data + many.len, units[u], u == 0 ? 2 : 4);
+                        (void) snprintf(key, sizeof(key), "%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676 % 26);
+                        memcpy(many.data + many.len + 4, key, 3);
+                        many.len += u == 0 ? 2 : 7;
+                }
+                b = request(gauge(field(1, join(many, fixed64(6, 42)))));
+                ASSERT_OK(run(INGEST_METRICS, &b, &s, &result));
+                ASSERT_TRUE(result.rows == 0 && result.rejected == 1);
+                ASSERT_TRUE(strstr(result.why, "too long"));
+                free(b.data);
+        }
+}
+
+/* What a later version adds beside the points is passed over. */
+static void later_fields(void) {
+        struct bytes b = request(gauge(join(field(77, text("later")), point())));
+        struct ingest_result result;
+        struct seen s = { 0 };
+
+        ASSERT_OK(run(INGEST_METRICS, &b, &s, &result));
+        ASSERT_EQ(result.rows, 1);
+        free(b.data);
+}
+
 static struct bytes nested(unsigned depth) {
         struct bytes b = any_text("x");
 
@@ -385,5 +420,5 @@ static void second_resource_is_refused(void) {
         free(b.data);
 }
 
-TEST_MAIN(good_requests, truncated, garbage, both_ways, known_points, huge_counts, deep_nesting, visitors_answers,
-          second_resource_is_refused)
+TEST_MAIN(good_requests, truncated, garbage, both_ways, known_points, huge_counts, long_attributes, later_fields, deep_nesting,
+          visitors_answers, second_resource_is_refused)

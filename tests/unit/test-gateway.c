@@ -130,4 +130,20 @@ static void test_large_records(void) {
         }
 }
 
-TEST_MAIN(test_bytes, test_answers, test_lines, test_large_records)
+/* What would not be read back is not packed, so that who writes it refuses it. */
+static void test_too_large_to_read(void) {
+        char *text = malloc(GATEWAY_TEXT_MAX + 2);
+        size_t len;
+
+        memset(text, 'x', GATEWAY_TEXT_MAX + 1);
+        text[GATEWAY_TEXT_MAX] = '\0';
+        json_decref(gateway_put("/k", text, 0, &len));
+        ASSERT_TRUE(len < 1000 * 1000);
+        text[GATEWAY_TEXT_MAX] = 'x';
+        text[GATEWAY_TEXT_MAX + 1] = '\0';
+        json_decref(gateway_put("/k", text, 0, &len));
+        ASSERT_EQ(len, GATEWAY_TEXT_MAX + 1);
+        free(text);
+}
+
+TEST_MAIN(test_bytes, test_answers, test_lines, test_large_records, test_too_large_to_read)

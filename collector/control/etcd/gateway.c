@@ -76,7 +76,8 @@ json_t *gateway_range_prefix(const char *prefix, const char *behind, unsigned li
 
 json_t *gateway_put(const char *key, const char *value, int64_t lease, size_t *ret_len) {
         size_t len = strlen(value), packed_len = 0;
-        _cleanup_free_ char *packed = len > GATEWAY_PACKED ? malloc(len) : NULL;
+        /* one that nobody would unpack stays as it is: too large */
+        _cleanup_free_ char *packed = len > GATEWAY_PACKED && len <= GATEWAY_TEXT_MAX ? malloc(len) : NULL;
 
         if (packed)
                 packed_len = gzip_pack(value, len, packed, len);

@@ -6,7 +6,6 @@
 #define MEMORY_MAX                                                                                          \
         (64u * 1024 * 1024) /* that a part may ask protobuf-c for; tpu-stack's are of 64 KiB mostly */
 #define CAPTURE_PARTS 1u                  /* field of Capture */
-#define PART_HEAD     2u                  /* tag and length, at least: parts of nothing are work, too */
 #define VERSION_TAG   0x08                /* field 1 of a part: it stands first */
 
 /* As a tag it is none: there is no wire type 7. */
@@ -95,6 +94,7 @@ static int next_part(struct capture_reader *r, struct wire_field *ret) {
                 }
                 if (r->part++ == 0 && !begins(ret))
                         return capture_wrong(r, -EPROTO, "version", "missing: this is no capture");
+                r->bytes += (size_t) (r->parts.next - from.next); /* an empty part has some, too */
                 return 1;
         }
         return 0;
@@ -113,7 +113,6 @@ int capture_reader_next(struct capture_reader *r, struct host_capture *c, struct
         why[0] = '\0';
         r->part = r->bytes = r->strings.n = r->frames.n = r->stacks.n = 0;
         while ((k = next_part(r, &part)) > 0) {
-                r->bytes += part.len + PART_HEAD;
                 if (r->bytes > CAPTURE_STREAM_MAX)
                         return capture_wrong(r, -E2BIG, "the part", "the capture is longer than 4 MiB");
                 k = read_part(r, &part);

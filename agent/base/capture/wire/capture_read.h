@@ -10,6 +10,8 @@
 
 #define CAPTURE_VERSION    1u
 #define CAPTURE_STREAM_MAX (4u * 1024 * 1024) /* bytes of one capture, when it is not packed */
+#define CAPTURE_APPENDED_MAX                                                                                \
+        (128u * 1024) /* of these: kept free for what tpu-hostd writes behind tpu-stack's */
 #define CAPTURE_PACKED_MAX (900 * 1024)       /* as gzip: what goes in one frame between our daemons */
 #define CAPTURE_WHY_MAX    160u
 
