@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "steps.h"
 
 #include <math.h>
@@ -317,6 +319,68 @@ static bool repeats_too_often(const char *p) {
         return false;
 }
 
+/* Behind '[' to behind its ']'. */
+static const char *behind_set(const char *p) {
+        p += *p == '^';
+        p += *p == ']';
+        while (*p && *p != ']') {
+                const char *end = *p == '[' && p[1] && strchr(":.=", p[1]) ? strchr(p + 2, ']') : NULL;
+
+                p = end ? end + 1 : p + 1;
+        }
+        return *p ? p + 1 : p;
+}
+
+/* How many copies of the atom before it the operator at p makes; 1: it is none. */
+static unsigned long copies_of(const char *p) {
+        unsigned long least, most;
+        char *end;
+
+        if (*p == '+')
+                return 2;
+        if (*p != '{')
+                return 1;
+        least = strtoul(p + 1, &end, 10);
+        most = *end == ',' ? strtoul(end + 1, NULL, 10) : least;
+        return MIN(MAX(MAX(least + 1, most), 1UL), (unsigned long) STEP_EXPRESSION_SIZE_MAX);
+}
+
+/*
+ * Whether regcomp() would make too much of it: it copies what is repeated, and what was copied already again,
+ * so that 40 bytes can ask for all memory there is.
+ */
+static bool grows_too_large(const char *text) {
+        unsigned long sums[STEP_EXPRESSION_MAX + 2] = { 0 }, atom = 0;
+        size_t depth = 0;
+
+        assert(strlen(text) <= STEP_EXPRESSION_MAX);
+        for (const char *p = text; *p;) {
+                unsigned long copies = copies_of(p);
+
+                if (copies > 1) { /* of the atom, which is in the sum once */
+                        sums[depth] += atom * (copies - 1);
+                        atom *= copies;
+                        p++;
+                } else if (*p == '(') {
+                        sums[++depth] = atom = 0;
+                        p++;
+                } else if (*p == ')' && depth > 0) {
+                        atom = sums[depth--] + 1;
+                        sums[depth] += atom;
+                        p++;
+                } else if (*p == '*' || *p == '?')
+                        p++;
+                else {
+                        atom = 1;
+                        sums[depth] += atom;
+                        p = *p == '[' ? behind_set(p + 1) : p + 1 + (*p == '\\' && p[1]);
+                }
+                if (sums[depth] > STEP_EXPRESSION_SIZE_MAX)
+                        return true;
+        }
+        return false;
+}
+
 /* What is refused although it is an expression; NULL: nothing. */
 static const char *refused(const char *text) {
         unsigned repeats = 0;
@@ -329,7 +393,7 @@ static const char *refused(const char *text) {
                 else if (*p == '{' && (repeats++ > 3 || repeats_too_often(p + 1)))
                         return "it repeats ({N,M}) more than 100 times, or in more than four places";
         }
-        return NULL;
+        return grows_too_large(text) ? "it repeats what is repeated, which takes too much memory" : NULL;
 }
 
 int step_expression_new(const char *text, char *why, size_t why_size, struct step_expression **ret) {

@@ -41,6 +41,7 @@ bool step_line_parse(const char *line, size_t len, struct step_line *ret);
 #define STEP_EXPRESSION_VARIABLE "TPU_RUN_STEP_EXPRESSION" /* of a run's environment: its own expression */
 #define STEP_EXPRESSION_MAX 255u /* bytes of an expression */
 #define STEP_EXPRESSION_LINE_MAX 512u /* bytes of a line that are looked at */
+#define STEP_EXPRESSION_SIZE_MAX 10000u /* parts of one, with all copies that repeats make */
 #define STEP_EXPRESSION_REPEAT_MAX 100u /* of {N,M}: each is a copy of what it repeats */
 
 struct step_expression;

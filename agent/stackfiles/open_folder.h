@@ -5,7 +5,6 @@
 
 #include "host.h"
 
-#define OPEN_FOLDER_DEPTH_MAX 16
 #define OPEN_FOLDER_PATH_MAX 256
 
 /*

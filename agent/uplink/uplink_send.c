@@ -10,6 +10,7 @@
 #include "uplink_state.h"
 
 #define ANSWER_MAX (4 * 1024 * 1024) /* OTLP specification 1.11: what a client should at most accept */
+#define ANSWER_KEPT (16 * 1024) /* of that; protobuf-c takes many times as much for what it reads */
 
 static uint64_t chance(void) {
         uint64_t v = 0;
@@ -334,6 +335,7 @@ static int add_endpoints(struct uplink *u, const char *list) {
                                             .certificate = u->tls.path[TLS_CERT],
                                             .key = u->tls.path[TLS_KEY],
                                             .answer_max = ANSWER_MAX,
+                                            .keep = ANSWER_KEPT,
                                             .user_agent = u->user_agent,
                                             .name = "uplink",
                                             .done = on_answered };

@@ -37,13 +37,6 @@ bool stack_joins(const struct native_thread *n, const struct python_thread *t) {
                (runs == native_evaluations(n) || all_have_places(n, t));
 }
 
-bool python_shown(const struct python_thread *t) {
-        for (size_t i = 0; i < t->chain.n && !t->error; i++)
-                if (frame_is_shown(&t->chain.frames[i]))
-                        return true;
-        return false;
-}
-
 const char *native_error(int error) {
         return error == -EBUSY   ? "it waits in the kernel and cannot be interrupted"
                : error == -EPERM ? "not permitted, or another debugger has it"

@@ -35,8 +35,5 @@ bool stack_joins(const struct native_thread *n, const struct python_thread *t);
 int stack_walk(const struct native_thread *n, const struct python_thread *t,
                int (*visit)(const struct joined_frame *f, void *userdata), void *userdata);
 
-/* Whether t has a Python frame to show. */
-bool python_shown(const struct python_thread *t);
-
 /* Why a thread has no native frames, in words. */
 const char *native_error(int error);

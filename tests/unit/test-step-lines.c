@@ -83,6 +83,28 @@ static void expressions(void) {
         ASSERT_FALSE(step_of_line(e, NULL, 0, &s));
 }
 
+/* Some kilobytes of memory for a few bytes of text, not all there is. */
+static void large_expressions(void) {
+        static const char *const good[] = { "[(+]+ ([0-9]{1,3}(,[0-9]{3}){0,3})+ of [^]+]+", "(\\(+){100}([0-9]+)",
+                                            "a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+ ([0-9]+)" };
+        char plus[STEP_EXPRESSION_MAX + 1] = "", why[96];
+        static const char *const bad[] = { "((((a{100}){100}){100}){100})", "(((a{0,90}){90,}){9})",
+                                           "((([[:digit:]+]{50}){50}){50})", "(([]+]{99}){99}){99}([0-9]+)" };
+        struct step_expression *e = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                ASSERT_OK(step_expression_new(good[i], why, sizeof(why), &e));
+                e = step_expression_free(e);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                ASSERT_EQ(step_expression_new(bad[i], why, sizeof(why), &e), -EINVAL);
+        memset(plus, '(', 60);
+        plus[60] = 'a';
+        for (size_t i = 0; i < 60; i++)
+                memcpy(plus + 61 + 2 * i, "+)", 2);
+        ASSERT_EQ(step_expression_new(plus, why, sizeof(why), &e), -EINVAL);
+}
+
 static void bad_expressions(void) {
         static const char *const bad[] = { "step", "step ([0-9]+", "(a)\\1", "(x{1000})", "((((x{9}){9}){9}){9}){9}([0-9]+)" };
         char why[96], *long_one;
@@ -100,4 +122,4 @@ static void bad_expressions(void) {
         free(long_one);
 }
 
-TEST_MAIN(known_programs, no_steps, expressions, bad_expressions)
+TEST_MAIN(known_programs, no_steps, expressions, large_expressions, bad_expressions)

@@ -31,7 +31,7 @@ struct exchange {
         usec_t timeout;
         const char *body; /* NULL: a GET */
         char *copy, *answer; /* copy: body, unless it is lent */
-        size_t body_len, len, size;
+        size_t body_len, received, len, size; /* len: of what was received, that is kept */
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
         char addresses_text[LOOKUP_TEXT_MAX], type[128], header[HEADER_MAX],
@@ -42,17 +42,20 @@ struct exchange {
 
 static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         struct exchange *x = userdata;
-        size_t len = size * n;
+        size_t len = size * n, kept = len;
         long status = 0;
 
         if (x->options.part &&
             curl_easy_getinfo(x->transfer.easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
             status == 200)
                 return x->options.part(data, len, x->options.userdata) ? len : 0;
-        if (len > x->options.answer_max - x->len)
+        if (len > x->options.answer_max - x->received)
                 return 0; /* ends the transfer */
-        if (len > x->size - x->len) {
-                size_t wanted = MAX(x->size * 2, x->len + len);
+        x->received += len;
+        if (x->options.keep > 0)
+                kept = MIN(len, x->options.keep - x->len);
+        if (kept > x->size - x->len) {
+                size_t wanted = MAX(x->size * 2, x->len + kept);
                 char *grown = realloc(x->answer, wanted);
 
                 if (!grown)
@@ -60,8 +63,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
                 x->answer = grown;
                 x->size = wanted;
         }
-        memcpy(x->answer + x->len, data, len);
-        x->len += len;
+        if (kept > 0)
+                memcpy(x->answer + x->len, data, kept);
+        x->len += kept;
         return len;
 }
 
@@ -75,7 +79,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
 /* A long answer is not kept until the next one: there is seldom more than one. */
 static void forget_answer(struct exchange *x) {
         free(TAKE_PTR(x->answer));
-        x->len = x->size = 0;
+        x->received = x->len = x->size = 0;
 }
 
 /* What is known stays good meanwhile. */
@@ -112,7 +116,7 @@ static void on_done(struct http_transfer *t, const char *error) {
         a.retry_after = (usec_t) MIN(MAX(seconds, (curl_off_t) 0), RETRY_AFTER_MAX) * USEC_PER_SEC;
         a.body = answer = TAKE_PTR(x->answer); /* done may start the next one */
         a.len = x->len;
-        x->len = x->size = 0;
+        x->received = x->len = x->size = 0;
         x->options.done(&a, x->options.userdata);
 }
 

@@ -48,7 +48,8 @@ struct exchange_options {
         const char *ca, *certificate, *key; /* files; NULL, or empty: the system's authorities, none */
         struct exchange *beside; /* of the same address: its connections and lookups are shared. Freed after this one */
         usec_t connect_timeout;  /* 0: EXCHANGE_CONNECT_TIMEOUT */
-        size_t answer_max;
+        size_t answer_max;       /* a longer answer is a failure */
+        size_t keep;             /* only so much of it is kept, from its beginning; 0: all */
         const char *user_agent;
         const char *name; /* of the event sources ("registry") */
         /*

@@ -198,7 +198,6 @@ void print_difference(const struct print *found, const struct print *others, cha
 
 void seat_clear(struct gang *g, struct seat *s);
 void seat_changed(struct seat *s); /* its parts in records are to be made again */
-json_t *seat_address_of(const json_t *address);
 /* "h2 (10.0.0.3)" */
 const char *seat_text(const struct seat *s, char buf[static 160]);
 struct host_run *seat_run(const struct seat *s, const char *name);
