@@ -7,22 +7,22 @@ plan="
 60|60|build: gcc, warnings are errors
 50|50|packages build
 110|110|the true path on booted hosts
-190|2700|the lab itself
-270|270|build: clang, sanitizers, fuzzers
--|200|build: clang, warnings are errors
+190|950|the lab itself
+270|400|build: clang, sanitizers, fuzzers
+-|300|build: clang, warnings are errors
 -|1500|fuzz: each parser for a minute
--|600|builds and runs on Debian 11
+-|280|builds and runs on Debian 11
 10|10|what the packages hold
-50|240|unit tests: gcc
+50|220|unit tests: gcc
 400|400|units, corpora, programs: sanitized
-30|2400|programs driven from outside
-10|900|network namespaces
--|60|memory: valgrind
+30|600|programs driven from outside
+10|120|network namespaces
+-|70|memory: valgrind
 -|10|lintian
--|60|installs and runs on Debian 13
--|60|a host with a stock kernel
+-|30|installs and runs on Debian 13
+-|120|a host with a stock kernel
 -|200|BPF on other kernels
--|110|a run on a kernel of its own
+-|120|a run on a kernel of its own
 -|900|power cuts
 "
 full=no resume=no action=run only=()
