@@ -40,7 +40,7 @@ static char *same_at(const char *url, const struct http_request *q) {
         fprintf(p.f, "%.*s", (int) n, url);
         print_escaped(p.f, q->path, "-._~/:@");
         (void) http_query(q, print_parameter, &p);
-        if (fclose(p.f) == 0)
+        if (memstream_close(p.f, &text))
                 return text;
         free(text);
         return NULL;

@@ -243,7 +243,7 @@ int exposition_end(struct exposition *e, char **ret, size_t *ret_len) {
         if (e->open_metrics)
                 fputs("# EOF\n", e->f);
         failed = ferror(e->f) != 0;
-        failed |= fclose(e->f) != 0;
+        failed |= !memstream_close(e->f, &e->text);
         e->f = NULL;
         if (failed) {
                 exposition_drop(e);

@@ -132,7 +132,7 @@ static char *body_text(const json_t *body) {
         }
         if (json_is_string(body))
                 fputs(json_string_value(body), f);
-        if (fclose(f) == EOF) {
+        if (!memstream_close(f, &text)) {
                 free(text);
                 return NULL;
         }

@@ -297,7 +297,7 @@ static char *cell_text(const json_t *o, usec_t now, const char *template) {
         if (!f)
                 return NULL;
         show(f, o, now, template);
-        if (fclose(f) == EOF) {
+        if (!memstream_close(f, &text)) {
                 free(text);
                 return NULL;
         }

@@ -48,7 +48,7 @@ static char *clean_copy(const char *text) {
         if (!f)
                 return NULL;
         print_clean(f, text, false);
-        if (fclose(f) == EOF) {
+        if (!memstream_close(f, &copy)) {
                 free(copy);
                 return NULL;
         }

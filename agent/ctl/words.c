@@ -104,7 +104,7 @@ char *words_join(const struct words *w, size_t from) {
                 return NULL;
         for (size_t i = from; i < w->n; i++)
                 fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
-        if (fclose(f) == EOF) {
+        if (!memstream_close(f, &text)) {
                 free(text);
                 return NULL;
         }

@@ -220,7 +220,7 @@ static void set_addresses(struct draft *d, const char *hosts) {
                 if (*p == '\0')
                         break;
         }
-        if (!f || fclose(f) == EOF)
+        if (!f || !memstream_close(f, &text))
                 d->no_memory = true;
         else
                 set(d, CHIP_ADDRESSES, NULL, "%s", text);

@@ -54,6 +54,8 @@ int request_world_view(const Local__RunRequest *q, struct request_world *ret, st
 }
 
 int request_world_facts(const Local__World *w, struct identity *i, struct problem *p) {
+        if (!environment_text_is_valid(w->interfaces)) /* they go into a variable as they are */
+                return refuse(p, "names of its interfaces are no text");
         for (size_t n = 0; n < w->n_fact; n++) {
                 const Local__Fact *f = w->fact[n];
                 enum identity_field field;

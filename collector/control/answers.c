@@ -296,7 +296,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
         if (order && r == 0)
                 r = print_record(f, order, v->slice, &between);
         fputs("},\"tell\":false,\"conflict\":null}", f);
-        if (fclose(f) == 0 && r == 0)
+        if (memstream_close(f, &text) && r == 0)
                 b = body_new(text, size);
         free(text);
         return b;

@@ -20,7 +20,7 @@ static json_t *set_json(const struct evidence *e, const bool *in) {
         if (!f)
                 return NULL;
         rank_set_print(f, e, in, UINT32_MAX);
-        return fclose(f) == EOF ? NULL : json_string(text);
+        return memstream_close(f, &text) ? json_string(text) : NULL;
 }
 
 static json_t *frame_json(const struct stack_table *t, const struct stack_frame *f) {

@@ -104,17 +104,22 @@ static void print_original(const struct original *o, FILE *f) {
 }
 
 int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len) {
-        FILE *f = open_memstream(ret, ret_len);
+        char *text = NULL;
+        size_t len = 0;
+        FILE *f = open_memstream(&text, &len);
 
         if (!f)
                 return -ENOMEM;
         fprintf(f, BOOT "%s\n", boot_id);
         for (size_t i = 0; i < o->n; i++)
                 print_original(&o->items[i], f);
-        if (fclose(f) == 0)
-                return 0;
-        free(TAKE_PTR(*ret));
-        return -ENOMEM;
+        if (!memstream_close(f, &text)) {
+                free(text);
+                return -ENOMEM;
+        }
+        *ret = text;
+        *ret_len = len;
+        return 0;
 }
 
 /* --- NICs and their names ----------------------------------------------------------------------------- */

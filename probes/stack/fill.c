@@ -25,6 +25,10 @@ static bool has_room(struct fill *f) {
         return !f->writer || capture_writer_has_room(f->writer);
 }
 
+static bool takes_thread(struct fill *f) {
+        return has_room(f) && (!f->writer || capture_writer_takes_thread(f->writer));
+}
+
 /* --- Frames -------------------------------------------------------------------------------------------- */
 
 /* "pipe_read+0x366/0x410" */
@@ -172,7 +176,7 @@ static int on_module(const struct native_module *m, void *userdata) {
         struct fill *f = userdata;
         int r;
 
-        if (!has_room(f))
+        if (!has_room(f) || (f->writer && !capture_writer_takes_module(f->writer)))
                 return 1;
         r = text(f, m->name, &module.path);
         if (r == 0)
@@ -216,13 +220,13 @@ int fill_process(struct fill *f, const struct capture *from) {
 
         if (r == 0 && from->native.n > 0)
                 r = MIN(native_modules(&from->native, on_module, f), 0);
-        for (size_t i = 0; i < from->n_threads && r == 0 && has_room(f); i++) {
+        for (size_t i = 0; i < from->n_threads && r == 0 && takes_thread(f); i++) {
                 const struct task *task = from->threads[i].task;
 
                 r = fill_thread(f, task ? capture_native(from, task->tid) : NULL, &from->threads[i], task);
         }
         /* Those that run no Python are there when their native stacks are. */
-        for (size_t i = 0; i < from->native.n && i < from->tasks.n && r == 0 && has_room(f); i++)
+        for (size_t i = 0; i < from->native.n && i < from->tasks.n && r == 0 && takes_thread(f); i++)
                 if (!capture_runs_python(from, &from->tasks.items[i]))
                         r = fill_thread(f, &from->native.threads[i], NULL, &from->tasks.items[i]);
         return r;

@@ -230,6 +230,8 @@ static int run_once(struct program *p) {
                         p->targets.n, &p->task_stacks,
                         p->task_stacks_why); /* that it could not is said beside each process */
         for (size_t i = 0; r == 0 && i < p->targets.n; i++) {
+                if (p->capture && !capture_writer_takes_process(&p->writer))
+                        break;
                 capture_writer_share(&p->writer, p->targets.n - 1 - i);
                 r = read_one(p, i);
         }

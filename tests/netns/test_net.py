@@ -135,7 +135,7 @@ class Net(unittest.TestCase):
         self.host.start(HOSTD, "--config", config)
 
     def start_run(self, ways):
-        self.runs._run("job1", {})  # noqa: SLF001
+        self.runs._run("job1", {"spec": {}})  # noqa: SLF001
         join = f"echo 0 > {self.group}/cgroup.procs; exec \"$@\""
         self.run_process = subprocess.Popen(["sh", "-c", join, "sh", *DIE_WITH_US, *self.host.command("/usr/bin/python3", "-c", RUN, *ways)],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

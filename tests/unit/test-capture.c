@@ -329,6 +329,42 @@ static void test_too_large(void) {
         ASSERT_TRUE(l.c.processes[0].n_threads < 8000 && l.c.processes[3].n_threads == 1);
 }
 
+/* More processes, threads and modules than a capture has: what is written can be read, and says that it was
+ * cut. Each process that is there has its main thread. */
+static void test_too_many(void) {
+        _cleanup_(loaded_clear) struct loaded l;
+        _cleanup_capture_writer_ struct capture_writer w;
+        const struct captured_module module = { .start = 4096 };
+        const size_t most = CAPTURE_PROCESSES_MAX + 20;
+        size_t p;
+
+        ASSERT_OK(capture_writer_init(&w));
+        for (p = 0; p < most && capture_writer_takes_process(&w); p++) {
+                struct captured_process *process;
+                struct captured_thread *t;
+
+                capture_writer_share(&w, most - 1 - p);
+                ASSERT_OK(host_capture_add_process(&w.c, &process));
+                for (unsigned i = 0; i < 20 && capture_writer_takes_module(&w); i++)
+                        ASSERT_OK(host_capture_add_module(&w.c, &module));
+                for (unsigned i = 0; i < 100 && capture_writer_takes_thread(&w); i++) {
+                        ASSERT_TRUE(capture_writer_has_room(&w));
+                        ASSERT_OK(host_capture_add_thread(&w.c, &t));
+                        ASSERT_OK(capture_writer_thread(&w));
+                }
+                ASSERT_OK(capture_writer_process(&w));
+        }
+        ASSERT_EQ(p, CAPTURE_PROCESSES_MAX);
+        ASSERT_OK(capture_writer_end(&w));
+        ASSERT_OK(load(w.data, w.len, CAPTURE_SHOWN, &l));
+        ASSERT_TRUE(l.c.cut);
+        ASSERT_EQ(l.c.n_processes, CAPTURE_PROCESSES_MAX);
+        ASSERT_EQ(l.c.n_threads, CAPTURE_THREADS_MAX);
+        ASSERT_EQ(l.c.n_modules, CAPTURE_MODULES_MAX);
+        for (p = 0; p < CAPTURE_PROCESSES_MAX; p++)
+                ASSERT_TRUE(l.c.processes[p].n_threads >= 1);
+}
+
 /* What was cut off or damaged never reads beyond its end, packed or not. */
 static void test_damaged(void) {
         _cleanup_(loaded_clear) struct loaded made, l;
@@ -486,6 +522,12 @@ static void test_bounds(void) {
                 big[8 + 2 * i] = 0x32;
         ASSERT_EQ(load(big, 4 + 36610, CAPTURE_DIAGNOSED, &l), -E2BIG);
         ASSERT_STREQ(l.why, "part 1, threads: more than there can be");
+        loaded_clear(&l);
+        memcpy(big, "\x0a\x02\x08\x01", 4);
+        for (size_t i = 4; i < 2 * n + 8; i += 2) /* parts of nothing */
+                memcpy(big + i, "\x0a", 2);
+        ASSERT_EQ(load(big, 2 * n + 8, CAPTURE_DIAGNOSED, &l), -E2BIG);
+        ASSERT_STREQ(l.why, "part 2097152, the part: the capture is longer than 4 MiB");
 }
 
 static void test_several(void) {
@@ -508,5 +550,5 @@ static void test_several(void) {
         ASSERT_EQ(capture_reader_next(&r, &l.c, &l.t, l.why), 0);
 }
 
-TEST_MAIN(test_diagnosed, test_interpreter, test_shown, test_too_large, test_damaged, test_odd, test_refused,
-          test_bounds, test_several)
+TEST_MAIN(test_diagnosed, test_interpreter, test_shown, test_too_large, test_too_many, test_damaged, test_odd,
+          test_refused, test_bounds, test_several)

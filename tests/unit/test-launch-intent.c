@@ -162,6 +162,9 @@ static void test_environment_of_a_gang(void) {
         w.n_host = 1;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "another number of hosts");
         w.n_host = 2;
+        w.interfaces = (char[]){ "eth0,\xff" };
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "no text");
+        w.interfaces = (char[]){ "eth0" };
         facts[0].field = (char[]){ "colour" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'colour'");
 }

@@ -113,7 +113,9 @@ static void test_job_round_trip(void) {
         (void) snprintf(j->name, sizeof(j->name), "run-1");
         (void) snprintf(j->id, sizeof(j->id), "%s", ID);
         j->uid = 4000000000u;
-        j->user = strdup("alice");
+        j->user = calloc(1, 201); /* as a directory service may call somebody: longer than anybody may ask for */
+        ASSERT_TRUE(j->user != NULL);
+        memset(j->user, 'a', 200);
         j->directory = strdup("/home/alice");
         j->argv = strings_copy(argv, ELEMENTSOF(argv));
         j->env = strings_copy(env, ELEMENTSOF(env));
@@ -128,6 +130,7 @@ static void test_job_round_trip(void) {
         ASSERT_TRUE(!back->argv[ELEMENTSOF(argv)]);
         ASSERT_STREQ(back->env[1], "LD_PRELOAD");
         ASSERT_EQ(back->uid, 4000000000u);
+        ASSERT_STREQ(back->user, j->user);
         ASSERT_EQ(back->started_real, 1700000000000000);
         ASSERT_STREQ(back->id, ID);
         ASSERT_EQ(back->restarts.done, 2);

@@ -222,7 +222,7 @@ int render_text(const struct host_capture *c, const struct stack_table *t, size_
                 o->errors = true;
                 render_capture(o, c, t);
                 r = render_end(o);
-                if (fclose(f) == EOF || r < 0)
+                if (!memstream_close(f, &text) || r < 0)
                         r = -ENOMEM;
         }
         free(o);

@@ -38,13 +38,6 @@ struct exchange {
                 url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
 
-static inline void url_freep(CURLU **u) {
-        curl_url_cleanup(*u);
-}
-static inline void part_freep(char **p) {
-        curl_free(*p);
-}
-
 /* --- What comes back ----------------------------------------------------------------------------------- */
 
 static size_t on_body(char *data, size_t size, size_t n, void *userdata) {

@@ -31,6 +31,7 @@ void capture_writer_clear(struct capture_writer *w) {
 }
 
 void capture_writer_share(struct capture_writer *w, size_t processes) {
+        w->to_come = processes;
         w->kept =
                 MIN(processes * SHARE, (CAPTURE_PACKED_MAX - MIN(w->len, (size_t) CAPTURE_PACKED_MAX)) / 2);
 }
@@ -52,6 +53,28 @@ bool capture_writer_has_room(struct capture_writer *w) {
             w->raw + more > CAPTURE_STREAM_MAX - CAPTURE_APPENDED_MAX)
                 w->full = w->cut = true;
         return !w->full;
+}
+
+static bool takes_more(struct capture_writer *w, size_t n, size_t max) {
+        if (n >= max)
+                w->cut = true;
+        return n < max;
+}
+
+bool capture_writer_takes_process(struct capture_writer *w) {
+        return takes_more(w, w->processes + w->c.n_processes, CAPTURE_PROCESSES_MAX);
+}
+
+/* One of each process that is still to come finds its place, too. */
+bool capture_writer_takes_thread(struct capture_writer *w) {
+        size_t begun = w->processes + (w->opened ? 0 : w->c.n_processes),
+               others = MIN(w->to_come, CAPTURE_PROCESSES_MAX - MIN(begun, (size_t) CAPTURE_PROCESSES_MAX));
+
+        return takes_more(w, w->threads + w->c.n_threads + others, CAPTURE_THREADS_MAX);
+}
+
+bool capture_writer_takes_module(struct capture_writer *w) {
+        return takes_more(w, w->modules + w->c.n_modules, CAPTURE_MODULES_MAX);
 }
 
 /* --- A part -------------------------------------------------------------------------------------------- */
@@ -215,6 +238,9 @@ static int write_part(struct capture_writer *w, bool last) {
                 part.n_process = 1;
         }
         r = b.failed ? -ENOMEM : capture_writer_add(w, &part, last);
+        w->processes += part.n_process;
+        w->threads += part.n_threads;
+        w->modules += process.n_modules;
         w->strings = w->table.n_strings;
         w->text = w->table.text_len;
         w->frames = w->table.n_frames;
