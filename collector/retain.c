@@ -29,13 +29,23 @@ static unsigned pieces(const struct retain *r) {
                        : (unsigned) MIN(RETAIN_TICK / MAX(each, (usec_t) 1) + 1, (usec_t) RETAIN_PIECES);
 }
 
+/*
+ * The steady clock does not follow one that is set forward; where it began with one that was ahead, what is
+ * set right counts at once: all that comes would be old for it, for as long as it takes to be overtaken.
+ */
+static usec_t retention_now(struct retain *r) {
+        usec_t steady = clock_steady(&r->time, r->clock);
+
+        return MIN(steady, clock_real(r->clock));
+}
+
 static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         struct retain *r = userdata;
         int e = 0;
 
         (void) at;
         for (unsigned i = pieces(r); e == 0 && i > 0; i--)
-                e = store_tend(r->damage->store, &r->what, clock_steady(&r->time, r->clock), &r->hosts);
+                e = store_tend(r->damage->store, &r->what, retention_now(r), &r->hosts);
         if (e < 0 && !r->failing)
                 log_warning("old data cannot be removed, tried again all the time: %s",
                             store_error(r->damage->store));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fnv.h"
 #include "inside.h"
+#include "json_text.h"
 
 #define VIEW_RECORDS 128 /* of one slice; bits of a mask */
 #define VIEW_BODIES 4 /* answers that are kept for the hosts of a slice: most of them ask for the same */
@@ -17,6 +18,7 @@ struct view {
         uint64_t revision;       /* of the records, when this was made */
         struct record **records; /* oldest change first does not matter; by place */
         size_t n;
+        uint64_t left_out; /* last change of what found no room: who does not know it is told all anew */
         struct kept kept[VIEW_BODIES];
         unsigned turn;
 };
@@ -104,9 +106,22 @@ static int view_add(struct view *v, struct record *r) {
         return 0;
 }
 
+/* Which find room first: a run that is left out of a whole answer is over for its hosts. */
+enum run_place { RUN_HAS_HOSTS, RUN_WAITS_OR_ENDED, RUN_GONE, _RUN_PLACE_MAX };
+
+static enum run_place place_of(const struct record *r) {
+        const char *state = json_text_of(r->value, "state");
+
+        if (!r->value)
+                return RUN_GONE;
+        return streq(state, "waiting") || streq(state, "ended") ? RUN_WAITS_OR_ENDED : RUN_HAS_HOSTS;
+}
+
 /* A run that is forgotten concerned nobody knows whom: all are told. */
-static bool is_run_of(const struct gang *g, const struct record *r, const char *slice) {
-        return startswith(r->key, "run/") && (!r->value || gang_concerns(g, r->key, slice, ""));
+static bool is_run_of(const struct gang *g, const struct record *r, enum run_place place,
+                      const char *slice) {
+        return startswith(r->key, "run/") && place_of(r) == place &&
+               (place == RUN_GONE || gang_concerns(g, r->key, slice, ""));
 }
 
 static int view_fill(struct view *v, const struct gang *g, const struct records *t) {
@@ -115,6 +130,7 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
 
         forget_bodies(v);
         v->n = 0;
+        v->left_out = 0;
         (void) snprintf(key, sizeof(key), "slice/%s", v->slice);
         r = view_add(v, records_find(t, key));
         (void) snprintf(key, sizeof(key), "capture/%s", v->slice);
@@ -122,11 +138,14 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
                 r = view_add(v, records_find(t, key));
         if (r >= 0)
                 r = view_add(v, records_find(t, "site/mode"));
-        /* What is gone may be left out of a whole answer, what is there may not. */
-        for (int gone = 0; gone < 2; gone++)
+        for (enum run_place p = 0; p < _RUN_PLACE_MAX; p++)
                 for (struct record *x = t->newest; x && r >= 0; x = x->older)
-                        if ((x->value == NULL) == (gone == 1) && v->n < VIEW_RECORDS && is_run_of(g, x, v->slice))
+                        if (!is_run_of(g, x, p, v->slice))
+                                continue;
+                        else if (v->n < VIEW_RECORDS)
                                 r = view_add(v, x);
+                        else
+                                v->left_out = MAX(v->left_out, x->revision);
         v->revision = r < 0 ? 0 : t->revision;
         return r;
 }
@@ -303,9 +322,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
 }
 
 static struct kept wanted_of(const struct view *v, const struct records *t, const struct reader *w) {
-        /* Where not even the last that has room is known to it, others that are gone may have found none. */
-        bool cut = v->n == VIEW_RECORDS && v->records[v->n - 1]->revision > w->since;
-        struct kept k = { .whole = w->whole || w->since < t->floor || cut };
+        struct kept k = { .whole = w->whole || w->since < t->floor || w->since < v->left_out };
 
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;

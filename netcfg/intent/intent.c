@@ -234,7 +234,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         if (r < 0)
                 return r;
         intent_drop_ignored(&i);
-        if (choice.source_routing != SOURCE_ROUTING_PROFILE) {
+        if (choice.source_routing != SOURCE_ROUTING_PROFILE && !i.no_tpu) {
                 i.source_routing = choice.source_routing == SOURCE_ROUTING_YES;
                 finding_set(i.source_routing_source, "%s", choice.source_routing_where);
         }

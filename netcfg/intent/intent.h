@@ -24,7 +24,7 @@
  * holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and keep
  * what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says how the least
  * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it);
- * SourceRouting= there stands before the profile's. -errno when not even the generic profile can be read, or
+ * SourceRouting= there stands before the profile's, where there is one. -errno when not even the generic profile can be read, or
  * at a shortage (errno_is_shortage()), which is no reason for another profile.
  */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);

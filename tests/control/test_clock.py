@@ -81,6 +81,31 @@ class Clock(Control):
                 until(lambda name=name: self.leader().get(f"/api/v1/runs/{name}").json["state"] == "waiting", "another run is taken, and waits for its slice")
                 self.assertEqual(self.leader().get(f"/api/v1/runs/{name}", "DELETE").status, 202)
 
+    def test_started_ahead_and_set_right(self):
+        """What comes after the clock was set right is as young as it is."""
+        hosts = self.story()
+        old = self.leader()
+        i = self.collectors.index(old)
+        old.stop(signal.SIGKILL)
+        for k in range(len(self.collectors)):
+            self.set_clock(k, 60 * DAY)
+        if len(self.collectors) == 1:
+            self.again(i)
+        leader = until(lambda: self.leader(but=old), "one leads")
+        answers = [h.answers for h in hosts]
+        until(lambda: all(h.answers > n for h, n in zip(hosts, answers)), "all are there again")
+        time.sleep(3)  # what is old was looked for once
+        for k in range(len(self.collectors)):
+            self.set_clock(k, 0)
+        self.assertEqual(leader.get("/api/v1/hosts/s0-1/cordon?reason=fans", "PUT").status, 200)
+
+        def told():
+            return [e for e in leader.get("/api/v1/events?limit=1000").json["events"] if "s0-1/cordon" in str(e)]
+
+        until(told, "the call is an event")
+        time.sleep(21)  # what is old is removed every 10 s
+        self.assertEqual(len(told()), 1)
+
     def test_started_again_with_another_clock(self):
         hosts = self.story()
         for seconds in (-2 * DAY, -DAY):

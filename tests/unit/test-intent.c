@@ -228,6 +228,9 @@ static void test_no_tpu(void) {
         ASSERT_TRUE(i.no_tpu && i.mtu == 0 && i.n_sysctls == 0 && i.n_nic_settings == 0 && !i.source_routing);
         ASSERT_STREQ(i.profile, "none");
         ASSERT_TRUE(startswith(i.profile_note, "no TPU is in /sys/bus/pci"));
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nSourceRouting=yes\n"); /* of a whole site */
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_TRUE(i.no_tpu && !i.source_routing);
         scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nProfile=generic\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_TRUE(!i.no_tpu && i.mtu == 8896 && i.n_sysctls == 1);

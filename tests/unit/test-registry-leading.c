@@ -306,6 +306,42 @@ static void test_forgotten_runs_crowd_nothing_out(void) {
         json_decref(intent);
 }
 
+/* Nor do those that wait for the same slice: the run that has it is told, however old its record is. */
+static void test_waiting_runs_crowd_nothing_out(void) {
+        json_t *none = json_object();
+        struct reader w = { .slice = "s0", .host = "h0", .whole = true };
+        struct registry_body *b;
+        char why[GANG_WHY_MAX] = "", key[32];
+
+        memset(&seen, 0, sizeof(seen));
+        fake.at_once = true;
+        lead(19, none);
+        for (unsigned i = 0; i < 200; i++) {
+                json_t *intent;
+
+                (void) snprintf(key, sizeof(key), "intent/w%u", i);
+                intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", key + 7, "serial", "1", "user",
+                                   "alice", "slices", "s0", "argv", "x", "min", 1, "max", 1, "restarts", 0);
+                ASSERT_EQ(registry_want(r, key, intent, why), 0);
+                json_decref(intent);
+                if (i == 0)
+                        ASSERT_OK(records_put(&r->records, "run/w0", json_pack("{s:s}", "state", "running"), true,
+                                              r->records.revision + 1));
+        }
+        b = answers_make(&r->answers, r->gang, &r->records, &w);
+        ASSERT_TRUE(b && strstr(b->text, "\"run/w0\":{") && strstr(b->text, "\"run/w199\":{") && !strstr(b->text, "\"run/w1\":{"));
+        registry_body_unref(b);
+        /* One that is gone, and finds no room any more, is gone for who is told all. */
+        w = (struct reader) { .slice = "s0", .host = "h0", .since = r->records.revision };
+        ASSERT_OK(records_put(&r->records, "run/old", NULL, true, r->records.revision + 1));
+        b = answers_make(&r->answers, r->gang, &r->records, &w);
+        ASSERT_TRUE(b && strstr(b->text, "\"whole\":true"));
+        registry_body_unref(b);
+        fake.leads = fake.at_once = false;
+        ASSERT_EQ(sync_of(1), 503);
+        json_decref(none);
+}
+
 int main(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         char path[512], aside[300], why[256];
@@ -322,9 +358,10 @@ int main(void) {
         test_lost_while_publishing();
         test_lost_while_deciding();
         test_forgotten_runs_crowd_nothing_out();
+        test_waiting_runs_crowd_nothing_out();
         r = registry_free(r);
         (void) sd_event_unref(event);
         (void) store_free(store);
-        printf("4 tests passed\n");
+        printf("5 tests passed\n");
         return 0;
 }

@@ -49,7 +49,8 @@ static size_t pending(const struct capture_writer *w) {
 bool capture_writer_has_room(struct capture_writer *w) {
         size_t more = pending(w) + HEAD_ROOM;
 
-        if (w->len + more + w->kept > CAPTURE_PACKED_MAX || w->raw + more > CAPTURE_STREAM_MAX - CAPTURE_APPENDED_MAX)
+        if (w->len + more + w->kept > CAPTURE_PACKED_MAX ||
+            w->raw + more > CAPTURE_STREAM_MAX - CAPTURE_APPENDED_MAX)
                 w->full = w->cut = true;
         return !w->full;
 }
