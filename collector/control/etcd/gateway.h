@@ -13,7 +13,7 @@
 #define GATEWAY_VALUE_MAX ((size_t) 1536 * 1024) /* etcd's own bound of a request is 1.5 MiB */
 #define GATEWAY_PACKED ((size_t) 128 * 1024) /* a text that is longer stands there as gzip (RFC 1952) */
 #define GATEWAY_TEXT_MAX ((size_t) 32 * 1024 * 1024) /* of a value that was packed */
-#define GATEWAY_ANSWER_MAX ((size_t) 48 * 1024 * 1024)
+#define GATEWAY_ANSWER_MAX ((size_t) 176 * 1024 * 1024) /* a page of the largest records (keep.c) */
 
 /* Parts of requests; a caller adds what it needs. NULL: out of memory, as with json_pack(). */
 json_t *gateway_bytes(const char *data, size_t len);

@@ -8,6 +8,9 @@
 #define KEEP_WRITTEN "ctl/written"
 #define KEEP_LEADER "ctl/leader"
 
+/* Else who leads could not read what was written, and nobody would lead. As base64, with key and revisions. */
+_Static_assert(KEEP_PAGE * (KEEP_BYTES / 3 * 4 + 1024) <= GATEWAY_ANSWER_MAX, "a page of large records is read");
+
 void keep_init(struct keep *k, const struct keep_options *o) {
         *k = (struct keep){ .o = *o };
 }
