@@ -144,6 +144,7 @@ static int add_one(struct scene *s, const Capture__Captured *m, struct host_capt
         char why[CAPTURE_WHY_MAX];
         int r;
 
+        host_capture_init(&c);
         if (m->capture.len == 0) {
                 who->silent = true;
                 return scene_add(s, who);

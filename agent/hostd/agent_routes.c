@@ -26,7 +26,7 @@ struct agent_route {
 
 static const struct argument order_arguments[] = { ORDER_TAKES, TAKES_END },
                              silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END },
-                             watch_arguments[] = { TAKES_TEXT("run", 0),
+                             watch_arguments[] = { TAKES_SOME("run"),
                                                    TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX), TAKES_END };
 
 static const struct agent_route routes[] = {
@@ -41,16 +41,16 @@ static const struct agent_route routes[] = {
         { ROUTE("GET", "/v1/runs"), agent_get_runs },
         { ROUTE("POST", "/v1/jobs/NAME/stack"), agent_post_stack },
         { ROUTE("GET", "/v1/captures"), agent_get_captures },
-        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_TEXT("run", 0))), agent_post_capture },
+        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), agent_post_capture },
         { ROUTE_WITH("GET", "/v1/events",
                      ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
                                TAKES_NUMBER("wait", 0, AGENT_EVENTS_WAIT_MAX))),
           agent_get_events },
         { ROUTE_WITH("GET", "/v1/sched", watch_arguments), agent_get_sched },
         { ROUTE_WITH("GET", "/v1/io", watch_arguments), agent_get_io },
-        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_TEXT("peer", 0))), agent_get_net },
+        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_SOME("peer"))), agent_get_net },
         { ROUTE("GET", "/v1/path"), agent_path_get },
-        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_TEXT("peer", 0))), agent_path_post },
+        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_SOME("peer"))), agent_path_post },
         { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), agent_orders_call },
         { ROUTE("DELETE", "/v1/cordon"), agent_orders_call },
         { ROUTE_WITH("PUT", "/v1/drain", order_arguments), agent_orders_call },

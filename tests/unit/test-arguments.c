@@ -19,7 +19,8 @@ static const struct argument page[] = {
         } while (false)
 
 static void test_names(void) {
-        const struct argument two[] = { TAKES_TEXT("since", 0), TAKES_TEXT("wait", 0), TAKES_END };
+        const struct argument two[] = { TAKES_TEXT("since", 0), TAKES_TEXT("wait", 0), TAKES_END },
+                              some[] = { TAKES_TEXT("note", 0), TAKES_SOME("peer"), TAKES_END };
         struct arguments a = { .table = two }, none = { 0 };
         char longer[4000];
 
@@ -41,8 +42,10 @@ static void test_names(void) {
         ASSERT_TRUE(strstr(a.why, "this call takes since=, wait=, until=, run=, reason="));
         a.lenient = true;
         ASSERT_OK(arguments_take(&a, longer, ""));
-        a = (struct arguments){ .table = two };
-        ASSERT_WRONG(&a, "since", "", "since= is empty");
+        a = (struct arguments){ .table = some };
+        ASSERT_OK(arguments_take(&a, "note", ""));
+        ASSERT_TRUE(!arguments_text(&a, "note"));
+        ASSERT_WRONG(&a, "peer", "", "peer= is empty");
 }
 
 static int take_alone(const char *key, const char *value, struct arguments *ret) {

@@ -34,7 +34,7 @@ static int argument_unknown(struct arguments *a, const char *key) {
 }
 
 static int argument_text(struct arguments *a, const struct argument *t, const char *value) {
-        if (!*value)
+        if (!*value && t->least > 0)
                 return argument_wrong(a, t->name, " is empty");
         if (t->most > 0 && strlen(value) >= (size_t) t->most)
                 return argument_wrong(a, t->name, " takes at most %" PRIi64 " bytes", t->most - 1);
@@ -86,7 +86,7 @@ int arguments_take(struct arguments *a, const char *key, const char *value) {
         if (a->given & 1U << i)
                 return argument_wrong(a, key, " is given twice");
         a->given |= 1U << i;
-        a->text[i] = value;
+        a->text[i] = *value ? value : NULL;
         switch (t[i].kind) {
         case ARGUMENT_TEXT:
         case ARGUMENT_NAME:

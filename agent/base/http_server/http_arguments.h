@@ -3,7 +3,7 @@
 /*
  * The query arguments of a call, checked by a table before the call is made. One that the table does not have
  * is an error that names it (a misspelt until= would make an order last for ever), and so are one given twice,
- * a number or a time out of bounds, and a needed one that is missing. An empty text is refused, too.
+ * a number or a time out of bounds, and a needed one that is missing. An empty text counts as not given, or is refused (TAKES_SOME).
  */
 #include "http_server.h"
 
@@ -24,6 +24,7 @@ struct argument {
         bool needed;
 };
 #define TAKES_TEXT(n, size) { .name = (n), .most = (size) } /* size 0: any */
+#define TAKES_SOME(n) { .name = (n), .least = 1 } /* a text that is not empty */
 #define TAKES_NUMBER(n, from, to) { .name = (n), .kind = ARGUMENT_NUMBER, .least = (from), .most = (to) }
 #define TAKES_TIME(n) { .name = (n), .kind = ARGUMENT_TIME }
 #define TAKES_END { .name = NULL }
@@ -34,7 +35,7 @@ struct arguments {
         const struct argument *table; /* NULL: none is taken */
         bool lenient;                 /* what the table does not have is passed over */
         unsigned given;               /* bit i: table[i] was */
-        const char *text[ARGUMENTS_MAX]; /* as given; NULL: not given. Borrowed from the request */
+        const char *text[ARGUMENTS_MAX]; /* as given; NULL: not given, or empty. Borrowed from the request */
         int64_t number[ARGUMENTS_MAX];   /* -1: not given */
         char why[ARGUMENTS_WHY_MAX];
 };
