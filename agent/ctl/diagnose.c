@@ -26,9 +26,9 @@ static int parse_hosts(const struct options *o, const char *text, uint32_t *ret)
         char *end;
         unsigned long n = text ? strtoul(text, &end, 10) : 0;
 
-        if (text && (*end || end == text || n == 0 || n > SCENE_CAPTURES_MAX / 2)) {
+        if (text && (*end || end == text || n == 0 || n > SCENE_HOSTS_MAX)) {
                 fprintf(stderr, "%s: --hosts is a number from 1 to %u, not '%s'\n", o->program,
-                        SCENE_CAPTURES_MAX / 2, text);
+                        SCENE_HOSTS_MAX, text);
                 return -EINVAL;
         }
         *ret = (uint32_t) n;

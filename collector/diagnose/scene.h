@@ -6,7 +6,8 @@
  */
 #include "host_capture.h"
 
-#define SCENE_CAPTURES_MAX 65536u
+#define SCENE_HOSTS_MAX    32768u
+#define SCENE_CAPTURES_MAX (3 * SCENE_HOSTS_MAX) /* two of each, and that it was asked */
 
 struct scene {
         struct stack_table table;

@@ -131,7 +131,7 @@ static int judge(struct store *s, const char *episode, struct reading *r, FILE *
                 k = add_silent(r);
         if (k < 0)
                 return k;
-        if (!r->expected && !r->slices && r->slice_hosts <= SCENE_CAPTURES_MAX / 2)
+        if (!r->expected && !r->slices && r->slice_hosts <= SCENE_HOSTS_MAX)
                 o.hosts = (uint32_t) r->slice_hosts;
         k = diagnose(r->scene, &o, &d);
         return k < 0 ? k : print(r, d, f);

@@ -274,6 +274,17 @@ class Sqlite(Case):
         self.assertEqual(self.sync("x" * 300000)[0], 413)
         self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": "a"})[1]["tell"], True)
 
+    def test_of_another_tenant(self):
+        """It gets no seat, in neither form of a sync, and hears both names."""
+        a = self.host("s0", 0, 1)
+        self.wait_for(a, "slice/s0", state="ready")
+        member = {**a.member, "worker": 0, "host": "stranger", "id": "stranger", "incarnation": "x"}
+        for body in ({"v": 1, "tenant": "b", "member": member}, {"v": 1, "tenant": "b", "same": "s0/0", "incarnation": a.member["incarnation"]}):
+            status, answer = self.sync(body)
+            self.assertEqual((status, answer["error"]), (404, 'this collector serves the tenant "default", and the host is of "b"'))
+        self.assertEqual([h["name"] for h in self.c.get("/api/v1/hosts").json["hosts"]], [a.member["host"]])
+        self.assertEqual(self.sync({"v": 1, "tenant": "default", "same": "s0/0", "incarnation": a.member["incarnation"]})[0], 200)
+
 
 @unittest.skipIf(etcd_site.missing(), etcd_site.missing())
 class Etcd(Sqlite):

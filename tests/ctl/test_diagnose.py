@@ -125,11 +125,11 @@ class Diagnose(unittest.TestCase):
 
     def test_damaged(self):
         whole, plain = capture_wire.packed(capture(0, WAITS)), capture_wire.wire(capture(0, WAITS))
-        for name, text, says in (("cut", whole[:100], "capture 1: part 0, gzip: damaged, or cut off"), ("empty", b"", "it is empty"),
+        for name, text, says in (("cut", whole[:100], "capture 1: gzip: damaged, or cut off"), ("empty", b"", "it is empty"),
                                  ("stacks.txt", b"process 1 x (CPython 3.11.2)\n", "tpu-stack --capture"), ("api.json", b'{"text": "process 1 x"}', "no protobuf"),
-                                 ("second", whole + b"\x0a\x02\x08\x02", "capture 2: part 1, version: later"), ("behind", whole + b"{}", "capture 1 of h0: part 2, the part: cut off"), ("half", plain[:-3], "capture 1: part 1, the part: cut off"),
+                                 ("second", whole + b"\x0a\x02\x08\x02", "capture 2: part 1, version: later"), ("behind", whole + b"{}", "capture 1 of h0: part 2: cut off"), ("half", plain[:-3], "capture 1: part 1: cut off"),
                                  ("number", capture_wire.part(b"\x08\x01") + capture_wire.part(b"\x1a\x02\x18\x09"), "part 2, frames: a number that is none"),
-                                 ("later", b"\x0a\x02\x08\x02", "later than what this program knows"), ("noise", b"\x0a\x02\x08\x01\xff\xff", "capture 1: part 1, the part")):
+                                 ("later", b"\x0a\x02\x08\x02", "later than what this program knows"), ("noise", b"\x0a\x02\x08\x01\xff\xff", "capture 1: part 1")):
             path = self.folder / name
             path.write_bytes(text)
             complaint = self.diagnose("1", "--from", path, code=3)

@@ -344,7 +344,7 @@ class Runs(Case):
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: b"\x0a\x02\x08\x01\x0a\x02\x18\x09"}))
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
         self.assertEqual((code, json.loads(body)["error"]),
-                         (502, "tpu-launchd sent a capture that cannot be read: part 2, the part: cut off, or no protobuf"))
+                         (502, "tpu-launchd sent a capture that cannot be read: part 2: cut off, or no protobuf"))
         nothing = {"processes": [{"pid": 7, "command": "bash", "error": "no CPython interpreter in its memory map"}]}
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: capture_wire.packed(nothing)}))
         code, _, body = h.call("/v1/jobs/train/stack", "POST")

@@ -5,7 +5,7 @@
 
 #include "capture_read.h"
 
-/* Says why, and returns error. */
+/* Says which part and field is wrong (NULL: the part itself). Returns error. */
 int capture_wrong(struct capture_reader *r, int error, const char *field, const char *why);
 
 /* Strings, frames and stacks. */

@@ -28,7 +28,11 @@ void capture_reader_clear(struct capture_reader *r) {
 }
 
 int capture_wrong(struct capture_reader *r, int error, const char *field, const char *why) {
-        (void) snprintf(r->why, CAPTURE_WHY_MAX, "part %zu, %s: %s", r->part, field, why);
+        if (r->part == 0)
+                (void) snprintf(r->why, CAPTURE_WHY_MAX, "%s%s%s", field ? field : "", field ? ": " : "", why);
+        else
+                (void) snprintf(r->why, CAPTURE_WHY_MAX, "part %zu%s%s: %s", r->part, field ? ", " : "",
+                                field ? field : "", why);
         return error;
 }
 
@@ -40,8 +44,8 @@ static int read_part(struct capture_reader *r, const struct wire_field *part) {
         unpack_memory_init(&memory, MEMORY_MAX);
         m = capture__part__unpack(&memory.allocator, part->len, part->data);
         if (!m)
-                return memory.exhausted ? capture_wrong(r, -E2BIG, "the part", "more than there can be")
-                                        : capture_wrong(r, -EPROTO, "the part", "cut off, or no protobuf");
+                return memory.exhausted ? capture_wrong(r, -E2BIG, NULL, "more than there can be")
+                                        : capture_wrong(r, -EPROTO, NULL, "cut off, or no protobuf");
         if (m->version > CAPTURE_VERSION)
                 return capture_wrong(r, -EPROTONOSUPPORT, "version", "later than what this program knows");
         k = capture_part_stacks(r, m);
@@ -85,9 +89,9 @@ static int next_part(struct capture_reader *r, struct wire_field *ret) {
                         continue;
                 }
                 if (wire_next(&r->parts, ret) < 0)
-                        return capture_wrong(r, -EPROTO, "the part", "cut off, or no protobuf");
+                        return capture_wrong(r, -EPROTO, NULL, "cut off, or no protobuf");
                 if (ret->number != CAPTURE_PARTS || ret->type != WIRE_BYTES)
-                        return capture_wrong(r, -EPROTO, "the part", "this is no capture");
+                        return capture_wrong(r, -EPROTO, NULL, "this is no capture");
                 if (r->part > 0 && begins(ret)) {
                         r->parts = from;
                         return 0;
@@ -114,7 +118,7 @@ int capture_reader_next(struct capture_reader *r, struct host_capture *c, struct
         r->part = r->bytes = r->strings.n = r->frames.n = r->stacks.n = 0;
         while ((k = next_part(r, &part)) > 0) {
                 if (r->bytes > CAPTURE_STREAM_MAX)
-                        return capture_wrong(r, -E2BIG, "the part", "the capture is longer than 4 MiB");
+                        return capture_wrong(r, -E2BIG, NULL, "the capture is longer than 4 MiB");
                 k = read_part(r, &part);
                 if (k < 0)
                         return k;
@@ -135,5 +139,5 @@ int capture_read(const void *data, size_t len, enum capture_detail detail, struc
         k = capture_reader_next(&r, c, t, why);
         if (k == 1 && (r.len > 0 || r.parts.next < r.parts.end))
                 return capture_wrong(&r, -EPROTO, "version", "a second capture begins here");
-        return k == 0 ? capture_wrong(&r, -EPROTO, "version", "there is nothing") : MIN(k, 0);
+        return k == 0 ? capture_wrong(&r, -EPROTO, NULL, "there is nothing in it") : MIN(k, 0);
 }
