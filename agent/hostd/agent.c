@@ -5,7 +5,6 @@
 #include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
-#include "agent_net.h"
 #include "agent_run_totals.h"
 #include "agent_stack_files.h"
 #include "agent_watch.h"
@@ -14,6 +13,8 @@
 #include "frame.h"
 #include "identity_part.h"
 #include "log.h"
+#include "net_part.h"
+#include "path_part.h"
 #include "uplink_samples.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -188,18 +189,6 @@ START(stack_files) STOP(stack_files)
 static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
 static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
 
-START(net) STOP(net)
-static void sample_net(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        struct bus_sink bpf = bus_sink(b, SOURCE_BPF, b->round);
-
-        agent_net_look(b);
-        s->start_real = agent_of(b)->net->since_real;
-        agent_net_sample(b, &s->sink, &bpf.sink);
-        bus_end_samples(b, SOURCE_BPF, b->round);
-}
-static const struct part old_net = { "net", sizeof(struct bus *), .start = start_net, .sample = sample_net, .stop = stop_net };
-
 static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
         bus_take_finding(userdata, source, round, f);
 }
@@ -248,10 +237,6 @@ static void hear_probes(void *self, const struct bus_news *n) {
                 schedule_run_all(agent_of(BUS(self))->schedule);
 }
 static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
-
-START(path) STOP(path)
-static void reload_path(void *self) { agent_path_reload(BUS(self)); }
-static const struct part old_path = { "path", sizeof(struct bus *), .start = start_path, .reload = reload_path, .stop = stop_path };
 
 START(registry) STOP(registry)
 static void sample_registry(void *self, struct bus_sink *s) {
@@ -346,11 +331,11 @@ static const struct part *const parts[PARTS] = {
         &old_run_totals,
         &old_runs,
         &old_stack_files,
-        &old_net,
         &old_probes,
-        &old_path,
         &old_watch,
         &old_registry,
+        &net_part,
+        &path_part,
         &old_capture,
         &old_api,
 };
