@@ -303,9 +303,6 @@ static void sample_run(struct sink *s, const struct watched *w) {
         for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++)
                 put_uint(s, METRIC_RUN_SUSPICIONS, r->suspicions[k], w->job, suspicion_kind_name(k), NULL);
         put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->job, NULL, NULL);
-        if (r->rhythm.n > 0)
-                put_double(s, METRIC_RUN_STEP_INTERVAL, (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
-                           w->job, NULL, NULL);
 }
 
 static void sample_steps(struct sink *s, const struct watched *w) {
@@ -319,7 +316,7 @@ static void sample_steps(struct sink *s, const struct watched *w) {
                                             .n_bounds = STEP_TIMES_BOUNDS };
 
         if (t->n > 0)
-                put_histogram(s, METRIC_RUN_STEP_TIME, &h, w->job, NULL);
+                put_histogram(s, METRIC_RUN_STEP_DURATION, &h, w->job, NULL);
 }
 
 static void sample_time(struct sink *s, const struct watched *w) {

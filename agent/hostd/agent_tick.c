@@ -9,8 +9,8 @@
 #include "agent_net.h"
 #include "agent_run_totals.h"
 #include "agent_stack_files.h"
-#include "cost.h"
 #include "log.h"
+#include "process_cost.h"
 #include "uplink_samples.h"
 
 #define ACCURACY (1 * USEC_PER_SEC)
@@ -42,8 +42,17 @@ static void sample_health(struct agent *a, struct sink *s) {
                 put_int(s, METRIC_HOST_ORDERED, orders_find(&a->order_list, k) != NULL, order_kind_name(k),
                         NULL, NULL);
         for (size_t i = 0; i < a->checks.n; i++)
-                put_int(s, METRIC_CHECK_VERDICT, verdict_exit_code(a->checks.health[i].settled),
+                put_int(s, METRIC_CHECK_VERDICT, verdict_gravity(a->checks.health[i].settled),
                         a->checks.entries[i].settled->check, a->checks.entries[i].settled->subject, NULL);
+}
+
+static void sample_process(const struct agent *a, struct sink *s) {
+        struct process_cost cost;
+
+        if (process_cost_read(a->host, &cost) < 0)
+                return; /* a folder of fixtures has no such files */
+        put_double(s, METRIC_PROCESS_CPU, cost.cpu_seconds, NULL, NULL, NULL);
+        put_uint(s, METRIC_PROCESS_MEMORY, cost.resident_memory, NULL, NULL, NULL);
 }
 
 /* NAN: the line did not say. */
@@ -62,7 +71,6 @@ static void sample_runs(struct agent *a, struct sink *s) {
                 if (p->lines == 0)
                         continue;
                 put_uint(s, METRIC_RUN_STEP, p->last_step, runs[i].job, NULL, NULL);
-                put_known(s, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].job);
                 put_known(s, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].job);
                 put_known(s, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].job);
                 put_known(s, METRIC_RUN_LOSS, p->last.loss, runs[i].job);
@@ -139,7 +147,7 @@ void agent_collect(struct agent *a) {
         agent_uplink_judge(a, &u);
         tell_damage(a, &u);
         agent_metadata_judge(a);
-        (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
+        sample_process(a, &own.sink);
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
         agent_stack_files_tick(a, &own.sink);
