@@ -66,7 +66,7 @@ class Runs(real_run.Case):
         if "buckets" in said:
             bounds = [*point.explicit_bounds, None]
             self.assertEqual({bounds[i]: n for i, n in enumerate(point.bucket_counts) if n}, {b["below"]: b["n"] for b in said["buckets"]})
-        self.assertEqual(strict.pairs(point.attributes)["job"], run.name)
+        self.assertEqual(strict.pairs(point.attributes)["tpu.run.name"], run.name)
 
     def test_a_watch(self):
         cpu = max(os.sched_getaffinity(0))
