@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of samples and the text format. */
+/* The store of samples, the text format, and the names: documented, unique, and as OpenTelemetry and Prometheus want them. */
 #include "libtpu_metrics.h"
 #include "metrics_text.h"
 #include "process_cost.h"

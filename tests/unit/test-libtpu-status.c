@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the chips out of libtpu's points, its cores for a capture, and that every metric is documented. */
+/* What is known of the chips out of libtpu's points, and its cores for a capture. */
 #include "libtpu.pb-c.h"
 #include "libtpu_status.h"
 #include "test.h"
