@@ -9,12 +9,12 @@
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
-#include "cost.h"
 #include "frame.h"
 #include "identity_part.h"
 #include "log.h"
 #include "net_part.h"
 #include "path_part.h"
+#include "process_cost.h"
 #include "uplink_samples.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -78,15 +78,19 @@ static int start_metrics(void *self) {
 static void sample_metrics(void *self, struct bus_sink *s) {
         struct bus *b = BUS(self);
         const struct host_runs *l = b->runs;
+        struct process_cost cost;
 
-        (void) cost_sample(b->host, &s->sink); /* a folder of fixtures has no such files */
+        if (process_cost_read(b->host, &cost) >= 0) { /* a folder of fixtures has no such files */
+                put_double(&s->sink, METRIC_PROCESS_CPU, cost.cpu_seconds, NULL, NULL, NULL);
+                put_uint(&s->sink, METRIC_PROCESS_MEMORY, cost.resident_memory, NULL, NULL, NULL);
+        }
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
                 put_int(&s->sink, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
         for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
                 put_int(&s->sink, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k),
                         NULL, NULL);
         for (size_t i = 0; i < b->checks.n; i++)
-                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_exit_code(b->checks.health[i].settled),
+                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_gravity(b->checks.health[i].settled),
                         b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);
         s->start_real = b->boot_real;
         host_metrics_look(agent_of(b)->host_metrics, host_now(b->host), &s->sink);
@@ -176,7 +180,6 @@ static void sample_runs(void *self, struct bus_sink *s) {
                 if (p->lines == 0)
                         continue;
                 put_uint(&s->sink, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
-                put_known(&s->sink, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
