@@ -93,37 +93,3 @@ int text_read(struct memory *m, const struct python_layout *l, uint64_t type, ui
         (void) text_to_utf8(data, width, n, buf, TEXT_MAX);
         return 0;
 }
-
-/* Bytes of the well-formed sequence at p, 0 when there is none (Unicode, table 3-7). */
-static size_t sequence(const uint8_t *p) {
-        uint8_t low = 0x80, high = 0xBF;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return 1;
-        if (p[0] < 0xC2 || p[0] > 0xF4)
-                return 0;
-        n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-        if (p[0] == 0xE0)
-                low = 0xA0;
-        else if (p[0] == 0xED)
-                high = 0x9F;
-        else if (p[0] == 0xF0)
-                low = 0x90;
-        else if (p[0] == 0xF4)
-                high = 0x8F;
-        for (size_t i = 1; i < n; i++, low = 0x80, high = 0xBF)
-                if (p[i] < low || p[i] > high)
-                        return 0;
-        return n;
-}
-
-void text_clean(char *s) {
-        while (*s) {
-                size_t n = sequence((const uint8_t *) s);
-
-                if (n == 0)
-                        *s = '?';
-                s += MAX(n, (size_t) 1);
-        }
-}

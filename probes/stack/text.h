@@ -21,9 +21,3 @@ size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_
  */
 int text_read(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
               char buf[static TEXT_MAX]);
-
-/*
- * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
- * they are.
- */
-void text_clean(char *s);

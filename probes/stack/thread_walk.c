@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "thread_walk.h"
 
+#include "grow.h"
+
 /* Brent's: finds a list that returns to itself within twice its length. */
 struct loop_guard {
         uint64_t saved;
@@ -42,11 +44,6 @@ bool chain_equal(const struct chain *a, const struct chain *b) {
         return true;
 }
 
-/* Where a member is at a fixed distance. */
-static int read_member(struct memory *m, uint64_t address, uint32_t offset, uint64_t *ret) {
-        return memory_read_u64(m, address + offset, ret);
-}
-
 static int add_thread(struct memory *m, const struct python_layout *l, uint64_t interpreter, size_t *size,
                       struct thread_list *list, struct thread_id *t, uint64_t *ret_next) {
         uint64_t back;
@@ -54,40 +51,34 @@ static int add_thread(struct memory *m, const struct python_layout *l, uint64_t 
 
         if (list->n == WALK_THREADS_MAX)
                 return -E2BIG;
-        r = read_member(m, t->state, l->thread.interpreter, &back);
+        r = memory_read_u64(m, t->state + l->thread.interpreter, &back);
         if (r == 0)
-                r = read_member(m, t->state, l->thread.thread_id, &t->pthread);
+                r = memory_read_u64(m, t->state + l->thread.thread_id, &t->pthread);
         if (r == 0 && l->thread.native_thread_id != LAYOUT_NONE)
-                r = read_member(m, t->state, l->thread.native_thread_id, &t->native);
+                r = memory_read_u64(m, t->state + l->thread.native_thread_id, &t->native);
         if (r == 0)
-                r = read_member(m, t->state, l->thread.next, ret_next);
+                r = memory_read_u64(m, t->state + l->thread.next, ret_next);
         if (r < 0)
                 return r;
         if (back != interpreter)
                 return -EBADMSG; /* it ended while it was read, or nothing is where the layout says */
-        if (list->n == *size) {
-                struct thread_id *more =
-                        realloc(list->items, (*size = *size ? *size * 2 : 32) * sizeof(*more));
-
-                if (!more)
-                        return -ENOMEM;
-                list->items = more;
-        }
-        list->items[list->n++] = *t;
-        return 0;
+        r = grow(&list->items, size, list->n + 1, sizeof(*list->items));
+        if (r == 0)
+                list->items[list->n++] = *t;
+        return r;
 }
 
 /* From 3.12 on: the thread that holds the lock of an interpreter, which may be the main one's; 0: nobody. */
 static int read_gil(struct memory *m, const struct python_layout *l, uint64_t interpreter, uint64_t *ret) {
         uint64_t gil, holder;
         int32_t locked;
-        int r = read_member(m, interpreter, l->interpreter.gil, &gil);
+        int r = memory_read_u64(m, interpreter + l->interpreter.gil, &gil);
 
         if (r < 0 || !gil) {
                 *ret = 0;
                 return r;
         }
-        r = read_member(m, gil, l->gil.last_holder, &holder);
+        r = memory_read_u64(m, gil + l->gil.last_holder, &holder);
         if (r == 0)
                 r = memory_read(m, gil + l->gil.locked, &locked, sizeof(locked));
         if (r == 0)
@@ -102,12 +93,12 @@ static int walk_interpreter(struct memory *m, const struct python_layout *l, uin
         struct loop_guard guard = { 0 };
         struct thread_id t = { 0 };
         uint64_t thread;
-        int r = read_member(m, address, l->interpreter.id, &t.interpreter);
+        int r = memory_read_u64(m, address + l->interpreter.id, &t.interpreter);
 
         if (r == 0)
-                r = read_member(m, address, l->interpreter.threads, &thread);
+                r = memory_read_u64(m, address + l->interpreter.threads, &thread);
         if (r == 0)
-                r = read_member(m, address, l->interpreter.next, ret_next);
+                r = memory_read_u64(m, address + l->interpreter.next, ret_next);
         if (r == 0 && l->interpreter.gil != LAYOUT_NONE)
                 r = read_gil(m, l, address, &gil_holder);
         while (r == 0 && thread) {
@@ -126,12 +117,12 @@ static int walk_all_threads(struct memory *m, const struct interpreter *i, struc
         struct loop_guard guard = { 0 };
         uint64_t interpreter, gil_holder = 0;
         size_t size = 0;
-        int r = read_member(m, i->runtime, l->runtime.interpreters, &interpreter);
+        int r = memory_read_u64(m, i->runtime + l->runtime.interpreters, &interpreter);
 
         if (r == 0)
-                r = read_member(m, i->runtime, l->runtime.main_thread, &list.main_thread);
+                r = memory_read_u64(m, i->runtime + l->runtime.main_thread, &list.main_thread);
         if (r == 0 && l->runtime.gil_holder != LAYOUT_NONE)
-                r = read_member(m, i->runtime, l->runtime.gil_holder, &gil_holder);
+                r = memory_read_u64(m, i->runtime + l->runtime.gil_holder, &gil_holder);
         for (size_t n = 0; r == 0 && interpreter; n++) {
                 if (n == WALK_INTERPRETERS_MAX)
                         return -E2BIG;
@@ -237,16 +228,11 @@ static uint64_t take_instruction(const struct python_layout *l, const uint8_t *h
 }
 
 static int append_frame(struct chain *chain, size_t *size, const struct frame *f) {
-        if (chain->n == *size) {
-                struct frame *more =
-                        realloc(chain->frames, (*size = *size ? *size * 2 : 64) * sizeof(*more));
+        int r = grow(&chain->frames, size, chain->n + 1, sizeof(*chain->frames));
 
-                if (!more)
-                        return -ENOMEM;
-                chain->frames = more;
-        }
-        chain->frames[chain->n++] = *f;
-        return 0;
+        if (r == 0)
+                chain->frames[chain->n++] = *f;
+        return r;
 }
 
 static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, bool traced,
@@ -292,9 +278,9 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
 /* Address of the innermost frame. */
 static int read_innermost(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t *ret) {
         uint64_t from = state;
-        int r = l->thread.cframe == LAYOUT_NONE ? 0 : read_member(m, state, l->thread.cframe, &from);
+        int r = l->thread.cframe == LAYOUT_NONE ? 0 : memory_read_u64(m, state + l->thread.cframe, &from);
 
-        return r < 0 ? r : read_member(m, from, l->thread.frame, ret);
+        return r < 0 ? r : memory_read_u64(m, from + l->thread.frame, ret);
 }
 
 int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret) {
@@ -303,7 +289,7 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
         int r = read_innermost(m, l, state, &frame);
 
         if (r == 0)
-                r = read_member(m, frame, l->frame.instruction, &instruction);
+                r = memory_read_u64(m, frame + l->frame.instruction, &instruction);
         if (r == 0)
                 *ret = frame + instruction * 31;
         return r;
@@ -312,7 +298,7 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
 int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state) {
         const struct python_layout *l = i->layout;
         uint64_t from;
-        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT : read_member(m, state, l->thread.cframe, &from);
+        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT : memory_read_u64(m, state + l->thread.cframe, &from);
 
         if (r == 0)
                 r = memory_want(m, from + l->thread.frame, 8);

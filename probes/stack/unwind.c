@@ -6,10 +6,9 @@
 #include <fcntl.h>
 
 #include "cxx_name.h"
-#include "elf_mapped.h"
+#include "elf_symbols.h"
 #include "grow.h"
 #include "mapped_file.h"
-#include "maps.h"
 #include "text.h"
 
 #define MODULES_MAX 2048u
@@ -282,15 +281,8 @@ static int take_frame(Dwfl_Frame *state, void *arg) {
         f.sp = u->dw.frame_reg && u->dw.frame_reg(state, RSP, &sp) == 0 ? sp : 0;
         r = symbol_of(u, interrupted ? pc : pc - 1,
                       &f.symbol); /* a return address may lie behind its function */
-        if (r == 0 && u->n == u->size) {
-                struct native_frame *more =
-                        realloc(u->frames, (u->size = u->size ? u->size * 2 : 64) * sizeof(*more));
-
-                if (more)
-                        u->frames = more;
-                else
-                        r = -ENOMEM;
-        }
+        if (r == 0)
+                r = grow(&u->frames, &u->size, u->n + 1, sizeof(*u->frames));
         if (r < 0) {
                 u->error = r;
                 return DWARF_CB_ABORT;

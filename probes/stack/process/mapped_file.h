@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * /proc/PID/maps: the file mappings. The text is foreign input: the process chooses file names and how many
- * mappings there are. Pure but for maps_read().
+ * The file mappings of another process: /proc/PID/maps, whose text is foreign input (the process chooses file names
+ * and how many mappings there are), and the file behind a mapping, opened by the mapping itself where permitted
+ * (/proc/PID/map_files, then /proc/PID/exe: true for deleted files and across mount namespaces), else by its
+ * path below the process's own root. It counts only when its first bytes are those that are mapped.
  */
-#include "base.h"
+#include "memory.h"
+#include "process.h"
 
 #define MAPS_PATH_MAX 4096
 #define MAPS_BYTES_MAX (64u * 1024 * 1024) /* of one maps file */
@@ -27,3 +30,10 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret);
  */
 int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), void *userdata,
               bool *ret_empty);
+
+/* An open descriptor of the file whose start is mapped by map; -ESTALE: another file is there now; else
+ * -errno. */
+int mapped_file_open(const struct process *p, struct memory *m, const struct mapping *map);
+
+/* The path of the program as maps shows it, without " (deleted)"; empty when it may not be known. */
+void mapped_file_program(const struct process *p, char *buf, size_t size);
