@@ -19,3 +19,8 @@ int kernel_permits(const struct host *h, const struct plan *p, const struct op *
 /* Writes and reads back. -EIO: the kernel took it and has something else; -ENODEV: the NIC is gone; else
  * what the kernel answered. */
 int kernel_apply(const struct host *h, const struct op *op);
+
+/* The value now: "on", "8896". subject is that of an op. -ENODEV: the NIC has no such setting any more;
+ * else why it cannot be read. */
+int nic_read(const struct host *h, enum op_kind k, const struct link *l, const char *subject,
+             char buf[static 16]);

@@ -2,11 +2,11 @@
 #include "check_words.h"
 #include "kernel.h"
 #include "log.h"
-#include "nic.h"
 #include "oneshot.h"
 #include "report.h"
 #include "runtime.h"
 #include "source.h"
+#include "source_plan.h"
 
 #define LOCK_WAIT (5 * USEC_PER_SEC)
 

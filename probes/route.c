@@ -2,7 +2,7 @@
 /* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether each
  * NIC's traffic leaves by that NIC. */
 #include "plan.h"
-#include "source.h"
+#include "source_plan.h"
 #include "words.h"
 
 /* In the same words as tpu-netcfg's. */

@@ -12,7 +12,6 @@
 #include "finding.h"
 #include "host.h"
 #include "links.h"
-#include "nics.h"
 #include "sysctl.h"
 #include "wanted.h"
 

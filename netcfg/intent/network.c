@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
 #include "network.h"
-#include "nics.h"
 #include "paths.h"
 
 #define FILE_HEAD "tpu-netcfg-network-mtu 1"

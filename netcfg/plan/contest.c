@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "contest.h"
-#include "route_text.h"
 
 static struct contest_entry *find(struct contest *c, const struct op *op) {
         for (size_t i = 0; i < c->n; i++)

@@ -8,7 +8,6 @@
  * (DHCP clients do), unless it went within CONTEST_REACTION of our repair, which is then what it went for.
  * Pure: time is an argument (boot clock).
  */
-#include "found.h"
 #include "op.h"
 
 #define CONTEST_REPAIRS 2

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "originals.h"
-#include "route_text.h"
 
 #define BOOT "boot "
 #define NO_NIC "-"

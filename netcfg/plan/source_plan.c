@@ -1,51 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "source_plan.h"
+
 #include <arpa/inet.h>
 
 #include "check_words.h"
 #include "source.h"
-
-/* --- What is ours ------------------------------------------------------------------------------------- */
-
-static void name_nic(struct op *op, const struct link_table *links) {
-        const struct link *l = link_by_index(links, op->index);
-
-        if (l)
-                (void) snprintf(op->nic, sizeof(op->nic), "%s", l->name);
-}
-
-int source_found(const struct rule_table *rules, const struct route_table *routes,
-                 const struct link_table *links, struct plan *ret) {
-        _cleanup_plan_ struct plan p = PLAN_NULL;
-        int r = 0;
-
-        for (size_t k = 0; r == 0 && k < rules->n; k++) {
-                struct op op = { .kind = OP_RULE, .rule = rules->rules[k] };
-
-                if (!source_is_own_rule(&rules->rules[k]))
-                        continue;
-                op.index = (int) (rules->rules[k].table - SOURCE_TABLE_BASE);
-                name_nic(&op, links);
-                source_rule_subject(&rules->rules[k], op.subject);
-                finding_set(op.to, "priority %u", rules->rules[k].priority);
-                r = plan_add(&p, &op);
-        }
-        for (size_t k = 0; r == 0 && k < routes->n; k++) {
-                struct op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
-
-                if (!source_is_own_route(&routes->routes[k]))
-                        continue;
-                op.index = (int) (routes->routes[k].table - SOURCE_TABLE_BASE);
-                name_nic(&op, links);
-                source_route_subject(&routes->routes[k], op.subject);
-                source_route_value(&routes->routes[k], op.to);
-                r = plan_add(&p, &op);
-        }
-        if (r < 0)
-                return r;
-        *ret = p;
-        p = PLAN_NULL;
-        return 0;
-}
 
 /* --- What to do --------------------------------------------------------------------------------------- */
 

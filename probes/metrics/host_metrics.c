@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host_metrics.h"
 
-#include "disks.h"
 #include "network.h"
 
 /* What our own daemons take, workers and captures included: the control groups of their units. */

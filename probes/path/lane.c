@@ -22,48 +22,6 @@ struct lane {
         uint8_t *zeros, *rest; /* UINT16_MAX each: what is sent behind the head, and what came behind it */
 };
 
-/* --- Addresses ----------------------------------------------------------------------------------------- */
-
-const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]) {
-        const void *bytes = a->sa.sa_family == AF_INET ? (const void *) &a->in.sin_addr : &a->in6.sin6_addr;
-
-        if (!inet_ntop(a->sa.sa_family, bytes, buf, ADDRESS_TEXT_MAX))
-                (void) snprintf(buf, ADDRESS_TEXT_MAX, "?");
-        return buf;
-}
-
-socklen_t address_len(const union path_address *a) {
-        return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
-}
-
-bool address_equal(const union path_address *a, const union path_address *b) {
-        if (a->sa.sa_family != b->sa.sa_family)
-                return false;
-        if (a->sa.sa_family == AF_INET)
-                return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
-        return memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
-}
-
-void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes) {
-        *ret = (union path_address){ .sa.sa_family = family };
-        if (family == AF_INET)
-                memcpy(&ret->in.sin_addr, bytes, sizeof(ret->in.sin_addr));
-        else if (family == AF_INET6)
-                memcpy(&ret->in6.sin6_addr, bytes, sizeof(ret->in6.sin6_addr));
-}
-
-int address_parse(const char *text, union path_address *ret) {
-        union path_address a = { .in6 = { .sin6_family = AF_INET6 } };
-
-        if (inet_pton(AF_INET6, text, &a.in6.sin6_addr) != 1) {
-                a = (union path_address){ .in = { .sin_family = AF_INET } };
-                if (inet_pton(AF_INET, text, &a.in.sin_addr) != 1)
-                        return -EINVAL;
-        }
-        *ret = a;
-        return 0;
-}
-
 static size_t header_size(int family) {
         return family == AF_INET ? 20 : 40; /* IPv4 and IPv6 without options: we send none */
 }

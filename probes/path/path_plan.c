@@ -3,7 +3,6 @@
 #include "addresses.h"
 #include "netlink.h"
 #include "path_plan.h"
-#include "route.h"
 #include "verdict.h"
 
 void path_plan_clear(struct path_plan *p) {
@@ -102,7 +101,7 @@ static int not_resolved(struct finding_list *l, const struct path *p) {
                                                : "the resolver is in trouble");
 }
 
-static int wrong_way(struct routing *r, const struct path *p, const struct route *route, int error) {
+static int wrong_way(struct routing *r, const struct path *p, const struct path_route *route, int error) {
         const struct link *other = error < 0 ? NULL : find_link(r->links, route->nic, NULL);
         char found[96];
 
@@ -121,8 +120,8 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
 static int choose_nic(struct routing *r, struct path *p) {
         const struct link *l;
-        struct route route;
-        int k = route_ask(r->kernel, NULL, &p->what.to, &route);
+        struct path_route route;
+        int k = path_route_ask(r->kernel, NULL, &p->what.to, &route);
 
         if (k < 0)
                 return wrong_way(r, p, NULL, k);
@@ -140,7 +139,7 @@ static int choose_nic(struct routing *r, struct path *p) {
 
 static int use(struct routing *r, struct path *p) {
         const struct link *l = find_link(r->links, 0, p->what.nic);
-        struct route route;
+        struct path_route route;
         int k;
 
         if (!l || !usable_nic(r->intent, l))
@@ -156,7 +155,7 @@ static int use(struct routing *r, struct path *p) {
         if (k < 0)
                 return cannot(r->findings, p, "not tried: this NIC has no address of that family",
                               WORDS_PATH_NIC_BARE, "");
-        k = route_ask(r->kernel, &p->what.from, &p->what.to, &route);
+        k = path_route_ask(r->kernel, &p->what.from, &p->what.to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)

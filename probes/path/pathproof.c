@@ -5,6 +5,7 @@
 #include "lane.h"
 #include "path_plan.h"
 #include "pathproof.h"
+#include "resolve.h"
 #include "verdict.h"
 
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */

@@ -4,7 +4,7 @@
 
 #include "child.h"
 #include "io.h"
-#include "path_plan.h"
+#include "resolve.h"
 
 #define WORKERS_MIN 12
 #define WORKER_NAMES 80 /* at most: their answers fit into CHILD_ANSWER_MAX */
