@@ -113,21 +113,24 @@ static void tell_findings(struct daemon *d) {
                 if (l->items[i].verdict != VERDICT_OK && bad++ == 0)
                         first = &l->items[i];
         if (first)
-                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n, first->check,
-                            first->subject, first->reason[0] ? first->reason : verdict_name(first->verdict));
+                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n,
+                            first->check, first->subject,
+                            first->reason[0] ? first->reason : verdict_name(first->verdict));
         if (first && !streq(line, d->said)) /* what was found may change with each pass: not compared */
                 log_warning("%s (found '%s', wanted '%s')", line, first->found, first->wanted);
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }
 
-/* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right before. */
+/* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right
+ * before. */
 static bool end_order(struct netcfg *n) {
         if (!n->observe.ordered || observe_counts(&n->observe, host_now(&n->host)))
                 return false;
         n->observe = OBSERVE_NULL;
         log_notice("observing by order has ended: its end has come, or tpu-hostd did not say within an hour "
                    "after a boot that it still stands");
-        (void) observe_file_save(&n->host, n->runtime_fd, &n->observe); /* else it ends again, as it should */
+        /* else it ends again, as it should */
+        (void) observe_file_save(&n->host, n->runtime_fd, &n->observe);
         return true;
 }
 

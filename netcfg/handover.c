@@ -38,8 +38,8 @@ struct answer {
 };
 
 /*
- * The MTU of a NIC is changed so often on tpu-hostd's word (intent_network.moved), and then no more within the
- * hour: each change sets the NIC's queues up anew. Whoever owns hostd shall not own the host's NICs.
+ * The MTU of a NIC is changed so often on tpu-hostd's word (intent_network.moved), and then no more within
+ * the hour: each change sets the NIC's queues up anew. Whoever owns hostd shall not own the host's NICs.
  */
 #define MOVES_WINDOW (3600 * USEC_PER_SEC)
 

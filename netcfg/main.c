@@ -31,7 +31,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
                 { "check-config", NULL, "say what is wrong with the configuration and exit", NULL,
                   &a->check_config },
-                { "show-config", NULL, "print what is in force and where it is from", NULL, &a->show_config },
+                { "show-config", NULL, "print what is in force and where it is from", NULL,
+                  &a->show_config },
         };
         int r;
 
@@ -58,14 +59,17 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 a->once = true;
         if (a->dry_run + a->once + a->restore + config_only(a) > 1 ||
             ((a->json || a->netns) && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; --json "
+                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; "
+                      "--json "
                       "and --netns go with the first three\n",
                       stderr);
                 return -EINVAL;
         }
-        if (a->options.root && !streq(a->options.root, "/") && (a->netns || !(a->dry_run || config_only(a)))) {
+        if (a->options.root && !streq(a->options.root, "/") &&
+            (a->netns || !(a->dry_run || config_only(a)))) {
                 fprintf(stderr,
-                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it has "
+                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it "
+                        "has "
                         "no network namespaces\n",
                         a->options.root);
                 return -EINVAL;

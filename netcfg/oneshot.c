@@ -119,7 +119,8 @@ int oneshot_once(struct netcfg *n, bool json) {
                 (void) log_locked(n);
         else if (r == -ENOMEM)
                 (void) log_error_errno(
-                        r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there", n->writes);
+                        r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there",
+                        n->writes);
         if (r < 0 && n->report.n == 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (r == 0 && judge_gone(n) < 0)

@@ -250,10 +250,11 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         if (r < 0 && was_said(n, &p->ops[0], r))
                 return r;
         if (r == -EBADMSG)
-                return log_error_errno(r,
-                                       "%s/originals is damaged: %s; nothing was changed. Remove the file to "
-                                       "go on without --restore",
-                                       n->netns.runtime, why);
+                return log_error_errno(
+                        r,
+                        "%s/originals is damaged: %s; nothing was changed. Remove the file to "
+                        "go on without --restore",
+                        n->netns.runtime, why);
         if (r == 0) {
                 originals_follow(&o, links);
                 r = originals_note(&o, p, links);
@@ -325,7 +326,8 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op)
                 return -ENOMEM;
         if (r == -EHOSTUNREACH && is_guarded(op))
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
-        /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the next. */
+        /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the
+         * next. */
         if (kind != PASS_REPAIR || (r < 0 && r != -EIO) || !was_wanted(&n->sources, op))
                 return 0;
         return contest_note_repair(&n->contest, op, host_now(&n->host));

@@ -27,8 +27,8 @@ struct watch {
 };
 
 /*
- * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out of
- * memory" for an overrun. Returns the number of messages that tell a change.
+ * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out
+ * of memory" for an overrun. Returns the number of messages that tell a change.
  */
 static unsigned drain(struct watch *w, const struct ear *e) {
         unsigned n = 0, taken = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a run.
- */
+/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a
+ * run. */
 #include "device_owners.h"
 #include "tpu_sysfs.h"
 #include "words.h"

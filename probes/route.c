@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether each
- * NIC's traffic leaves by that NIC. */
+/* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether
+ * each NIC's traffic leaves by that NIC. */
 #include "plan.h"
 #include "source_plan.h"
 #include "words.h"
 
 /* In the same words as tpu-netcfg's. */
-static int judge_both(const struct intent *i, const struct found *f, struct finding_list *l, struct sink *s) {
+static int judge_both(const struct intent *i, const struct found *f, struct finding_list *l,
+                      struct sink *s) {
         size_t before;
         int r = 0;
 

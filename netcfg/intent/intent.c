@@ -59,12 +59,13 @@ static int report_config(struct config_report *report, const struct config *c, c
         return config_show(c, report->out);
 }
 
-static const char *const modes[] = { "repair", "observe", NULL },
-                  *const rto_by[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes", NULL },
-                  *const source_routing[] = { [SOURCE_ROUTING_PROFILE] = "profile",
-                                              [SOURCE_ROUTING_NO] = "no",
-                                              [SOURCE_ROUTING_YES] = "yes",
-                                              NULL };
+static const char *const
+        modes[] = { "repair", "observe", NULL },
+        *const rto_by[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes", NULL },
+        *const source_routing[] = { [SOURCE_ROUTING_PROFILE] = "profile",
+                                    [SOURCE_ROUTING_NO] = "no",
+                                    [SOURCE_ROUTING_YES] = "yes",
+                                    NULL };
 
 static int load_netcfg(const struct host *h, const char *file, struct choice *c, struct intent *i,
                        struct config_report *report) {

@@ -226,7 +226,8 @@ static void finish_section(struct reading *r) {
         r->section = (struct section) { 0 };
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct reading *r = userdata;
         char *dest;
 

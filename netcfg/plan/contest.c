@@ -52,7 +52,8 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
 
                 if (e->kind != OP_ROUTE || e->contested || now - last < CONTEST_REACTION)
                         continue;
-                /* One more repair and it would be contested: only then is it looked for, which takes time. */
+                /* One more repair and it would be contested: only then is it looked for, which takes
+                 * time. */
                 if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW &&
                     !route_by_subject(&f->routes, &f->links, e->subject))
                         memset(e->repaired, 0, sizeof(e->repaired));

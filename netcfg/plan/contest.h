@@ -4,9 +4,9 @@
  * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW
  * and that is wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET.
  * A NIC that was deleted and made anew (another ifindex) is a new one, and so are the routes of one whose
- * link was lost and came back: that is no one's changing back. So is a route that was taken away and added again
- * (DHCP clients do), unless it went within CONTEST_REACTION of our repair, which is then what it went for.
- * Pure: time is an argument (boot clock).
+ * link was lost and came back: that is no one's changing back. So is a route that was taken away and added
+ * again (DHCP clients do), unless it went within CONTEST_REACTION of our repair, which is then what it went
+ * for. Pure: time is an argument (boot clock).
  */
 #include "op.h"
 

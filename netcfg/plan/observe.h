@@ -8,8 +8,8 @@
  *   heard BOOT_CLOCK REAL_CLOCK          microseconds, when tpu-hostd said it last
  *   until REAL_CLOCK                     its end; 0: none
  *
- * It counts until its end, which is counted on the boot clock, so that a clock that jumps ends nothing early.
- * One of an earlier boot counts from the start, before tpu-hostd is there, until its end and for
+ * It counts until its end, which is counted on the boot clock, so that a clock that jumps ends nothing
+ * early. One of an earlier boot counts from the start, before tpu-hostd is there, until its end and for
  * OBSERVE_UNCONFIRMED at most: tpu-hostd says at its every start what stands, so that an order of which it
  * says nothing for so long has no one who would end it. Pure; time is an argument.
  */

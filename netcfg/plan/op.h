@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the machine has of what is planned; one write to the host's network; a list of them, which is a plan; and how
- * plans and findings name routes. Pure.
+ * What the machine has of what is planned; one write to the host's network; a list of them, which is a plan;
+ * and how plans and findings name routes. Pure.
  */
 #include "addresses.h"
 #include "intent.h"
@@ -15,8 +15,8 @@
 #define NIC_SETTINGS_MAX (16 * INTENT_NIC_SETTINGS_MAX)
 
 struct found_sysctl {
-        int error; /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here
-                    */
+        /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here */
+        int error;
         char value[96]; /* blanks collapsed */
 };
 
@@ -88,8 +88,8 @@ const char *op_check(enum op_kind k);
 /* A rule or route of source routing: it has no original value, and findings are its NIC's. */
 bool op_is_source(enum op_kind k);
 
-/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual ones.
- */
+/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual
+ * ones. */
 void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]);
 /* The first one of that name, or NULL. */
 const struct route *route_by_subject(const struct route_table *t, const struct link_table *links,

@@ -123,8 +123,8 @@ int originals_format(const struct originals *o, const char *boot_id, char **ret,
 
 /* --- NICs and their names ----------------------------------------------------------------------------- */
 
-/* Where its NIC's name is in the subject: of a route "… dev NAME …", of a sysctl "….conf.NAME.…", else at its
- * beginning. */
+/* Where its NIC's name is in the subject: of a route "… dev NAME …", of a sysctl "….conf.NAME.…", else at
+ * its beginning. */
 static bool find_name(const struct original *o, size_t *ret_at, size_t *ret_len) {
         const char *before = o->kind == OP_ROUTE ? " dev " : o->kind == OP_SYSCTL ? ".conf." : "";
         const char *at = strstr(o->subject, before), *end;

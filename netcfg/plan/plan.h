@@ -35,7 +35,8 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
 /* A route, not of source routing's own tables, all of whose next hops are data-centre NICs. */
 bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
 
-/* --- Reverse-path filters, a part of a plan. Pure, but for plan_read_rp_filters(), which reads through the seam. --- */
+/* --- Reverse-path filters, a part of a plan. Pure, but for plan_read_rp_filters(), which reads through the
+ * seam. --- */
 
 /* "net.ipv4.conf.eth0.rp_filter", and of eth0.7 "net.ipv4.conf.eth0/7.rp_filter" */
 void rp_filter_name(const char *nic, char buf[static 64]);

@@ -229,7 +229,8 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         return copy;
 }
 
-static int add_route(const struct intent *i, const struct link *nic, const struct route *copy, struct plan *p) {
+static int add_route(const struct intent *i, const struct link *nic, const struct route *copy,
+                     struct plan *p) {
         struct op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
                          .carrier_changes = nic->carrier_changes,

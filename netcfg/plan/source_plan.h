@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Source routing (source.h) as a part of a plan: from what is ours and what is wanted to writes and verdicts. Pure. */
+/* Source routing (source.h) as a part of a plan: from what is ours and what is wanted to writes and
+ * verdicts. Pure. */
 #include "op.h"
 
 /* Appends the removal of all that are ours, source saying why. -ENOMEM. */

@@ -267,7 +267,8 @@ static struct run_group *find_group(struct runs_state *r, const char *base, cons
         for (size_t i = 0; i < r->n; i++)
                 if (streq(r->groups[i].job, job))
                         return &r->groups[i];
-        if (r->n == RUN_GROUPS_MAX || strlen(job) >= RUN_JOB_MAX || run_group_path(job, group, sizeof(group)) < 0)
+        if (r->n == RUN_GROUPS_MAX || strlen(job) >= RUN_JOB_MAX ||
+            run_group_path(job, group, sizeof(group)) < 0)
                 return NULL;
         g = &r->groups[r->n];
         if (cgroup_files_init(&g->files, base, group) < 0)

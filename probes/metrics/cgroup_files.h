@@ -47,8 +47,8 @@ struct cgroup_cpu {
 struct cgroup_memory {
         int64_t current, anonymous, file, kernel;
         int64_t oom_kills;
-        /* Pages that had to be read from a disk at a fault; file pages that were thrown out and needed again; pages that its
-         * own threads had to free before they got any. */
+        /* Pages that had to be read from a disk at a fault; file pages that were thrown out and needed
+         * again; pages that its own threads had to free before they got any. */
         int64_t major_faults, refaults, reclaimed;
 };
 struct cgroup_io {
@@ -82,7 +82,8 @@ struct runs_state {
         struct run_group groups[RUN_GROUPS_MAX];
         size_t n;
 };
-/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too long. */
+/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too
+ * long. */
 int run_group_path(const char *job, char *buf, size_t size);
 void runs_init(struct runs_state *r);
 void runs_close(struct runs_state *r);

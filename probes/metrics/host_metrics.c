@@ -115,9 +115,11 @@ int host_metrics_look_close(struct host_metrics *m, const char *job, usec_t now,
         return m->cgroup_base ? run_look_take(m->host, m->cgroup_base, job, now, ret) : -ENOENT;
 }
 
-void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew, struct run_counters *ret) {
+void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew,
+                               struct run_counters *ret) {
         const struct look l = { .host = m->host, .lines = &m->lines, .files = m->files };
-        const struct run_group *g = m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, job, anew, &l) : NULL;
+        const struct run_group *g =
+                m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, job, anew, &l) : NULL;
 
         if (anew)
                 nics_look_at_bytes(&m->nics, &l);

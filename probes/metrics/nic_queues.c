@@ -160,7 +160,8 @@ static void compare(struct nic_queues *q, enum queue_direction d, const char *ni
                            d == QUEUE_RECEIVE ? "receive" : "transmit", NULL);
 }
 
-void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic, const struct look *l) {
+void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic,
+                     const struct look *l) {
         struct ethtool_stats *stats;
         uint32_t n_stats;
 

@@ -39,7 +39,8 @@ static int take_thread(struct walk *w, int64_t tid) {
                 return 0;
         }
         (void) snprintf(path, sizeof(path), "/proc/%" PRId64 "/schedstat", tid);
-        if (host_read(w->host, path, text, sizeof(text), NULL) < 0 || !take_number(&p, &ran) || !take_number(&p, &waited))
+        if (host_read(w->host, path, text, sizeof(text), NULL) < 0 || !take_number(&p, &ran) ||
+            !take_number(&p, &waited))
                 return 0;
         if (!l->threads)
                 l->threads = calloc(RUN_LOOK_THREADS, sizeof(*l->threads));
@@ -94,7 +95,8 @@ void run_look_standing(const struct run_look *from, const struct run_look *to, s
                 const struct run_thread *t = &to->threads[i], *before = thread_before(from, t->tid, &k);
 
                 /* Who left a state in between has run since, or at least waited for that. */
-                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns || before->state != t->state)
+                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns ||
+                    before->state != t->state)
                         continue;
                 if (t->state == 'R')
                         count_standing(t, &ret->starved, ret->starved_comm);
@@ -121,7 +123,8 @@ int64_t run_look_waited(const struct run_look *from, const struct run_look *to) 
 
 /* --- The control group --------------------------------------------------------------------------------- */
 
-static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines, struct run_look *ret) {
+static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines,
+                       struct run_look *ret) {
         const struct look l = { .host = h, .lines = lines, .now = ret->at };
 
         cgroup_cpu(files, &l, &ret->cpu);
@@ -137,7 +140,8 @@ void run_look_clear(struct run_look *l) {
         *l = (struct run_look){ .group = 0 };
 }
 
-int run_look_take(const struct host *h, const char *base, const char *job, usec_t now, struct run_look *ret) {
+int run_look_take(const struct host *h, const char *base, const char *job, usec_t now,
+                  struct run_look *ret) {
         _cleanup_free_ struct lines *lines = malloc(sizeof(*lines));
         _cleanup_(cgroup_files_close) struct cgroup_files files;
         _cleanup_(run_look_clear) struct run_look look = { .at = now };

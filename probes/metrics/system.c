@@ -291,7 +291,7 @@ void disks_look(struct disks_state *d, const struct look *l) {
                         d->names[i - 1] = d->names[--d->n];
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------------- */
 
 void system_look(struct system_state *s, const struct look *l) {
         look_at_cpus(s, l);

@@ -3,7 +3,8 @@
 /*
  * The host as a whole: CPU time by mode, the CPUs online, the host's uptime; memory and swap, page faults
  * and kills; and pressure stall information: how long tasks waited for a resource (Linux,
- * Documentation/accounting/psi.rst); and what each whole disk (no partition, no loop, no RAM disk) read and wrote.
+ * Documentation/accounting/psi.rst); and what each whole disk (no partition, no loop, no RAM disk) read and
+ * wrote.
  */
 #include "source.h"
 

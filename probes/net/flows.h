@@ -63,7 +63,8 @@ enum flow_event {
 struct flow_link {
         bool used;
         uint8_t nic, run;  /* places in struct flows */
-        uint8_t wrong_nic; /* that its packets leave by, where it is not its address's; 0: none that is known */
+        /* that its packets leave by, where it is not its address's; 0: none that is known */
+        uint8_t wrong_nic;
         uint8_t family, local[16], peer[16];
         char name[FLOW_NAME_MAX]; /* "worker 5"; empty: the peer is none that is known */
         bool is_worker;           /* of the slice, or of another one of the run */

@@ -39,8 +39,7 @@ struct lane_answer {
  * not an answer to us is dropped. */
 int lane_receive(struct lane *l, struct lane_answer *ret);
 
-/* --- Pure, for tests and fuzzing ------------------------------------------------------------------------
- */
+/* --- Pure, for tests and fuzzing -------------------------------------------------------------------- */
 
 /* The head of each payload; the rest is zeros. */
 struct lane_payload {

@@ -26,8 +26,8 @@ int address_parse(const char *text, union path_address *ret);
 struct nl_sock;
 
 /*
- * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"). Of this machine: there is no
- * such answer below another root.
+ * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"). Of this machine:
+ * there is no such answer below another root.
  */
 struct path_route {
         int nic; /* interface index */

@@ -13,7 +13,7 @@ struct path {
          * known */
         struct path_result what;
         union path_address other; /* the name's first address of the other family; sa_family is 0: none */
-        int error;     /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver failed */
+        int error; /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver failed */
         bool derived;  /* NAME-NIC, made from a plain NAME: need not exist */
         size_t origin; /* index of the plain NAME's path; its own for others */
         bool self;     /* a plain name that is this host's own */

@@ -90,8 +90,8 @@ static int want_codes(struct capture *c) {
         return 0;
 }
 
-/* First readings: frames, then names, so that what is named was there before; local errors are remembered.
- */
+/* First readings: frames, then names, so that what is named was there before; local errors are
+ * remembered. */
 static int read_first(struct capture *c) {
         int r = want_frames(c);
 

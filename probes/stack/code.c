@@ -90,8 +90,8 @@ static int read_bytecode(struct memory *m, const struct python_layout *l, const 
         return 0;
 }
 
-/* Where its first instruction lies, how many there are, and which of them come before the function is there.
- */
+/* Where its first instruction lies, how many there are, and which of them come before the function is
+ * there. */
 static int take_instructions(struct memory *m, const struct python_layout *l, const struct python_types *t,
                              const uint8_t *head, struct code *c) {
         uint64_t bytecode;

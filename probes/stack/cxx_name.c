@@ -25,9 +25,9 @@ static void add_piece(const char *piece, size_t n, void *userdata) {
 }
 
 /*
- * A symbol of 200 bytes can say "twice that" so often that its name is never printed to its end, and libiberty
- * prints on, whatever its caller has room for: so its callback leaves it. It has allocated nothing then, and
- * holds nothing.
+ * A symbol of 200 bytes can say "twice that" so often that its name is never printed to its end, and
+ * libiberty prints on, whatever its caller has room for: so its callback leaves it. It has allocated nothing
+ * then, and holds nothing.
  */
 static int demangle(const char *symbol, struct full_name *f) {
         f->n = 0;

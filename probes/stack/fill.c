@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fill.h"
 
-/* --- Kernel, native and Python frames as one stack ------------------------------------------------------ */
+/* --- Kernel, native and Python frames as one stack -------------------------------------------------- */
 
 enum joined_kind {
         JOINED_KERNEL,
@@ -46,8 +46,9 @@ static bool all_have_places(const struct native_thread *n, const struct python_t
 }
 
 /*
- * Whether each run of the interpreter loop in the native stack has its Python frames, of the same moment. A run is
- * known by what it has on the C stack, where the interpreter says that (from 3.12 on), else by the name of its function.
+ * Whether each run of the interpreter loop in the native stack has its Python frames, of the same moment. A
+ * run is known by what it has on the C stack, where the interpreter says that (from 3.12 on), else by the
+ * name of its function.
  */
 static bool stack_joins(const struct native_thread *n, const struct python_thread *t) {
         size_t runs = 0;
@@ -71,7 +72,8 @@ typedef int (*visit_t)(const struct joined_frame *f, void *userdata);
 static int walk_kernel(const struct native_thread *n, visit_t visit, void *userdata) {
         int r = 0;
 
-        for (const char *line = n->kernel, *end; r == 0 && line && (end = strchr(line, '\n')); line = end + 1)
+        for (const char *line = n->kernel, *end; r == 0 && line && (end = strchr(line, '\n'));
+             line = end + 1)
                 r = visit(&(struct joined_frame){ .kind = JOINED_KERNEL,
                                                   .kernel = line,
                                                   .kernel_len = (size_t) (end - line) },
@@ -90,7 +92,9 @@ static int walk_run(const struct python_thread *t, bool all, size_t *index, visi
                 const struct frame *f = &t->chain.frames[(*index)++];
 
                 if (frame_is_shown(f))
-                        r = visit(&(struct joined_frame){ .kind = JOINED_PYTHON, .python = f, .locals = locals },
+                        r = visit(&(struct joined_frame){ .kind = JOINED_PYTHON,
+                                                          .python = f,
+                                                          .locals = locals },
                                   userdata);
                 if (f->entry && !all)
                         break;
@@ -107,10 +111,11 @@ static bool is_run(const struct native_thread *n, size_t i, const struct python_
 }
 
 /*
- * Calls visit for every frame of n (NULL: none) and t (NULL: none); when both are there, they join. Frames that are not
- * shown are left out. Returns what visit returned when not 0.
+ * Calls visit for every frame of n (NULL: none) and t (NULL: none); when both are there, they join. Frames
+ * that are not shown are left out. Returns what visit returned when not 0.
  */
-static int stack_walk(const struct native_thread *n, const struct python_thread *t, visit_t visit, void *userdata) {
+static int stack_walk(const struct native_thread *n, const struct python_thread *t, visit_t visit,
+                      void *userdata) {
         bool by_place = n && t && all_have_places(n, t);
         size_t index = 0;
         int r = n ? walk_kernel(n, visit, userdata) : 0;
@@ -124,7 +129,7 @@ static int stack_walk(const struct native_thread *n, const struct python_thread 
         return r == 0 && t && !n ? walk_run(t, true, &index, visit, userdata) : r;
 }
 
-/* --- What goes into the capture ------------------------------------------------------------------------- */
+/* --- What goes into the capture --------------------------------------------------------------------- */
 
 static int string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
         return stack_table_string(f->t, text, MIN(len, (size_t) STACK_TEXT_MAX), ret);

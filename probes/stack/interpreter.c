@@ -10,8 +10,8 @@
 #define CANDIDATES_MAX 16u
 
 struct candidates {
-        struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other
-                                                  "python…" files */
+        /* the libpythons first, then the program, then other "python…" files */
+        struct mapping *items[CANDIDATES_MAX];
         size_t n;
         char exe[MAPS_PATH_MAX + 16];
 };

@@ -69,7 +69,8 @@ static int describe_int(const struct value *v, bool is_bool) {
                 n = negative ? -size : size;
         }
         if (r == 0 && n > ELEMENTSOF(digits))
-                return n > (UINT64_C(1) << 32) ? -EBADMSG : say(v, "int of about %" PRIu64 " bits", n * DIGIT_BITS);
+                return n > (UINT64_C(1) << 32) ? -EBADMSG
+                                               : say(v, "int of about %" PRIu64 " bits", n * DIGIT_BITS);
         if (r == 0 && n > 0)
                 r = memory_read(v->m, v->address + DIGITS_AT, digits, n * sizeof(digits[0]));
         if (r < 0)
@@ -87,7 +88,9 @@ static int describe_text(const struct value *v) {
         if (v->secret)
                 return say(v, "(hidden)");
         r = text_read(v->m, v->i->layout, v->i->types.unicode, v->address, text);
-        return r < 0 ? r : say(v, strlen(text) > LOCAL_VALUE_MAX - 8 ? "'%.*s…'" : "'%.*s'", (int) LOCAL_VALUE_MAX - 8, text);
+        return r < 0 ? r
+                     : say(v, strlen(text) > LOCAL_VALUE_MAX - 8 ? "'%.*s…'" : "'%.*s'",
+                           (int) LOCAL_VALUE_MAX - 8, text);
 }
 
 /* How many items something has whose number of them is its first member. */
@@ -99,8 +102,14 @@ static int describe_sized(const struct value *v) {
 }
 
 static int describe(struct value *v) {
-        static const char *const sized[] = { "list", "tuple", "dict", "bytes", "bytearray", "collections.deque",
-                                             "collections.OrderedDict", "collections.defaultdict" };
+        static const char *const sized[] = { "list",
+                                             "tuple",
+                                             "dict",
+                                             "bytes",
+                                             "bytearray",
+                                             "collections.deque",
+                                             "collections.OrderedDict",
+                                             "collections.defaultdict" };
         double number;
         int r = read_type(v);
 
@@ -127,12 +136,14 @@ static int describe(struct value *v) {
 static int open_cell(struct value *v) {
         int r = read_type(v);
 
-        return r < 0 || !streq(v->type, "cell") ? r : memory_read_u64(v->m, v->address + FIRST_MEMBER, &v->address);
+        return r < 0 || !streq(v->type, "cell")
+                       ? r
+                       : memory_read_u64(v->m, v->address + FIRST_MEMBER, &v->address);
 }
 
 /* What stands in a frame, at `at`, under a name. *ret_any: it has a value. */
-static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, uint64_t name, struct local *ret,
-                    bool *ret_any) {
+static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, uint64_t name,
+                    struct local *ret, bool *ret_any) {
         struct value v = { .m = m, .i = i, .buf = ret->value };
         char text[TEXT_MAX];
         int r = memory_read_u64(m, at, &v.address);
@@ -161,7 +172,8 @@ static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, 
         return r;
 }
 
-int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f, struct frame_locals *ret) {
+int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f,
+                struct frame_locals *ret) {
         _cleanup_(frame_locals_clear) struct frame_locals l = { 0 };
         const struct python_layout *layout = i->layout;
         uint64_t names = 0, n = 0;
@@ -181,7 +193,8 @@ int locals_read(struct memory *m, const struct interpreter *i, const struct fram
 
                 r = memory_read_u64(m, names + layout->object.tuple_items + k * 8, &name);
                 if (r == 0)
-                        r = read_one(m, i, f->address + layout->frame.locals + k * 8, name, &l.items[l.n], &any);
+                        r = read_one(m, i, f->address + layout->frame.locals + k * 8, name, &l.items[l.n],
+                                     &any);
                 if (r == 0)
                         l.n += any;
         }

@@ -292,8 +292,8 @@ static int run(struct program *p) {
                         if (!p->json && !p->capture)
                                 printf("--- capture %u of %u\n", n + 1, p->repeat);
                 }
-                (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that
-                                                does not return */
+                /* its default action ends us even inside a system call that does not return */
+                (void) alarm(ALARM_SECONDS);
                 r = run_once(p);
                 if (r < 0)
                         return r;

@@ -106,8 +106,9 @@ static int take_kernel_stack(const struct process *p, const struct task_stack *k
 }
 
 /* The threads from `from` on. */
-static int copy_batch(const struct process *p, const struct task *tasks, const struct task_stack_list *kernel,
-                      struct native *to, size_t from, struct batch *b) {
+static int copy_batch(const struct process *p, const struct task *tasks,
+                      const struct task_stack_list *kernel, struct native *to, size_t from,
+                      struct batch *b) {
         for (size_t i = 0; i < b->n; i++) {
                 struct native_thread *t = &to->threads[from + i];
                 const struct task_stack *k;

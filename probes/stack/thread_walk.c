@@ -250,7 +250,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
                 *called_inside = false; /* the interpreter loop was left here: no call of Python's */
                 if (chain->n > 0 && !chain->frames[chain->n - 1].entry) {
                         chain->frames[chain->n - 1].entry = true;
-                        chain->frames[chain->n - 1].entry_at = address; /* a variable of the loop's function */
+                        chain->frames[chain->n - 1].entry_at =
+                                address; /* a variable of the loop's function */
                 }
                 return 0;
         }
@@ -298,7 +299,8 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
 int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state) {
         const struct python_layout *l = i->layout;
         uint64_t from;
-        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT : memory_read_u64(m, state + l->thread.cframe, &from);
+        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT
+                                                : memory_read_u64(m, state + l->thread.cframe, &from);
 
         if (r == 0)
                 r = memory_want(m, from + l->thread.frame, 8);

@@ -30,8 +30,8 @@ struct chain {
         struct frame *frames;
         size_t n;
         bool cut;     /* there are more than were read */
-        bool resting; /* the innermost frame says that it does not run: it just begins or ends, or is none
-                         any more */
+        /* the innermost frame says that it does not run: it just begins or ends, or is none any more */
+        bool resting;
 };
 
 void chain_clear(struct chain *c);

@@ -26,7 +26,8 @@
 
 struct library {
         void *handle;
-        int (*frame_reg)(Dwfl_Frame *, unsigned, Dwarf_Word *); /* dwfl_frame_reg(), from elfutils 0.188; NULL */
+        /* dwfl_frame_reg(), from elfutils 0.188; NULL */
+        int (*frame_reg)(Dwfl_Frame *, unsigned, Dwarf_Word *);
 #define MEMBER(name) __typeof__(name) *name;
         FUNCTIONS(MEMBER)
 };
@@ -319,8 +320,8 @@ struct wanted {
         const char *name; /* libdw's; NULL: none */
         GElf_Sym best;
         uint64_t value;   /* where it begins */
-        uint64_t covered; /* up to here there are other symbols: one without a size that lies below is none
-                             of ours */
+        /* up to here there are other symbols: one without a size that lies below is none of ours */
+        uint64_t covered;
         uint64_t label;   /* one without a size; 0: none */
 };
 

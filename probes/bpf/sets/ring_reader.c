@@ -35,8 +35,8 @@ void ring_reader_close(struct ring_reader *r) {
         *r = RING_READER_NULL;
 }
 
-int ring_reader_read(struct ring_reader *r, unsigned max, void (*take)(const void *data, size_t len, void *userdata),
-                     void *userdata) {
+int ring_reader_read(struct ring_reader *r, unsigned max,
+                     void (*take)(const void *data, size_t len, void *userdata), void *userdata) {
         const char *data = (const char *) r->produced + page();
         uint64_t at = *r->consumed, end = __atomic_load_n(r->produced, __ATOMIC_ACQUIRE);
         unsigned n = 0, records = 0;

@@ -13,8 +13,8 @@
 #define NAME_MAX_LEN 64u  /* of a symbol that is looked for, with its NUL */
 
 /*
- * What is taken of each segment that is loaded. *found: the one that maps the start of the file was there, from which the
- * place in memory is known.
+ * What is taken of each segment that is loaded. *found: the one that maps the start of the file was there,
+ * from which the place in memory is known.
  */
 static void take_segment(struct elf_answer *a, bool *found, const Elf64_Phdr *p) {
         if (p->p_type != PT_LOAD)
@@ -29,7 +29,7 @@ static void take_segment(struct elf_answer *a, bool *found, const Elf64_Phdr *p)
         }
 }
 
-/* --- As it is mapped ------------------------------------------------------------------------------------- */
+/* --- As it is mapped -------------------------------------------------------------------------------- */
 
 /* Addresses in the process. */
 struct tables {
@@ -199,7 +199,7 @@ int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols
         return search_all(m, &t, symbols, n);
 }
 
-/* --- The file -------------------------------------------------------------------------------------------- */
+/* --- The file --------------------------------------------------------------------------------------- */
 
 /* What is used of libelf, which is loaded when it is needed: most programs are read
  * without (elf_mapped_find()). */

@@ -1,11 +1,12 @@
 /*
  * Symbols and sections of an ELF file by name, in two ways. Nothing read is trusted: every table is bounded.
  *
- * As the process has the file mapped: no file is opened, so that it does not matter whether the file is still there, and
- * nothing but what is needed is read. Only what a file exports can be found this way (.dynsym by its .gnu.hash).
+ * As the process has the file mapped: no file is opened, so that it does not matter whether the file is
+ * still there, and nothing but what is needed is read. Only what a file exports can be found this way
+ * (.dynsym by its .gnu.hash).
  *
- * For the rest the file itself, by libelf. It belongs to a foreign process: it is read, never mapped (a file cut short
- * meanwhile would end us with SIGBUS).
+ * For the rest the file itself, by libelf. It belongs to a foreign process: it is read, never mapped (a file
+ * cut short meanwhile would end us with SIGBUS).
  */
 #pragma once
 /*

@@ -114,7 +114,7 @@ int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), voi
         return 0;
 }
 
-/* --- The file behind a mapping --------------------------------------------------------------------------- */
+/* --- The file behind a mapping ---------------------------------------------------------------------- */
 
 void mapped_file_program(const struct process *p, char *buf, size_t size) {
         ssize_t n = readlinkat(p->dir_fd, "exe", buf, size - 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The file mappings of another process: /proc/PID/maps, whose text is foreign input (the process chooses file names
- * and how many mappings there are), and the file behind a mapping, opened by the mapping itself where permitted
+ * The file mappings of another process: /proc/PID/maps, whose text is foreign input (the process chooses
+ * file names and how many mappings there are), and the file behind a mapping, opened by the mapping itself
+ * where permitted
  * (/proc/PID/map_files, then /proc/PID/exe: true for deleted files and across mount namespaces), else by its
  * path below the process's own root. It counts only when its first bytes are those that are mapped.
  */
@@ -16,8 +17,8 @@ struct mapping {
         uint64_t start, end, offset, inode;
         bool executable;
         bool deleted;             /* the path ended in " (deleted)", which is taken off */
-        char path[MAPS_PATH_MAX]; /* as the kernel shows it, in the mount namespace of the process; empty: no
-                                     file */
+        /* as the kernel shows it, in the mount namespace of the process; empty: no file */
+        char path[MAPS_PATH_MAX];
 };
 
 /* Parses one line without its newline. -EBADMSG. */

@@ -191,7 +191,7 @@ void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MA
         text_clean(buf);
 }
 
-/* --- System calls by name: those of x86-64 that a thread can wait in (asm/unistd_64.h) ------------------ */
+/* --- System calls by name: those of x86-64 that a thread can wait in (asm/unistd_64.h) -------------- */
 
 #define SYSCALL_NAME_MAX 32
 
