@@ -123,7 +123,7 @@ static void tell_findings(struct daemon *d) {
 
 /* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right
  * before. */
-static bool end_order(struct netcfg *n) {
+static bool end_order_to_observe(struct netcfg *n) {
         if (!n->observe.ordered || observe_counts(&n->observe, host_now(&n->host)))
                 return false;
         n->observe = OBSERVE_NULL;
@@ -138,7 +138,7 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         unsigned overruns = watch_overruns(d->watch);
         int r;
 
-        if (end_order(d->n))
+        if (end_order_to_observe(d->n))
                 kind = PASS_APPLY;
 
         if (overruns != d->overruns)
@@ -160,7 +160,7 @@ static void look_again_in(struct daemon *d, usec_t wait) {
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
-static void look(struct daemon *d, enum pass_kind kind) {
+static void look_at_host(struct daemon *d, enum pass_kind kind) {
         unsigned writes = d->n->writes;
         usec_t now = host_now(&d->n->host);
         int r = run_pass(d, kind, 0);
@@ -179,7 +179,7 @@ static void on_change(void *userdata) {
         struct daemon *d = userdata;
 
         if (d->idle_until < host_now(&d->n->host) + IDLE_LOOKS * IDLE_PACE)
-                look(d, PASS_REPAIR);
+                look_at_host(d, PASS_REPAIR);
         else if (!d->deferred) {
                 d->deferred = true;
                 look_again_in(d, IDLE_PACE);
@@ -188,7 +188,7 @@ static void on_change(void *userdata) {
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
-        look(userdata, PASS_REPAIR);
+        look_at_host(userdata, PASS_REPAIR);
         (void) malloc_trim(0); /* a pass over many routes takes a megabyte: not kept while nothing happens */
         return 0;
 }
@@ -209,11 +209,11 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
         if (why)
                 return send_error(p, -r, why);
         if (r > 0)
-                look(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
+                look_at_host(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
         return r;
 }
 
-static void hear(const struct netcfg *n, const Local__Observe *m, struct observe *ret) {
+static void fill_order(const struct netcfg *n, const Local__Observe *m, struct observe *ret) {
         *ret = (struct observe) { .ordered = m->observe,
                                   .heard_boot = host_now(&n->host),
                                   .heard_real = host_now_real(&n->host),
@@ -238,7 +238,7 @@ static int take_observe(struct daemon *d, struct frame_peer *p, const struct fra
         m = local__observe__unpack(NULL, f->len, f->data);
         if (!m)
                 return send_error(p, EBADMSG, "the frame is garbled");
-        hear(n, m, &order);
+        fill_order(n, m, &order);
         local__observe__free_unpacked(m, NULL);
         changed = order.ordered != n->observe.ordered;
         /* Also when it is the same: that tpu-hostd said it in this boot counts. */
@@ -252,7 +252,7 @@ static int take_observe(struct daemon *d, struct frame_peer *p, const struct fra
                 log_notice(order.ordered ? "a person ordered to observe: nothing is changed from now on"
                                          : "observing by order has ended");
         if (changed || order.ordered)
-                look(d, PASS_APPLY);
+                look_at_host(d, PASS_APPLY);
         reply.mode = n->held ? observe : repair;
         return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE_REPLY, &reply.base);
 }
@@ -299,7 +299,7 @@ static int add_signals(struct daemon *d) {
         return r < 0 ? r : sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
 }
 
-static int set_up(struct daemon *d) {
+static int set_up_loop(struct daemon *d) {
         int r;
 
         r = sd_event_new(&d->event);
@@ -322,7 +322,7 @@ int daemon_run(struct netcfg *n) {
         _cleanup_(daemon_clear) struct daemon d = { .n = n };
         int r;
 
-        r = set_up(&d);
+        r = set_up_loop(&d);
         if (r < 0)
                 return r;
         r = run_pass(&d, PASS_APPLY, START_WAIT);

@@ -48,7 +48,7 @@ static struct nl_msg *neighbour_message(int type, int flags, const struct route 
         return TAKE_PTR(m);
 }
 
-static int take_state(struct nlmsghdr *h, void *userdata) {
+static int take_neighbour_state(struct nlmsghdr *h, void *userdata) {
         if (h->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(h, sizeof(struct ndmsg)))
                 return -EBADMSG;
         *(uint16_t *) userdata = ((const struct ndmsg *) nlmsg_data(h))->ndm_state;
@@ -58,7 +58,7 @@ static int take_state(struct nlmsghdr *h, void *userdata) {
 /* *ret: NUD_* of the gateway; 0: the kernel has no entry. */
 static int read_state(struct nl_sock *s, const struct route *r, uint16_t *ret) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = neighbour_message(RTM_GETNEIGH, 0, r, 0, 0);
-        int k = m ? netlink_ask(s, m, take_state, ret) : -ENOMEM;
+        int k = m ? netlink_ask(s, m, take_neighbour_state, ret) : -ENOMEM;
 
         if (k != -ENOENT)
                 return k;

@@ -36,7 +36,7 @@ static int permits_sysctl(const struct host *h, const char *name) {
         return fd < 0 ? fd : 0;
 }
 
-static int permits(const struct host *h, const struct op *op) {
+static int permits_op(const struct host *h, const struct op *op) {
         if (op->kind == OP_SYSCTL)
                 return permits_sysctl(h, op->subject);
         /* Where nobody can tell, the write itself will. */
@@ -46,7 +46,7 @@ static int permits(const struct host *h, const struct op *op) {
 int kernel_permits(const struct host *h, const struct plan *p, const struct op **ret_op) {
         for (size_t i = 0; i < p->n; i++) {
                 const struct op *op = &p->ops[i];
-                int r = h->real_root ? permits(h, op) : -EROFS;
+                int r = h->real_root ? permits_op(h, op) : -EROFS;
 
                 if (r == -EPERM || r == -EACCES || r == -EROFS) {
                         *ret_op = op;
@@ -82,14 +82,14 @@ static int apply_route(const struct host *h, const struct op *op) {
 
 /* --- Features and private flags ----------------------------------------------------------------------- */
 
-static enum ethtool_group group_of(enum nic_setting_kind k) {
+static enum ethtool_group ethtool_group_of(enum nic_setting_kind k) {
         return k == NIC_FEATURE ? ETHTOOL_FEATURES : ETHTOOL_PRIVATE_FLAGS;
 }
 
 static int read_bit(struct ethtool *e, enum nic_setting_kind k, int index, const char *name,
                     char buf[static 16]) {
         struct ethtool_bit bit = { .name = name };
-        int r = ethtool_read(e, group_of(k), index, &bit, 1);
+        int r = ethtool_read(e, ethtool_group_of(k), index, &bit, 1);
 
         if (r < 0)
                 return r == -EOPNOTSUPP ? -ENODEV : r;
@@ -109,7 +109,7 @@ static int apply_bit(const struct host *h, enum nic_setting_kind k, const struct
                 return -EINVAL;
         r = ethtool_open(h, &e);
         if (r == 0)
-                r = ethtool_set(&e, group_of(k), op->index, name, streq(op->to, "on"));
+                r = ethtool_set(&e, ethtool_group_of(k), op->index, name, streq(op->to, "on"));
         if (r == 0)
                 r = read_bit(&e, k, op->index, name, now);
         if (r < 0)

@@ -18,7 +18,7 @@ static bool config_only(const struct arguments *a) {
         return a->check_config || a->show_config;
 }
 
-static int parse(struct arguments *a, int argc, char *argv[]) {
+static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "dry-run", NULL, "print what would be changed and change nothing", NULL, &a->dry_run },
                 { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
@@ -104,7 +104,7 @@ static int check_rights(struct netcfg *n) {
         return r < 0 ? pass_log_refused(n, refused, r) : 0;
 }
 
-static int set_up(struct netcfg *n, const struct arguments *a) {
+static int set_up_netcfg(struct netcfg *n, const struct arguments *a) {
         int r;
 
         r = host_open(a->options.root, &n->host);
@@ -146,12 +146,12 @@ int main(int argc, char *argv[]) {
         int r;
 
         journal_open("tpu-netcfg");
-        r = parse(&a, argc, argv);
+        r = parse_arguments(&a, argc, argv);
         if (r < 0)
                 return options_exit(r);
         if (config_only(&a))
                 return report_config(&a) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-        if (set_up(&n, &a) < 0)
+        if (set_up_netcfg(&n, &a) < 0)
                 return a.dry_run ? verdict_exit_code(VERDICT_UNKNOWN) : verdict_exit_code(VERDICT_FAIL);
         if (a.dry_run)
                 return oneshot_dry_run(&n, a.json);

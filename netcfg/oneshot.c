@@ -38,15 +38,15 @@ static void print_plan(const struct plan *p, const char *title) {
                        p->ops[i].from, p->ops[i].to, p->ops[i].source);
 }
 
-static int print_json(const struct netcfg *n) {
+static int print_report_json(const struct netcfg *n) {
         return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile,
                                                    "mode", n->intent.observe ? "observe" : "repair", "plan",
                                                    plan_to_json(&n->plan), "writes", (int) n->writes,
                                                    "findings", finding_list_to_json(&n->report)));
 }
 
-static int finish(const struct netcfg *n, bool json) {
-        int r = json ? print_json(n) : report_print_text(stdout, &n->report);
+static int finish_oneshot(const struct netcfg *n, bool json) {
+        int r = json ? print_report_json(n) : report_print_text(stdout, &n->report);
 
         if (r < 0) {
                 (void) log_error_errno(r, "the report cannot be written: %m");
@@ -70,7 +70,7 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
         if (!json)
                 print_plan(&n->plan,
                            n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");
-        return finish(n, json);
+        return finish_oneshot(n, json);
 }
 
 static int log_locked(const struct netcfg *n) {
@@ -129,7 +129,7 @@ int oneshot_once(struct netcfg *n, bool json) {
                 print_plan(&n->plan, "Would change, but for Mode=observe:");
         if (!json)
                 printf("%u settings written and verified.\n", n->writes);
-        return finish(n, json);
+        return finish_oneshot(n, json);
 }
 
 /* --- Restore ------------------------------------------------------------------------------------------ */

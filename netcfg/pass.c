@@ -85,7 +85,7 @@ static const struct trouble *trouble_of(const struct netcfg *n, const struct fin
         return NULL;
 }
 
-static void explain(const struct netcfg *n, struct finding *f) {
+static void explain_finding(const struct netcfg *n, struct finding *f) {
         const struct trouble *t;
 
         if (f->verdict == VERDICT_OK || !f->found[0])
@@ -117,14 +117,14 @@ static void point_there(const struct netcfg *n, struct finding *f) {
                 check_say(f, WORDS_REPAIR_THERE, n->netns.path);
 }
 
-static int judge(struct netcfg *n, const struct found *found) {
+static int judge_pass(struct netcfg *n, const struct found *found) {
         int r;
 
         finding_list_clear(&n->report);
         n->report = FINDING_LIST_NULL;
         r = plan_findings(&n->intent, found, &n->report);
         for (size_t i = 0; r == 0 && i < n->report.n; i++) {
-                explain(n, &n->report.items[i]);
+                explain_finding(n, &n->report.items[i]);
                 point_there(n, &n->report.items[i]);
         }
         return r;
@@ -133,7 +133,7 @@ static int judge(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 /* What a subject is, in front of it. */
-static const char *label(const struct op *op) {
+static const char *op_label(const struct op *op) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "",
                 [OP_MTU] = "MTU of ",
@@ -154,7 +154,7 @@ int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
         return log_error_errno(error,
                                "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
                                "writable /proc/sys/net)",
-                               label(op), op->subject, op->from, op->to);
+                               op_label(op), op->subject, op->from, op->to);
 }
 
 static int roll_back(struct netcfg *n, const struct op *op) {
@@ -169,10 +169,10 @@ static int roll_back(struct netcfg *n, const struct op *op) {
                         r,
                         "%s%s: its gateway does not answer since it became %s, and it cannot be "
                         "set back to %s: %m",
-                        label(op), op->subject, op->to, op->from);
+                        op_label(op), op->subject, op->to, op->from);
         return log_error_errno(-EHOSTUNREACH,
                                "%s%s: %s → %s was taken back: its gateway did not answer within 2 s",
-                               label(op), op->subject, op->from, op->to);
+                               op_label(op), op->subject, op->from, op->to);
 }
 
 /* Each question to one who does not answer blocks the loop: not with every event. */
@@ -226,16 +226,16 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
         if (guarded && n->gateway_silent)
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
-                        label(op), op->subject, op->from);
+                        op_label(op), op->subject, op->from);
         if (r < 0 && was_said(n, op, r))
                 return r;
         if (r < 0)
-                return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
+                return log_error_errno(r, "%s%s: %s → %s: %m", op_label(op), op->subject, op->from, op->to);
         /* One for each container's route, in each table: they would hide everything else. */
         if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
-                log_debug("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+                log_debug("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
         else
-                log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+                log_notice("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
         n->writes++;
         n->applied = host_now(&n->host);
         return 0;
@@ -287,7 +287,7 @@ static int is_allowed(struct netcfg *n, const struct op *op) {
         if (why == 0 && (!before || before->error != 0))
                 log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
                             "left alone",
-                            label(op), op->subject, op->from, CONTEST_REPAIRS);
+                            op_label(op), op->subject, op->from, CONTEST_REPAIRS);
         return note_trouble(n, op, why);
 }
 
@@ -333,7 +333,7 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op)
         return contest_note_repair(&n->contest, op, host_now(&n->host));
 }
 
-static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p,
+static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *p,
                      const struct link_table *links) {
         const struct op *refused = NULL;
         int r;
@@ -392,7 +392,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         if (r < 0)
                 return r;
         if (due.n > 0) {
-                written = write_all(n, kind, &due, &found.links);
+                written = write_plan(n, kind, &due, &found.links);
                 if (written == -ENOMEM)
                         return written;
                 found_clear(&found);
@@ -401,7 +401,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         plan_clear(&n->sources);
         n->sources = sources;
         sources = PLAN_NULL;
-        r = judge(n, &found);
+        r = judge_pass(n, &found);
         return r < 0 ? r : written;
 }
 

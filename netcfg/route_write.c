@@ -165,7 +165,7 @@ static int address_size(int family) {
         return family == AF_INET ? 4 : 16;
 }
 
-static bool removes(const struct op *op) {
+static bool is_removal(const struct op *op) {
         return streq(op->to, SOURCE_ABSENT);
 }
 
@@ -175,7 +175,7 @@ static int verify_source(const struct host *h, const struct op *op) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         _cleanup_rules_ struct rule_table rules = RULE_TABLE_NULL;
         _cleanup_plan_ struct plan own = PLAN_NULL;
-        const char *gone = removes(op) ? op->from : op->to;
+        const char *gone = is_removal(op) ? op->from : op->to;
         bool there = false;
         int r;
 
@@ -186,7 +186,7 @@ static int verify_source(const struct host *h, const struct op *op) {
                 return r;
         for (size_t k = 0; k < own.n; k++)
                 there |= streq(own.ops[k].subject, op->subject) && streq(own.ops[k].to, gone);
-        return there == !removes(op) ? 0 : -EIO;
+        return there == !is_removal(op) ? 0 : -EIO;
 }
 
 /* --- Rules of source routing
@@ -208,8 +208,8 @@ static int put_rule(struct nl_msg *m, const struct rule *r) {
 
 int source_write_rule(const struct host *h, const struct op *op) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(
-                removes(op) ? RTM_DELRULE : RTM_NEWRULE,
-                NLM_F_REQUEST | NLM_F_ACK | (removes(op) ? 0 : NLM_F_CREATE | NLM_F_EXCL));
+                is_removal(op) ? RTM_DELRULE : RTM_NEWRULE,
+                NLM_F_REQUEST | NLM_F_ACK | (is_removal(op) ? 0 : NLM_F_CREATE | NLM_F_EXCL));
         int r = m ? put_rule(m, &op->rule) : -ENOMEM;
 
         if (r == 0)
@@ -275,10 +275,10 @@ static int put_route(struct nl_msg *m, const struct route *r) {
 int source_write_route(const struct host *h, const struct op *op) {
         int how = streq(op->from, SOURCE_ABSENT) ? NLM_F_EXCL : NLM_F_REPLACE;
         _cleanup_(nlmsg_freep) struct nl_msg *m =
-                nlmsg_alloc_simple(removes(op) ? RTM_DELROUTE : RTM_NEWROUTE,
-                                   NLM_F_REQUEST | NLM_F_ACK | (removes(op) ? 0 : NLM_F_CREATE | how));
+                nlmsg_alloc_simple(is_removal(op) ? RTM_DELROUTE : RTM_NEWROUTE,
+                                   NLM_F_REQUEST | NLM_F_ACK | (is_removal(op) ? 0 : NLM_F_CREATE | how));
         int r = !m            ? -ENOMEM :
-                removes(op) ? put_destination(m, &op->route, RT_SCOPE_NOWHERE) :
+                is_removal(op) ? put_destination(m, &op->route, RT_SCOPE_NOWHERE) :
                               put_route(m, &op->route);
 
         if (r == 0)

@@ -30,7 +30,7 @@ struct watch {
  * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out
  * of memory" for an overrun. Returns the number of messages that tell a change.
  */
-static unsigned drain(struct watch *w, const struct ear *e) {
+static unsigned drain_ear(struct watch *w, const struct ear *e) {
         unsigned n = 0, taken = 0;
         char head[ETHTOOL_HEAD_SIZE];
 
@@ -52,7 +52,7 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         struct watch *w = userdata;
 
         (void) s, (void) fd, (void) revents;
-        if (drain(w, &w->routing) + drain(w, &w->ethtool) > 0)
+        if (drain_ear(w, &w->routing) + drain_ear(w, &w->ethtool) > 0)
                 w->changed(w->userdata);
         return 0;
 }

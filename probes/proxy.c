@@ -47,7 +47,7 @@ struct bus_library {
 /* A data pointer is no function pointer to ISO C; POSIX says that what dlsym(3) finds is both. */
 #define FIND(library, member, name) (*(void **) &(library)->member = dlsym((library)->handle, #name))
 
-static int load(struct bus_library *l) {
+static int load_environment(struct bus_library *l) {
         l->handle = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
         if (!l->handle)
                 return -ELIBACC;
@@ -86,7 +86,7 @@ static int manager_environment_visit(const struct host *h,
                 return from_file(h, visit, userdata);
         if (host_stat(h, "/run/systemd/system", &st) < 0)
                 return -ENOENT; /* sd_booted(3)'s test */
-        r = load(&library);
+        r = load_environment(&library);
         if (r >= 0)
                 r = ask_manager(&library, &list);
         if (library.handle)

@@ -23,7 +23,7 @@ static int judge_both(const struct intent *i, const struct found *f, struct find
         return r;
 }
 
-static int judge(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
+static int judge_routes(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
         int r;
 
@@ -43,7 +43,7 @@ int probe_route(const struct host *h, const struct probe_context *c, struct sink
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
-                return judge(h, c->intent, &f, s);
+                return judge_routes(h, c->intent, &f, s);
         probe_tell(s, WORDS_ROUTE_NO_PROFILE, NULL, NULL, "%s", "");
         return 0;
 }

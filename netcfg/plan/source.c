@@ -135,7 +135,7 @@ static bool single_hop(const struct route *r) {
         return r->type == RTN_UNICAST && r->n_hops == 1 && !r->special;
 }
 
-static enum use use_of(const struct intent *i, const struct found *f, const struct link *nic,
+static enum use use_of_route(const struct intent *i, const struct found *f, const struct link *nic,
                        const struct route *r) {
         const struct link *l;
 
@@ -173,13 +173,13 @@ static int compare_picks(const void *a, const void *b) {
 }
 
 /* What goes into the table, one for each destination. Picks has room for all routes. Returns how many. */
-static size_t pick(const struct intent *i, const struct found *f, const struct link *nic, int family,
+static size_t pick_routes(const struct intent *i, const struct found *f, const struct link *nic, int family,
                    struct pick *picks) {
         size_t all = 0, n = 0;
 
         for (size_t k = 0; k < f->routes.n; k++) {
                 const struct route *r = &f->routes.routes[k];
-                enum use use = r->family == family ? use_of(i, f, nic, r) : USE_NOT;
+                enum use use = r->family == family ? use_of_route(i, f, nic, r) : USE_NOT;
 
                 if (use != USE_NOT)
                         picks[all++] = (struct pick) { r, use };
@@ -255,7 +255,7 @@ static bool is_own_address(const struct found *f, const struct route *r) {
 }
 
 /* One of at least that prefix. */
-static bool has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
+static bool nic_has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
 
@@ -275,14 +275,14 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
         for (size_t k = 0; k < f->routes.n; k++) {
                 const struct route *other = &f->routes.routes[k];
 
-                if (other->family != family || use_of(i, f, nic, other) != USE_COPY || other->has_gateway ||
-                    other->dst_len != whole || is_own_address(f, other))
+                if (other->family != family || use_of_route(i, f, nic, other) != USE_COPY ||
+                    other->has_gateway || other->dst_len != whole || is_own_address(f, other))
                         continue;
                 if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
                         return 0; /* which of them is it? */
                 host = other;
         }
-        if (!host || !has_address(f, nic, family, whole))
+        if (!host || !nic_has_address(f, nic, family, whole))
                 return 0;
         memcpy(r.gateway, host->dst, sizeof(r.gateway));
         r = our_copy(i, nic, &r, USE_COPY);
@@ -298,7 +298,7 @@ static int add_table(const struct intent *i, const struct found *f, const struct
 
         if (!picks)
                 return -ENOMEM;
-        n = pick(i, f, nic, family, picks);
+        n = pick_routes(i, f, nic, family, picks);
         for (size_t k = 0; k < n; k++) {
                 leads_out |= picks[k].use == USE_COPY;
                 has_default |= picks[k].route->dst_len == 0;
@@ -404,7 +404,7 @@ int source_wanted(const struct intent *i, const struct found *f, struct plan *re
                 due[n] = known && source_is_due(i, f, families[n]);
         for (size_t n = 0; n < ELEMENTSOF(families); n++)
                 for (size_t k = 0; due[n] && r == 0 && k < f->links.n; k++)
-                        if (has_address(f, &f->links.links[k], families[n], 0) &&
+                        if (nic_has_address(f, &f->links.links[k], families[n], 0) &&
                             intent_is_data_nic(i, &f->links.links[k]))
                                 r = add_table(i, f, &f->links.links[k], families[n], &p);
         for (size_t n = 0; r == 0 && n < ELEMENTSOF(families); n++)

@@ -8,7 +8,7 @@
 
 /* --- What to do --------------------------------------------------------------------------------------- */
 
-static const struct op *find(const struct plan *p, const struct op *op) {
+static const struct op *find_op(const struct plan *p, const struct op *op) {
         for (size_t k = 0; k < p->n; k++)
                 if (p->ops[k].kind == op->kind && p->ops[k].index == op->index &&
                     streq(p->ops[k].subject, op->subject) &&
@@ -17,7 +17,7 @@ static const struct op *find(const struct plan *p, const struct op *op) {
         return NULL;
 }
 
-static int add_change(struct plan *p, const struct op *op, const char *from, const char *to,
+static int add_change_op(struct plan *p, const struct op *op, const char *from, const char *to,
                       const char *source) {
         struct op change = *op;
 
@@ -42,9 +42,9 @@ static int add_removals(struct plan *p, const struct plan *own, const struct pla
                         const struct op *op = &own->ops[k];
                         int r;
 
-                        if (removal_stage(op) != stage || (wanted && find(wanted, op)))
+                        if (removal_stage(op) != stage || (wanted && find_op(wanted, op)))
                                 continue;
-                        r = add_change(p, op, op->to, SOURCE_ABSENT, source);
+                        r = add_change_op(p, op, op->to, SOURCE_ABSENT, source);
                         if (r < 0)
                                 return r;
                 }
@@ -65,10 +65,10 @@ static int compare_source(const struct intent *i, const struct found *f, struct 
         if (r == 0)
                 r = add_removals(due, own, wanted, "nothing asks for it any more");
         for (size_t k = 0; r == 0 && k < wanted->n; k++) {
-                const struct op *op = &wanted->ops[k], *now = find(own, op);
+                const struct op *op = &wanted->ops[k], *now = find_op(own, op);
 
                 if (!now || !streq(now->to, op->to))
-                        r = add_change(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
+                        r = add_change_op(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
         }
         return r;
 }

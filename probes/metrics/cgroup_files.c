@@ -119,7 +119,7 @@ void cgroup_files_close(struct cgroup_files *c) {
                 source_close(&c->files[i]);
 }
 
-static void path_of(const struct cgroup_files *c, enum cgroup_file f,
+static void path_of_file(const struct cgroup_files *c, enum cgroup_file f,
                     char path[static CGROUP_PATH_MAX + 24]) {
         (void) snprintf(path, CGROUP_PATH_MAX + 24, "%s/%s", c->path, names[f]);
 }
@@ -131,7 +131,7 @@ static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct
 
         for (size_t i = 0; i < n; i++)
                 *fields[i].value = FIELD_MISSING;
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (lines_begin(l->lines, &c->files[f], l->host, path) == 0)
                 lines_fields(l->lines, fields, n, "", 1);
 }
@@ -141,7 +141,7 @@ static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const str
         const char *p = text;
         int64_t v;
 
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0 || !take_number(&p, &v) ||
             (*p != 0 && *p != '\n'))
                 return FIELD_MISSING;
@@ -183,7 +183,7 @@ void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *r
         char path[CGROUP_PATH_MAX + 24];
 
         *ret = (struct cgroup_io){ FIELD_MISSING, FIELD_MISSING };
-        path_of(c, CGROUP_IO_STAT, path);
+        path_of_file(c, CGROUP_IO_STAT, path);
         if (lines_begin(l->lines, &c->files[CGROUP_IO_STAT], l->host, path) < 0)
                 return;
         *ret = (struct cgroup_io){ 0, 0 };
@@ -214,7 +214,7 @@ void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const str
         char path[CGROUP_PATH_MAX + 24], text[512];
 
         *ret_some = *ret_full = FIELD_MISSING;
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0)
                 return;
         if (!pressure_total(text, "some", ret_some))
@@ -260,7 +260,7 @@ int run_group_path(const char *job, char *buf, size_t size) {
         return 0;
 }
 
-static struct run_group *find_group(struct runs_state *r, const char *base, const char *job) {
+static struct run_group *find_run_group(struct runs_state *r, const char *base, const char *job) {
         char group[CGROUP_PATH_MAX];
         struct run_group *g;
 
@@ -299,7 +299,7 @@ static void look_at_counters(struct run_group *g, const struct look *l) {
 
 const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *job, bool anew,
                                       const struct look *l) {
-        struct run_group *g = find_group(r, base, job);
+        struct run_group *g = find_run_group(r, base, job);
 
         if (g && anew)
                 look_at_counters(g, l);
@@ -307,7 +307,7 @@ const struct run_group *runs_counters(struct runs_state *r, const char *base, co
 }
 
 void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l) {
-        struct run_group *g = find_group(r, base, job);
+        struct run_group *g = find_run_group(r, base, job);
         struct cgroup_memory memory;
 
         if (!g)

@@ -12,7 +12,7 @@ struct walk {
 };
 
 /* "TID (NAME) STATE …": the name may hold anything, also ")". */
-static void take_state(const struct host *h, struct run_thread *t) {
+static void take_thread_state(const struct host *h, struct run_thread *t) {
         char path[48], text[512];
         const char *open, *close;
 
@@ -47,12 +47,12 @@ static int take_thread(struct walk *w, int64_t tid) {
         if (!l->threads)
                 return -ENOMEM;
         l->threads[l->n_threads] = (struct run_thread){ .tid = tid, .waited_ns = waited, .ran_ns = ran };
-        take_state(w->host, &l->threads[l->n_threads++]);
+        take_thread_state(w->host, &l->threads[l->n_threads++]);
         return 0;
 }
 
 /* The first is the run's own. A group that is gone has no threads. */
-static int take_group(const char *group, uint64_t id, void *userdata) {
+static int take_group_threads(const char *group, uint64_t id, void *userdata) {
         _cleanup_(source_close) struct source file = SOURCE_NULL;
         char path[544];
         struct walk *w = userdata;
@@ -70,7 +70,7 @@ static int take_group(const char *group, uint64_t id, void *userdata) {
         return r;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_tids(const void *a, const void *b) {
         const struct run_thread *x = a, *y = b;
 
         return x->tid < y->tid ? -1 : x->tid > y->tid;
@@ -153,12 +153,12 @@ int run_look_take(const struct host *h, const char *base, const char *job, usec_
                 (void) cgroup_files_init(&files, "", ""); /* nothing is open: there is nothing to close */
         if (!lines)
                 return -ENOMEM;
-        r = r < 0 ? -ENOENT : cgroup_walk(h, files.path, take_group, &w);
+        r = r < 0 ? -ENOENT : cgroup_walk(h, files.path, take_group_threads, &w);
         if (r == -ENOMEM || look.group == 0)
                 return r == -ENOMEM ? r : -ENOENT;
         take_files(h, &files, lines, &look);
         if (look.threads)
-                qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare);
+                qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare_tids);
         *ret = look;
         look.threads = NULL;
         return 0;

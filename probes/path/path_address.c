@@ -49,7 +49,7 @@ int address_parse(const char *text, union path_address *ret) {
 
 /* --- Where a packet leaves ------------------------------------------------------------------------- */
 
-static int put_address(struct nl_msg *m, int attribute, const union path_address *a) {
+static int put_address_attribute(struct nl_msg *m, int attribute, const union path_address *a) {
         return a->sa.sa_family == AF_INET
                        ? nla_put(m, attribute, sizeof(a->in.sin_addr), &a->in.sin_addr)
                        : nla_put(m, attribute, sizeof(a->in6.sin6_addr), &a->in6.sin6_addr);
@@ -86,7 +86,8 @@ int path_route_ask(struct nl_sock *s, const union path_address *from, const unio
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
 
-        if (!m || put_address(m, RTA_DST, to) < 0 || (from && put_address(m, RTA_SRC, from) < 0))
+        if (!m || put_address_attribute(m, RTA_DST, to) < 0 ||
+            (from && put_address_attribute(m, RTA_SRC, from) < 0))
                 return -ENOMEM;
         return netlink_ask(s, m, take_route, ret);
 }

@@ -29,7 +29,7 @@ static const struct frame *next_run(const struct python_thread *t, size_t *index
         return NULL;
 }
 
-static bool holds(const struct native_thread *n, size_t i, const struct frame *run) {
+static bool frame_holds_run(const struct native_thread *n, size_t i, const struct frame *run) {
         return run && i + 1 < n->n && n->frames[i].sp != 0 && run->entry_at >= n->frames[i].sp &&
                run->entry_at < n->frames[i + 1].sp;
 }
@@ -40,7 +40,7 @@ static bool all_have_places(const struct native_thread *n, const struct python_t
         const struct frame *run = next_run(t, &index);
 
         for (size_t i = 0; i < n->n && run; i++)
-                if (holds(n, i, run))
+                if (frame_holds_run(n, i, run))
                         run = next_run(t, &index);
         return !run;
 }
@@ -107,7 +107,7 @@ static bool is_run(const struct native_thread *n, size_t i, const struct python_
                    bool by_place) {
         if (!t)
                 return false;
-        return by_place ? holds(n, i, next_run(t, &index)) : n->frames[i].symbol->evaluates;
+        return by_place ? frame_holds_run(n, i, next_run(t, &index)) : n->frames[i].symbol->evaluates;
 }
 
 /*
@@ -131,21 +131,21 @@ static int stack_walk(const struct native_thread *n, const struct python_thread 
 
 /* --- What goes into the capture --------------------------------------------------------------------- */
 
-static int string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
+static int fill_string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
         return stack_table_string(f->t, text, MIN(len, (size_t) STACK_TEXT_MAX), ret);
 }
 
-static int text(struct fill *f, const char *s, uint32_t *ret) {
-        return string(f, s, strlen(s), ret);
+static int fill_text(struct fill *f, const char *s, uint32_t *ret) {
+        return fill_string(f, s, strlen(s), ret);
 }
 
 /* What may hold names of the target as they are, or be cut within a character. */
-static int words(struct fill *f, const char *s, uint32_t *ret) {
+static int fill_words(struct fill *f, const char *s, uint32_t *ret) {
         char clean[PROCESS_COMMAND_MAX];
 
         (void) snprintf(clean, sizeof(clean), "%s", s);
         text_clean(clean);
-        return text(f, clean, ret);
+        return fill_text(f, clean, ret);
 }
 
 static bool has_room(struct fill *f) {
@@ -164,25 +164,25 @@ static int kernel_frame(struct fill *f, const struct joined_frame *j, struct sta
 
         ret->kind = FRAME_KERNEL;
         ret->line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0;
-        return string(f, j->kernel, plus ? (size_t) (plus - j->kernel) : j->kernel_len, &ret->function);
+        return fill_string(f, j->kernel, plus ? (size_t) (plus - j->kernel) : j->kernel_len, &ret->function);
 }
 
 static int native_frame(struct fill *f, const struct native_frame *n, struct stack_frame *ret) {
         const struct native_symbol *s = n->symbol;
-        int r = text(f, s->name ? s->name : "", &ret->function);
+        int r = fill_text(f, s->name ? s->name : "", &ret->function);
 
         ret->kind = FRAME_NATIVE;
         ret->line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX);
         ret->address = s->module ? n->pc - s->module->start : n->pc;
-        return r < 0 || !s->module ? r : text(f, s->module->name, &ret->file);
+        return r < 0 || !s->module ? r : fill_text(f, s->module->name, &ret->file);
 }
 
 static int python_frame(struct fill *f, const struct frame *p, struct stack_frame *ret) {
-        int r = text(f, p->code ? p->code->file : "?", &ret->file);
+        int r = fill_text(f, p->code ? p->code->file : "?", &ret->file);
 
         ret->kind = FRAME_PYTHON;
         ret->line = p->line > 0 ? (uint32_t) p->line : 0;
-        return r < 0 ? r : text(f, p->code ? p->code->function : "?", &ret->function);
+        return r < 0 ? r : fill_text(f, p->code ? p->code->function : "?", &ret->function);
 }
 
 static int add_locals(struct fill *f, const struct frame_locals *l) {
@@ -191,9 +191,9 @@ static int add_locals(struct fill *f, const struct frame_locals *l) {
         for (size_t i = 0; l && i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
                 struct captured_local local = { .frame = (uint32_t) f->n };
 
-                r = text(f, l->items[i].name, &local.name);
+                r = fill_text(f, l->items[i].name, &local.name);
                 if (r == 0)
-                        r = text(f, l->items[i].value, &local.value);
+                        r = fill_text(f, l->items[i].value, &local.value);
                 if (r == 0)
                         r = host_capture_add_local(f->c, &local);
         }
@@ -252,13 +252,13 @@ static int fill_stack(struct fill *f, const struct native_thread *n, const struc
 }
 
 static int fill_task(struct fill *f, const struct task *task, struct captured_thread *to) {
-        int r = text(f, task->name, &to->name);
+        int r = fill_text(f, task->name, &to->name);
 
         to->tid = (uint32_t) task->tid;
         to->state = task->state;
         if (r == 0)
-                r = text(f, task->wait, &to->wait);
-        return r < 0 ? r : text(f, task->call, &to->syscall);
+                r = fill_text(f, task->wait, &to->wait);
+        return r < 0 ? r : fill_text(f, task->call, &to->syscall);
 }
 
 /* t: NULL: it runs no Python; n: NULL: no native frames were asked for. */
@@ -282,7 +282,7 @@ static int fill_thread(struct fill *f, const struct native_thread *n, const stru
                 d->interpreter = (uint32_t) t->id.interpreter;
                 d->python_cut = t->chain.cut || f->cut;
                 if (r == 0 && t->error)
-                        r = text(f, t->error == -ELOOP ? "loop" : "malformed", &d->python_error);
+                        r = fill_text(f, t->error == -ELOOP ? "loop" : "malformed", &d->python_error);
         }
         if (n) {
                 d->native = true;
@@ -290,7 +290,7 @@ static int fill_thread(struct fill *f, const struct native_thread *n, const stru
                 d->native_cut = n->cut || f->cut;
                 d->pause_ns = n->pause_ns;
                 if (r == 0 && n->error)
-                        r = text(f, native_error(n->error), &d->native_error);
+                        r = fill_text(f, native_error(n->error), &d->native_error);
         }
         f->c->threads[f->c->n_threads - 1] = to;
         return r < 0 || !f->writer ? r : capture_writer_thread(f->writer);
@@ -305,9 +305,9 @@ static int on_module(const struct native_module *m, void *userdata) {
 
         if (!has_room(f) || (f->writer && !capture_writer_takes_module(f->writer)))
                 return 1;
-        r = text(f, m->name, &module.path);
+        r = fill_text(f, m->name, &module.path);
         if (r == 0)
-                r = text(f, m->build_id, &module.build_id);
+                r = fill_text(f, m->build_id, &module.build_id);
         if (r == 0)
                 r = host_capture_add_module(f->c, &module);
         return r == -E2BIG ? 1 : r;
@@ -315,10 +315,11 @@ static int on_module(const struct native_module *m, void *userdata) {
 
 static int fill_kernel(struct fill *f, const struct capture *from, struct captured_process *p) {
         if (from->kernel_why[0])
-                return text(f, from->kernel_why, &p->kernel_unknown);
+                return fill_text(f, from->kernel_why, &p->kernel_unknown);
         return from->native.n == 0
-                     ? 0
-                     : text(f, from->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task", &p->kernel_by);
+                       ? 0
+                       : fill_text(f, from->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task",
+                                   &p->kernel_by);
 }
 
 static int fill_head(struct fill *f, const struct capture *from) {
@@ -334,11 +335,11 @@ static int fill_head(struct fill *f, const struct capture *from) {
                 p->state = from->threads[0].task->state;
         else if (from->n_threads == 0 && from->native.n > 0)
                 p->state = from->tasks.items[0].state;
-        r = text(f, from->command, &p->command);
+        r = fill_text(f, from->command, &p->command);
         if (r == 0 && from->no_python)
-                r = words(f, from->no_python_why, &p->no_python);
+                r = fill_words(f, from->no_python_why, &p->no_python);
         else if (r == 0)
-                r = text(f, python_version_text(from->interpreter.version, version), &p->python);
+                r = fill_text(f, python_version_text(from->interpreter.version, version), &p->python);
         return r < 0 ? r : fill_kernel(f, from, p);
 }
 
@@ -366,6 +367,6 @@ int fill_failure(struct fill *f, pid_t pid, const char *command, const char *why
         if (r < 0)
                 return r;
         p->pid = (uint32_t) pid;
-        r = text(f, command, &p->command);
-        return r < 0 ? r : words(f, why, &p->error);
+        r = fill_text(f, command, &p->command);
+        return r < 0 ? r : fill_words(f, why, &p->error);
 }

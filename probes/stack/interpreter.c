@@ -22,7 +22,7 @@ static void candidates_clear(struct candidates *c) {
 }
 
 /* 0: likeliest; -1: not at all. */
-static int rank(const struct candidates *c, const struct mapping *m) {
+static int rank_mapping(const struct candidates *c, const struct mapping *m) {
         const char *name = strrchr(m->path, '/') + 1;
 
         if (m->offset != 0)
@@ -34,9 +34,9 @@ static int rank(const struct candidates *c, const struct mapping *m) {
         return startswith(name, "python") ? 2 : -1;
 }
 
-static int consider(const struct mapping *m, void *userdata) {
+static int consider_mapping(const struct mapping *m, void *userdata) {
         struct candidates *c = userdata;
-        int mine = rank(c, m);
+        int mine = rank_mapping(c, m);
         struct mapping *copy;
         size_t at = 0;
 
@@ -46,7 +46,7 @@ static int consider(const struct mapping *m, void *userdata) {
         if (!copy)
                 return -ENOMEM;
         *copy = *m;
-        while (at < c->n && rank(c, c->items[at]) <= mine)
+        while (at < c->n && rank_mapping(c, c->items[at]) <= mine)
                 at++;
         memmove(&c->items[at + 1], &c->items[at], (c->n - at) * sizeof(c->items[0]));
         c->items[at] = copy;
@@ -256,7 +256,7 @@ static int search_file(const struct process *p, struct memory *m, const struct m
 }
 
 /* -ENOENT: this file holds no interpreter. */
-static int look_into(const struct process *p, struct memory *m, const struct mapping *map,
+static int look_into_mapping(const struct process *p, struct memory *m, const struct mapping *map,
                      struct interpreter *ret, char why[static REASON_MAX]) {
         struct elf_symbol s[SYMBOLS] = { [RUNTIME] = { "_PyRuntime", 0 },
                                          [VERSION] = { "Py_Version", 0 },
@@ -298,12 +298,12 @@ static bool is_started(struct memory *m, const struct interpreter *i) {
         return memory_read_u64(m, i->runtime + i->layout->runtime.interpreters, &head) == 0 && head != 0;
 }
 
-static int choose(const struct process *p, struct memory *m, const struct candidates *c,
+static int choose_interpreter(const struct process *p, struct memory *m, const struct candidates *c,
                   struct interpreter *ret, char why[static REASON_MAX]) {
         int worst = -ENOENT;
 
         for (size_t i = 0; i < c->n; i++) {
-                int r = look_into(p, m, c->items[i], ret, why);
+                int r = look_into_mapping(p, m, c->items[i], ret, why);
 
                 if (r == 0 && is_started(m, ret))
                         return 0;
@@ -329,7 +329,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         if (fd < 0)
                 return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
         mapped_file_program(p, c.exe, sizeof(c.exe));
-        r = maps_read(fd, consider, &c, &empty);
+        r = maps_read(fd, consider_mapping, &c, &empty);
         if (r == 0 && empty && !strchr("ZX", process_state(p))) {
                 (void) snprintf(why, REASON_MAX,
                                 "no CPython interpreter in its memory map: it has none (a kernel thread)");
@@ -337,7 +337,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         }
         if (r < 0 || empty)
                 return interpreter_reason(p, r < 0 ? r : -ESRCH, why);
-        r = choose(p, m, &c, ret, why);
+        r = choose_interpreter(p, m, &c, ret, why);
         if (r == -ENOENT && !why[0])
                 (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map");
         else if (r < 0 && !why[0])

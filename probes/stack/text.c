@@ -17,7 +17,7 @@ static uint32_t character(const void *data, unsigned width, size_t i) {
         return four;
 }
 
-static size_t encode(uint32_t c, char out[static 4]) {
+static size_t encode_utf8(uint32_t c, char out[static 4]) {
         if (c == 0 || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF)
                 c = 0xFFFD;
         if (c < 0x80) {
@@ -47,7 +47,7 @@ size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_
 
         for (size_t i = 0; i < n; i++) {
                 char bytes[4];
-                size_t len = encode(character(data, width, i), bytes);
+                size_t len = encode_utf8(character(data, width, i), bytes);
 
                 if (used + len > size - 1) {
                         memcpy(buf + cut, ellipsis, sizeof(ellipsis));

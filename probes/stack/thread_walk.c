@@ -159,7 +159,7 @@ static int is_traced(struct memory *m, const struct python_layout *l, uint64_t s
 }
 
 /* To 3.10: what the frame says of itself. */
-static bool runs(const struct python_layout *l, const uint8_t *head) {
+static bool frame_runs(const struct python_layout *l, const uint8_t *head) {
         return head[l->frame.state] == l->frame.executing || head[l->frame.state] == l->frame.unwinding;
 }
 
@@ -171,7 +171,7 @@ static int skip_resting(const struct python_layout *l, const struct chain *chain
                         bool *ret) {
         uint64_t previous;
 
-        *ret = l->frame.state != LAYOUT_NONE && chain->n == 0 && !runs(l, head);
+        *ret = l->frame.state != LAYOUT_NONE && chain->n == 0 && !frame_runs(l, head);
         memcpy(&previous, head + l->frame.previous, 8);
         return *ret && previous == 0 ? -EBADMSG : 0;
 }
@@ -180,7 +180,7 @@ static int skip_resting(const struct python_layout *l, const struct chain *chain
  * From 3.11 to 3.13 a frame that runs, or that called something outside Python, has no stack pointer put
  * away. From 3.14 on it puts it away for what is outside, too.
  */
-static bool rests(const struct python_layout *l, const uint8_t *head) {
+static bool frame_rests(const struct python_layout *l, const uint8_t *head) {
         int32_t stack_top;
 
         if (l->frame.stack_top == LAYOUT_NONE || l->frame.stack_top_is_pointer)
@@ -202,7 +202,7 @@ static int check_in_use(struct memory *m, const struct python_layout *l, const s
         int r;
 
         if (l->frame.state != LAYOUT_NONE)
-                return runs(l, head) ? 0 : -EBADMSG;
+                return frame_runs(l, head) ? 0 : -EBADMSG;
         memcpy(&previous, head + l->frame.previous, 8);
         memcpy(&number, head + l->frame.stack_top, 4);
         if (l->frame.stack_top_is_pointer)
@@ -271,7 +271,7 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         if (r < 0)
                 return r;
         if (chain->n == 0)
-                chain->resting = rests(l, head);
+                chain->resting = frame_rests(l, head);
         *called_inside = l->frame.is_entry == LAYOUT_NONE || !head[l->frame.is_entry];
         return append_frame(chain, size, &f);
 }

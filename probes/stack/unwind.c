@@ -213,7 +213,7 @@ static struct native_module *find_module(const struct unwinder *u, uint64_t star
 }
 
 /* Which file it is in; its name is looked for with all others of that file. */
-static void place(struct unwinder *u, struct native_symbol *s) {
+static void place_symbol(struct unwinder *u, struct native_symbol *s) {
         Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, s->pc);
         struct native_module *found;
         Dwarf_Addr start;
@@ -259,7 +259,7 @@ static int symbol_of(struct unwinder *u, uint64_t pc, const struct native_symbol
         s->next = *bucket;
         *ret = *bucket = s;
         u->n_symbols++;
-        place(u, s);
+        place_symbol(u, s);
         return 0;
 }
 
@@ -345,7 +345,7 @@ static bool is_better(const struct wanted *w, const GElf_Sym *s, uint64_t value)
         return w->value == value && w->best.st_size > s->st_size && binding(&w->best) == binding(s);
 }
 
-static void consider(struct wanted *w, const GElf_Sym *s, uint64_t value, const char *name) {
+static void consider_symbol(struct wanted *w, const GElf_Sym *s, uint64_t value, const char *name) {
         w->covered = MAX(w->covered, value + s->st_size);
         if (s->st_size == 0) {
                 if (value >= w->covered)
@@ -370,7 +370,7 @@ static void search_symbols(struct unwinder *u, Dwfl_Module *module, int from, in
                     type == STT_FILE || type == STT_TLS)
                         continue;
                 for (size_t k = n; k > 0 && w[k - 1].symbol->pc >= value; k--)
-                        consider(&w[k - 1], &s, value, name);
+                        consider_symbol(&w[k - 1], &s, value, name);
         }
 }
 

@@ -132,7 +132,7 @@ const struct death *deaths_take(struct death_log *d, const void *data, size_t le
         return NULL;
 }
 
-static void newer(const struct death **found, const struct death *d, usec_t since) {
+static void take_newer(const struct death **found, const struct death *d, usec_t since) {
         if (d->signal != 0 && d->at >= since && (!*found || d->at > (*found)->at))
                 *found = d;
 }
@@ -142,10 +142,10 @@ const struct death *deaths_find(const struct death_log *d, const char *run, pid_
 
         for (size_t i = 0; i < DEATHS_KEPT; i++)
                 if (pid > 0 ? d->ends[i].victim == pid : streq(d->ends[i].run, run))
-                        newer(&found, &d->ends[i], since);
+                        take_newer(&found, &d->ends[i], since);
         for (size_t i = 0; !found && pid > 0 && i < DEATHS_SIGNALS; i++)
                 if (d->signals[i].victim == pid)
-                        newer(&found, &d->signals[i], since);
+                        take_newer(&found, &d->signals[i], since);
         return found;
 }
 

@@ -43,7 +43,7 @@ static bool is_x86_64(const Elf64_Ehdr *h) {
                h->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-static int read_one(struct memory *m, uint64_t address, void *buf, size_t len) {
+static int read_mapped(struct memory *m, uint64_t address, void *buf, size_t len) {
         struct iovec local = { buf, len };
 
         return memory_read_many(m, &local, &address, 1);
@@ -55,13 +55,13 @@ static int read_segments(struct memory *m, uint64_t start, struct elf_answer *re
         Elf64_Phdr p[SEGMENTS_MAX];
         bool found = false;
         Elf64_Ehdr h;
-        int r = read_one(m, start, &h, sizeof(h));
+        int r = read_mapped(m, start, &h, sizeof(h));
 
         if (r < 0)
                 return r;
         if (!is_x86_64(&h) || h.e_phnum > SEGMENTS_MAX || h.e_phoff > MEMORY_PAGE)
                 return -ENOEXEC;
-        r = read_one(m, start + h.e_phoff, p, h.e_phnum * sizeof(p[0]));
+        r = read_mapped(m, start + h.e_phoff, p, h.e_phnum * sizeof(p[0]));
         *ret_size = 0;
         for (size_t i = 0; r == 0 && i < h.e_phnum; i++) {
                 if (p[i].p_type == PT_DYNAMIC) {
@@ -94,7 +94,7 @@ static int read_tables(struct memory *m, uint64_t start, uint64_t bias, uint64_t
         uint32_t head[4]; /* buckets, the first symbol, words of the Bloom filter, its shift */
         size_t n = MIN(size / sizeof(d[0]), (uint64_t) DYNAMIC_MAX);
         uint64_t hash = 0;
-        int r = read_one(m, dynamic + bias, d, n * sizeof(d[0]));
+        int r = read_mapped(m, dynamic + bias, d, n * sizeof(d[0]));
 
         *ret = (struct tables){ 0 };
         for (size_t i = 0; r == 0 && i < n && d[i].d_tag != DT_NULL; i++) {
@@ -110,7 +110,7 @@ static int read_tables(struct memory *m, uint64_t start, uint64_t bias, uint64_t
         if (r == 0 && (!ret->symbols || !ret->names || !hash))
                 return -ENOEXEC; /* or no such table at all: the file is statically linked */
         if (r == 0)
-                r = read_one(m, hash, head, sizeof(head));
+                r = read_mapped(m, hash, head, sizeof(head));
         if (r < 0)
                 return r;
         ret->n_buckets = head[0];
@@ -129,15 +129,17 @@ static uint32_t hash_of(const char *name) {
 }
 
 /* Whether the symbol at index is the one that is looked for: then its value is taken. */
-static int look_at(struct memory *m, const struct tables *t, uint32_t index, struct elf_symbol *wanted) {
+static int look_at_symbol(struct memory *m, const struct tables *t, uint32_t index,
+                          struct elf_symbol *wanted) {
         size_t len = strlen(wanted->name) + 1;
         char name[NAME_MAX_LEN];
         Elf64_Sym found;
-        int r = len > sizeof(name) ? -E2BIG
-                                   : read_one(m, t->symbols + index * sizeof(found), &found, sizeof(found));
+        int r = len > sizeof(name)
+                        ? -E2BIG
+                        : read_mapped(m, t->symbols + index * sizeof(found), &found, sizeof(found));
 
         if (r == 0)
-                r = read_one(m, t->names + found.st_name, name, len);
+                r = read_mapped(m, t->names + found.st_name, name, len);
         if (r == 0 && memcmp(name, wanted->name, len) == 0 && found.st_shndx != SHN_UNDEF &&
             ELF64_ST_TYPE(found.st_info) == STT_OBJECT)
                 wanted->value = found.st_value;
@@ -154,11 +156,11 @@ static int walk_chain(struct memory *m, const struct tables *t, uint32_t hash, u
         for (size_t n = 0; n < CHAIN_MAX; n++, index++) {
                 size_t at = n % CHAIN_PART;
                 int r = at > 0 ? 0
-                               : read_one(m, t->chains + UINT64_C(4) * (index - t->first), part,
+                               : read_mapped(m, t->chains + UINT64_C(4) * (index - t->first), part,
                                           sizeof(part));
 
                 if (r == 0 && (part[at] | 1) == (hash | 1))
-                        r = look_at(m, t, index, wanted);
+                        r = look_at_symbol(m, t, index, wanted);
                 if (r < 0 || wanted->value || (part[at] & 1))
                         return r;
         }
@@ -242,7 +244,7 @@ static int file_open(struct file *f, int fd) {
         return 0;
 }
 
-static void match(struct elf_symbol *symbols, size_t n, const char *name, uint64_t value) {
+static void match_symbols(struct elf_symbol *symbols, size_t n, const char *name, uint64_t value) {
         for (size_t i = 0; i < n; i++)
                 if (!symbols[i].value && streq(symbols[i].name, name))
                         symbols[i].value = value;
@@ -266,7 +268,7 @@ static int search_table(const struct file *f, Elf_Scn *scn, const GElf_Shdr *hea
                         continue;
                 name = f->elf_strptr(f->elf, header->sh_link, symbol.st_name);
                 if (name)
-                        match(symbols, n, name, symbol.st_value);
+                        match_symbols(symbols, n, name, symbol.st_value);
         }
         return 0;
 }

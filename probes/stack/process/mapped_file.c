@@ -10,7 +10,7 @@
 /* --- The list ------------------------------------------------------------------------------------------ */
 
 /* Reads digits of the base and the character after them. */
-static bool take_number(const char **p, const char *end, unsigned base, char after, uint64_t *ret) {
+static bool take_maps_number(const char **p, const char *end, unsigned base, char after, uint64_t *ret) {
         uint64_t v = 0;
         const char *start = *p;
 
@@ -38,13 +38,13 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
         uint64_t major, minor;
         size_t n;
 
-        if (!take_number(&p, end, 16, '-', &ret->start) || !take_number(&p, end, 16, ' ', &ret->end) ||
-            end - p < 5 || p[4] != ' ')
+        if (!take_maps_number(&p, end, 16, '-', &ret->start) ||
+            !take_maps_number(&p, end, 16, ' ', &ret->end) || end - p < 5 || p[4] != ' ')
                 return -EBADMSG;
         ret->executable = p[2] == 'x';
         p += 5; /* "r-xp " */
-        if (!take_number(&p, end, 16, ' ', &ret->offset) || !take_number(&p, end, 16, ':', &major) ||
-            !take_number(&p, end, 16, ' ', &minor))
+        if (!take_maps_number(&p, end, 16, ' ', &ret->offset) ||
+            !take_maps_number(&p, end, 16, ':', &major) || !take_maps_number(&p, end, 16, ' ', &minor))
                 return -EBADMSG;
         ret->inode = 0;
         for (; p < end && *p >= '0' && *p <= '9'; p++)
