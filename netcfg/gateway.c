@@ -66,7 +66,7 @@ static int read_state(struct nl_sock *s, const struct route *r, uint16_t *ret) {
         return 0;
 }
 
-/* One who is known is asked at once (PROBE); for one who is not, the kernel is told that he is needed. */
+/* A known neighbour is probed at once (PROBE). For an unknown one the kernel learns that it is needed. */
 static int ask_gateway(const struct route *r, bool known) {
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 neighbour_message(RTM_NEWNEIGH, NLM_F_ACK | NLM_F_REPLACE | (known ? 0 : NLM_F_CREATE), r,

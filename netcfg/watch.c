@@ -10,7 +10,7 @@
 
 #define DRAIN_MAX 1024 /* messages one turn of the loop takes; the rest waits for the next */
 
-/* One socket that the kernel tells changes on. */
+/* One socket on which the kernel reports changes. */
 struct ear {
         struct nl_sock *sock; /* NULL: none */
         sd_event_source *io;
@@ -47,7 +47,7 @@ static unsigned drain_ear(struct watch *w, const struct ear *e) {
         return n;
 }
 
-/* Both at once: a changed feature is told on both. */
+/* Both at once: a changed feature is reported on both. */
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct watch *w = userdata;
 

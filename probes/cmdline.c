@@ -5,7 +5,7 @@
 
 #define CMDLINE_MAX 4096
 
-/* What is told and compared between hosts; the rest (root=, console=) differs for good reasons. */
+/* What is published and compared between hosts; the rest (root=, console=) differs for good reasons. */
 static const char *const telling[] = {
         "intel_iommu",
         "amd_iommu",

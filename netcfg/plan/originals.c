@@ -186,7 +186,7 @@ void originals_follow(struct originals *o, const struct link_table *links) {
         }
 }
 
-/* A NIC's name alone does not say whose a setting is: another one may have got it since. */
+/* A NIC's name alone does not identify a setting: another NIC may have that name since. */
 static bool has_original(const struct originals *o, const struct original *item) {
         for (size_t i = 0; i < o->n; i++)
                 if (o->items[i].kind == item->kind && streq(o->items[i].subject, item->subject) &&

@@ -92,7 +92,7 @@ static __always_inline void put_sender(struct death_record *r) {
                                           BPF_CORE_READ(node, name));
 }
 
-/* Signal, what is told with it, the victim, whether its whole process is meant, what became of it. */
+/* Signal, its details, the victim, whether its whole process is meant, what became of it. */
 SEC("tp_btf/signal_generate")
 int on_signal(__u64 *ctx) {
         int signal = (int) ctx[0], result = (int) ctx[4];

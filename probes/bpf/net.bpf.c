@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * TCP's troubles by peer, and packets that this host dropped, by reason and place. Only events are hooked
- * that are rare on a sound network: a segment sent again, a reset, a connection that begins or ends, a
+ * that are rare on a sound network: a retransmitted segment, a reset, a connection that begins or ends, a
  * dropped packet.
  */
 #include "net_kernel.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
-/* Whose a task is: its number in the agent's pid namespace, its control group of version 2. */
+/* A task's number in the agent's pid namespace, and its control group of version 2. Inline in each BPF
+ * program. */
 #include "task_kernel.h"
 
 #include <bpf/bpf_core_read.h>

@@ -122,7 +122,7 @@ static void look_at_pressure(const struct look *l) {
 /* A line of the file, or what is worked out of others (key ""). */
 struct row {
         const char *key;
-        enum metric_id id; /* NONE: it is told of no further than that */
+        enum metric_id id; /* NONE: it is no metric of its own */
         const char *state;
 };
 

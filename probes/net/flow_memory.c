@@ -90,7 +90,7 @@ static void remove_at(struct flow_memory *m, size_t at) {
 void flow_memory_forget_older(struct flow_memory *m, unsigned dump) {
         for (size_t i = 0; i < m->size;)
                 if (m->marks[i].seen != 0 && m->marks[i].seen != dump)
-                        remove_at(m, i); /* another one may be there now */
+                        remove_at(m, i); /* a mark from behind may have moved up to this place */
                 else
                         i++;
 }

@@ -91,10 +91,10 @@ static void say_counts(const struct flows *f, const union flow_counts *c, struct
                             f->exact_timeouts ? "" : "at least ", c->timeouts, plural(c->timeouts),
                             seconds_of(f));
         if (c->retransmits > c->syn_retries && c->segments > 0)
-                append_text(t, "%s%.*g %% of segments sent again (%" PRIu64 ")", comma(t),
+                append_text(t, "%s%.*g %% of segments retransmitted (%" PRIu64 ")", comma(t),
                     share_again(c) < 0.1 ? 2 : 3, 100 * share_again(c), c->retransmits);
         if (c->syn_retries > 0)
-                append_text(t, "%sSYN sent again %" PRIu64 " time%s", comma(t), c->syn_retries,
+                append_text(t, "%sSYN retransmitted %" PRIu64 " time%s", comma(t), c->syn_retries,
                     plural(c->syn_retries));
 }
 
@@ -240,8 +240,8 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
                 append_text(&t, "no run has a TCP connection to another host");
         else if (!o.worst)
                 append_text(&t,
-                    "no bad link: %zu way%s to peers, %u connections, %" PRIu64 " of %" PRIu64
-                    " segments sent again in %.0f s",
+                    "no bad link: %zu path%s to peers, %u connections, %" PRIu64 " of %" PRIu64
+                    " segments retransmitted in %.0f s",
                     o.links, plural(o.links), o.connections, o.again, o.segments, seconds_of(f));
         else if (o.bad_of_worst_nic == o.of_worst_nic && o.of_worst_nic > 1)
                 say_nic(f, &o, &t);
@@ -250,7 +250,7 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
                 t.len = strlen(buf);
         }
         if (o.bad > 1 && o.bad_of_worst_nic != o.of_worst_nic)
-                append_text(&t, "; %zu of %zu ways are bad", o.bad, o.links);
+                append_text(&t, "; %zu of %zu paths are bad", o.bad, o.links);
 }
 
 /*

@@ -360,7 +360,7 @@ static void begin_events(struct flows *f) {
                                 memset(f->sums[r][n].events, 0, sizeof(f->sums[r][n].events));
 }
 
-/* Of a link that gets series of its own, what was told of it by then stays among the others'. */
+/* When a link gets series of its own, what was counted before stays among the others'. */
 static void end_events(struct flows *f) {
         for (size_t i = 0; i < f->n_links; i++) {
                 struct flow_link *l = &f->links[i];

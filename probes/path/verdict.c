@@ -113,11 +113,11 @@ static void legs_of(const struct proof_result *r, struct path_legs *ret) {
                 *ret = (struct path_legs){ .there = PATH_LEG_CARRIES, .back = PATH_LEG_DROPS };
 }
 
-/* What a way at the peer's full size says about it at ours. */
-static enum path_leg at_size(enum path_leg way, uint32_t theirs, uint32_t ours) {
-        if ((way == PATH_LEG_CARRIES && theirs < ours) || (way == PATH_LEG_DROPS && theirs > ours))
+/* What a direction at the peer's full size says about it at ours. */
+static enum path_leg at_size(enum path_leg leg, uint32_t theirs, uint32_t ours) {
+        if ((leg == PATH_LEG_CARRIES && theirs < ours) || (leg == PATH_LEG_DROPS && theirs > ours))
                 return PATH_LEG_UNKNOWN;
-        return way;
+        return leg;
 }
 
 static bool join_legs(enum path_leg *own, enum path_leg theirs) {
@@ -136,7 +136,7 @@ void path_legs_merge(const struct path_result *own, const struct path_result *th
         w = alone;
         agree = join_legs(&w.there, at_size(seen.back, theirs->mtu, own->mtu));
         agree = join_legs(&w.back, at_size(seen.there, theirs->mtu, own->mtu)) && agree;
-        /* An echo that failed needs a way that drops. */
+        /* An echo that failed needs a direction that drops. */
         if (w.there == PATH_LEG_CARRIES && w.back == PATH_LEG_CARRIES &&
             (own->proof.answer == PROOF_SMALLER ||
              (theirs->proof.answer == PROOF_SMALLER && theirs->mtu <= own->mtu)))

@@ -2,9 +2,9 @@
 #pragma once
 /*
  * What became of one path, as a finding "path.mtu"; and its direction out of two hosts' results. An echo
- * goes both ways, so that the echoes of both hosts fail alike; what tells the ways apart are the
- * datagrams to a closed port, which each host sends its own way only. A result that says "towards the
- * peer" has not seen the way back: the peer's own result has. Pure.
+ * goes in both directions, so that the echoes of both hosts fail alike; what tells the directions apart are
+ * the datagrams to a closed port, which each host sends in its own direction only. A result that says
+ * "towards the peer" has not seen the other direction: the peer's own result has. Pure.
  */
 #include "path_report.h"
 
@@ -23,7 +23,7 @@ enum path_leg {
 /* Seen from this host: there is from it to the peer. */
 struct path_legs {
         enum path_leg there, back;
-        bool contradiction; /* the two results cannot both be so at one time: then own's alone is told */
+        bool contradiction; /* the two results cannot both be so at one time: then own's alone is reported */
 };
 
 /*

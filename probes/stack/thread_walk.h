@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The lists and chains of the interpreter: interpreters → threads → frames. The lists change while they are
- * read and may be hostile: every one is bounded, and one that returns to itself is told (-ELOOP). Names and
- * lines are not looked at here.
+ * read and may be hostile: every one is bounded, and one that returns to itself is reported (-ELOOP). Names
+ * and lines are not looked at here.
  */
 #include "code.h"
 #include "interpreter.h"

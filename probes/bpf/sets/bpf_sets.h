@@ -34,7 +34,7 @@ int bpf_sets_fd(const struct bpf_sets *s);
  * failed. */
 int bpf_sets_take(struct bpf_sets *s);
 
-/* Sets that were told of. */
+/* Sets that the loader has reported. */
 size_t bpf_sets_count(const struct bpf_sets *s);
 const struct bpf_report *bpf_sets_report(const struct bpf_sets *s, size_t i);
 

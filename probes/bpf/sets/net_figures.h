@@ -6,7 +6,7 @@
  * be of the same moment.
  *
  * An entry counts when its use is NET_USED. One that nothing happened to for NET_IDLE_NS may be given to
- * another peer: its key is then another one, and it starts from 0. Two entries of one key are possible (two
+ * another peer: its key has changed then, and it starts from 0. Two entries of one key are possible (two
  * CPUs began it at once) and are to be added up.
  */
 #ifndef __bpf__
@@ -36,7 +36,7 @@ struct net_peer_key {
         __u64 cgroup; /* id of the socket's cgroup2 (INET_DIAG_CGROUP_ID says the same); 0: not known */
 };
 
-/* Segments that were sent again, by what made TCP do so. */
+/* Retransmitted segments, by what made TCP do so. */
 enum net_retransmit {
         NET_FAST,    /* duplicate or selective acknowledgements */
         NET_RTO,     /* the retransmission timer ran out */

@@ -82,7 +82,7 @@ static void be_quiet(struct port *p, const char *why) {
 static void on_closed(int error, const char *why, void *userdata) {
         struct port *p = userdata;
 
-        /* a process that ends closes its connection; that is told by the port being refused, or here */
+        /* a process that ends closes its connection; that shows by the port being refused, or here */
         if (error == -ECONNRESET || error == -ECONNREFUSED || error == -EPIPE)
                 tell_gone(p, NULL);
         else
@@ -315,7 +315,7 @@ int libtpu_client_status(struct libtpu_client *c,
                                         "no process of this host offers libtpu's metrics");
                 return sd_event_source_set_enabled(c->none, SD_EVENT_ONESHOT);
         }
-        c->status_waits++; /* an end that comes while they are sent is told afterwards */
+        c->status_waits++; /* an end that comes while they are sent is reported afterwards */
         for (size_t i = 0; i < c->n_ports; i++)
                 grpc_local_send(c->ports[i].grpc);
         if (--c->status_waits == 0)
