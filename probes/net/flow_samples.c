@@ -49,16 +49,11 @@ static struct sample sample_of(enum metric_id id, const struct label *l) {
         return m;
 }
 
-/* Sums of what the kernel tells, which is believed up to what a sample holds. */
-static int64_t as_sample(uint64_t n) {
-        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
 static void put_count(struct sink *s, enum metric_id id, uint64_t n, const struct label *l) {
         struct sample m = sample_of(id, l);
 
         m.is_int = true;
-        m.i = as_sample(n);
+        m.i = (int64_t) MIN(n, (uint64_t) INT64_MAX);
         s->sample(s, &m);
 }
 
@@ -116,11 +111,11 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
         const char *name = f->nics[nic].name, *job = f->runs[run];
         struct label other = { .peer = OTHER, .nic = name, .job = job, .address = "" };
 
-        put_int(s, METRIC_NET_IO, as_sample(u->total.sent_bytes), name, job, "transmit");
-        put_int(s, METRIC_NET_IO, as_sample(u->total.received_bytes), name, job, "receive");
-        put_int(s, METRIC_NET_SEGMENTS, as_sample(u->total.segments), name, job, NULL);
-        put_int(s, METRIC_NET_SYN_RETRIES, as_sample(u->total.syn_retries), name, job, NULL);
-        put_int(s, METRIC_NET_DROPS, as_sample(u->total.drops), name, job, NULL);
+        put_uint(s, METRIC_NET_IO, u->total.sent_bytes, name, job, "transmit");
+        put_uint(s, METRIC_NET_IO, u->total.received_bytes, name, job, "receive");
+        put_uint(s, METRIC_NET_SEGMENTS, u->total.segments, name, job, NULL);
+        put_uint(s, METRIC_NET_SYN_RETRIES, u->total.syn_retries, name, job, NULL);
+        put_uint(s, METRIC_NET_DROPS, u->total.drops, name, job, NULL);
         put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, job, NULL);
         put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, job, NULL);
         put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, job, NULL);
@@ -142,7 +137,7 @@ void flow_samples(const struct flows *f, struct sink *s) {
                         if (f->nics[nic].index &&
                             (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
                                 put_sum(f, run, nic, s);
-        put_int(s, METRIC_NET_LEFT_OUT, as_sample(f->left_out), NULL, NULL, NULL);
+        put_uint(s, METRIC_NET_LEFT_OUT, f->left_out, NULL, NULL, NULL);
 }
 
 /* --- BPF ----------------------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ static int resolve_codes(struct capture *c, struct memory *names, struct chain *
                 if (!code_holds(code, f->instruction))
                         return -EBADMSG;
                 f->code = code;
-                f->line = code_line_again(code, f->instruction);
+                f->line = code_line(code, f->instruction);
         }
         return 0;
 }

@@ -377,7 +377,7 @@ bool code_holds(const struct code *c, uint64_t instruction) {
         return (instruction - (c->instructions - 2)) / 2 <= c->units;
 }
 
-int code_line(const struct code *c, uint64_t instruction) {
+static int find_line(const struct code *c, uint64_t instruction) {
         int64_t bytes = (int64_t) (instruction - c->instructions);
 
         if (!c->table)
@@ -393,9 +393,9 @@ int code_line(const struct code *c, uint64_t instruction) {
         return 0;
 }
 
-int code_line_again(struct code *c, uint64_t instruction) {
+int code_line(struct code *c, uint64_t instruction) {
         if (!c->line_known || c->line_at != instruction) {
-                c->line = code_line(c, instruction);
+                c->line = find_line(c, instruction);
                 c->line_at = instruction;
                 c->line_known = true;
         }

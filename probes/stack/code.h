@@ -35,7 +35,7 @@ struct code {
         char *file, *function; /* UTF-8; function is co_qualname */
         uint8_t *table;        /* NULL: could not be had, lines are 0 */
         size_t table_len;
-        uint64_t line_at; /* code_line_again(): where line is the line; none while line_known is not set */
+        uint64_t line_at; /* code_line(): where line is the line; none while line_known is not set */
         int line;
         bool line_known;
 };
@@ -68,10 +68,9 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
  */
 bool code_holds(const struct code *c, uint64_t instruction);
 
-/* The line of a frame at this instruction; 0 when unknown. */
-int code_line(const struct code *c, uint64_t instruction);
-/* The same, and remembers the last: many frames of a code object are at the same place. */
-int code_line_again(struct code *c, uint64_t instruction);
+/* The line of a frame at this instruction; 0 when unknown. Remembers the last: many frames of a code object are at the
+ * same place. */
+int code_line(struct code *c, uint64_t instruction);
 
 /*
  * The line tables themselves; pure. By that of CPython 3.11 and later (co_linetable; format:

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fill.h"
 
+#include <assert.h>
+
 /* --- Kernel, native and Python frames as one stack -------------------------------------------------- */
-
-enum joined_kind {
-        JOINED_KERNEL,
-        JOINED_NATIVE,
-        JOINED_PYTHON,
-};
-
-struct joined_frame {
-        enum joined_kind kind;
-        const char *kernel; /* "pipe_read+0x366/0x410", not ended by NUL */
-        size_t kernel_len;
-        const struct native_frame *native;
-        const struct frame *python;
-        const struct frame_locals *locals; /* of a Python frame; NULL: not read */
-};
 
 /* The next run from *index on; then *index is behind it. NULL: there is none. */
 static const struct frame *next_run(const struct python_thread *t, size_t *index) {
@@ -67,66 +54,12 @@ static const char *native_error(int error) {
                                  : "no frame could be told";
 }
 
-typedef int (*visit_t)(const struct joined_frame *f, void *userdata);
-
-static int walk_kernel(const struct native_thread *n, visit_t visit, void *userdata) {
-        int r = 0;
-
-        for (const char *line = n->kernel, *end; r == 0 && line && (end = strchr(line, '\n'));
-             line = end + 1)
-                r = visit(&(struct joined_frame){ .kind = JOINED_KERNEL,
-                                                  .kernel = line,
-                                                  .kernel_len = (size_t) (end - line) },
-                          userdata);
-        return r;
-}
-
-/* The Python frames of one run of the interpreter loop, from *index on; all of them when there is no native
- * stack. */
-static int walk_run(const struct python_thread *t, bool all, size_t *index, visit_t visit, void *userdata) {
-        int r = 0;
-
-        while (r == 0 && *index < t->chain.n && !t->error) {
-                const struct frame_locals *locals =
-                        t->locals && *index < LOCALS_FRAMES_MAX ? &t->locals[*index] : NULL;
-                const struct frame *f = &t->chain.frames[(*index)++];
-
-                if (frame_is_shown(f))
-                        r = visit(&(struct joined_frame){ .kind = JOINED_PYTHON,
-                                                          .python = f,
-                                                          .locals = locals },
-                                  userdata);
-                if (f->entry && !all)
-                        break;
-        }
-        return r;
-}
-
 /* Whether native frame i is the run whose Python frames begin at index. */
 static bool is_run(const struct native_thread *n, size_t i, const struct python_thread *t, size_t index,
                    bool by_place) {
         if (!t)
                 return false;
         return by_place ? frame_holds_run(n, i, next_run(t, &index)) : n->frames[i].symbol->evaluates;
-}
-
-/*
- * Calls visit for every frame of n (NULL: none) and t (NULL: none); when both are there, they join. Frames
- * that are not shown are left out. Returns what visit returned when not 0.
- */
-static int stack_walk(const struct native_thread *n, const struct python_thread *t, visit_t visit,
-                      void *userdata) {
-        bool by_place = n && t && all_have_places(n, t);
-        size_t index = 0;
-        int r = n ? walk_kernel(n, visit, userdata) : 0;
-
-        for (size_t i = 0; n && r == 0 && i < n->n; i++)
-                if (is_run(n, i, t, index, by_place))
-                        r = walk_run(t, false, &index, visit, userdata);
-                else
-                        r = visit(&(struct joined_frame){ .kind = JOINED_NATIVE, .native = &n->frames[i] },
-                                  userdata);
-        return r == 0 && t && !n ? walk_run(t, true, &index, visit, userdata) : r;
 }
 
 /* --- What goes into the capture --------------------------------------------------------------------- */
@@ -158,37 +91,44 @@ static bool takes_thread(struct fill *f) {
 
 /* --- Frames -------------------------------------------------------------------------------------------- */
 
-/* "pipe_read+0x366/0x410" */
-static int kernel_frame(struct fill *f, const struct joined_frame *j, struct stack_frame *ret) {
-        const char *plus = memchr(j->kernel, '+', j->kernel_len);
-
-        ret->kind = FRAME_KERNEL;
-        ret->line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0;
-        return fill_string(f, j->kernel, plus ? (size_t) (plus - j->kernel) : j->kernel_len, &ret->function);
+/* Whether the stack has room for one more frame; else it is cut. */
+static bool takes_frame(struct fill *f) {
+        f->cut = f->cut || f->n == ELEMENTSOF(f->frames) || !has_room(f);
+        return !f->cut;
 }
 
-static int native_frame(struct fill *f, const struct native_frame *n, struct stack_frame *ret) {
+/* After takes_frame(). */
+static int add_frame(struct fill *f, const struct stack_frame *frame) {
+        assert(f->n < ELEMENTSOF(f->frames));
+        return stack_table_frame(f->t, frame, &f->frames[f->n++]);
+}
+
+/* A line of it: "pipe_read+0x366/0x410". */
+static int fill_kernel_frame(struct fill *f, const char *line, size_t len) {
+        const char *plus = memchr(line, '+', len);
+        struct stack_frame frame = { .kind = FRAME_KERNEL,
+                                     .line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0 };
+        int r = fill_string(f, line, plus ? (size_t) (plus - line) : len, &frame.function);
+
+        return r < 0 ? r : add_frame(f, &frame);
+}
+
+static int fill_native_frame(struct fill *f, const struct native_frame *n) {
         const struct native_symbol *s = n->symbol;
-        int r = fill_text(f, s->name ? s->name : "", &ret->function);
+        struct stack_frame frame = { .kind = FRAME_NATIVE,
+                                     .line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX),
+                                     .address = s->module ? n->pc - s->module->start : n->pc };
+        int r = fill_text(f, s->name ? s->name : "", &frame.function);
 
-        ret->kind = FRAME_NATIVE;
-        ret->line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX);
-        ret->address = s->module ? n->pc - s->module->start : n->pc;
-        return r < 0 || !s->module ? r : fill_text(f, s->module->name, &ret->file);
+        if (r == 0 && s->module)
+                r = fill_text(f, s->module->name, &frame.file);
+        return r < 0 ? r : add_frame(f, &frame);
 }
 
-static int python_frame(struct fill *f, const struct frame *p, struct stack_frame *ret) {
-        int r = fill_text(f, p->code ? p->code->file : "?", &ret->file);
-
-        ret->kind = FRAME_PYTHON;
-        ret->line = p->line > 0 ? (uint32_t) p->line : 0;
-        return r < 0 ? r : fill_text(f, p->code ? p->code->function : "?", &ret->function);
-}
-
-static int add_locals(struct fill *f, const struct frame_locals *l) {
+static int fill_locals(struct fill *f, const struct frame_locals *l) {
         int r = 0;
 
-        for (size_t i = 0; l && i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
+        for (size_t i = 0; i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
                 struct captured_local local = { .frame = (uint32_t) f->n };
 
                 r = fill_text(f, l->items[i].name, &local.name);
@@ -200,31 +140,59 @@ static int add_locals(struct fill *f, const struct frame_locals *l) {
         return r;
 }
 
-static int on_frame(const struct joined_frame *j, void *userdata) {
-        struct stack_frame frame = { 0 };
-        struct fill *f = userdata;
+static int fill_python_frame(struct fill *f, const struct python_thread *t, size_t i) {
+        const struct frame *p = &t->chain.frames[i];
+        struct stack_frame frame = { .kind = FRAME_PYTHON, .line = p->line > 0 ? (uint32_t) p->line : 0 };
+        int r = fill_text(f, p->code ? p->code->file : "?", &frame.file);
+
+        if (r == 0)
+                r = fill_text(f, p->code ? p->code->function : "?", &frame.function);
+        if (r == 0 && t->locals && i < LOCALS_FRAMES_MAX)
+                r = fill_locals(f, &t->locals[i]);
+        return r < 0 ? r : add_frame(f, &frame);
+}
+
+static int fill_kernel_stack(struct fill *f, const char *kernel) {
         int r = 0;
 
-        if (f->n == ELEMENTSOF(f->frames) || !has_room(f)) {
-                f->cut = true;
-                return 1;
+        for (const char *line = kernel, *end; r == 0 && line && (end = strchr(line, '\n')); line = end + 1) {
+                if (!takes_frame(f))
+                        return 0;
+                r = fill_kernel_frame(f, line, (size_t) (end - line));
         }
-        switch (j->kind) {
-        case JOINED_KERNEL:
-                r = kernel_frame(f, j, &frame);
-                break;
-        case JOINED_NATIVE:
-                r = native_frame(f, j->native, &frame);
-                break;
-        case JOINED_PYTHON:
-                r = python_frame(f, j->python, &frame);
-                if (r == 0)
-                        r = add_locals(f, j->locals);
-                break;
+        return r;
+}
+
+/* The Python frames of one run of the interpreter loop, from *index on; all of them when there is no native
+ * stack. */
+static int fill_run(struct fill *f, const struct python_thread *t, bool all, size_t *index) {
+        int r = 0;
+
+        while (r == 0 && *index < t->chain.n && !t->error) {
+                size_t i = (*index)++;
+
+                if (frame_is_shown(&t->chain.frames[i])) {
+                        if (!takes_frame(f))
+                                return 0;
+                        r = fill_python_frame(f, t, i);
+                }
+                if (t->chain.frames[i].entry && !all)
+                        break;
         }
-        if (r == 0)
-                r = stack_table_frame(f->t, &frame, &f->frames[f->n]);
-        f->n++;
+        return r;
+}
+
+/* The frames of n, with those of t (NULL: they do not join) where the native frames of its runs are. */
+static int fill_native_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t) {
+        bool by_place = t && all_have_places(n, t);
+        size_t index = 0;
+        int r = fill_kernel_stack(f, n->kernel);
+
+        for (size_t i = 0; r == 0 && i < n->n && !f->cut; i++)
+                if (is_run(n, i, t, index, by_place))
+                        r = fill_run(f, t, false, &index);
+                else if (takes_frame(f))
+                        r = fill_native_frame(f, &n->frames[i]);
         return r;
 }
 
@@ -232,14 +200,15 @@ static int on_frame(const struct joined_frame *j, void *userdata) {
 
 static int fill_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t,
                       bool joined, uint32_t *ret) {
+        size_t index = 0;
         int r = 0;
 
         f->n = 0;
         f->cut = false;
         if (n)
-                r = stack_walk(n, joined ? t : NULL, on_frame, f);
+                r = fill_native_stack(f, n, joined ? t : NULL);
         if (r == 0 && t && !joined)
-                r = stack_walk(NULL, t, on_frame, f);
+                r = fill_run(f, t, true, &index);
         if (r < 0 || (t && t->error && !n))
                 return MIN(r, 0);
         for (size_t i = 0; i < f->n / 2; i++) { /* outermost first in the table */
@@ -346,8 +315,8 @@ static int fill_head(struct fill *f, const struct capture *from) {
 int fill_process(struct fill *f, const struct capture *from) {
         int r = fill_head(f, from);
 
-        if (r == 0 && from->native.n > 0)
-                r = MIN(native_modules(&from->native, on_module, f), 0);
+        if (r == 0 && from->native.unwinder)
+                r = MIN(unwinder_modules(from->native.unwinder, on_module, f), 0);
         for (size_t i = 0; i < from->n_threads && r == 0 && takes_thread(f); i++) {
                 const struct task *task = from->threads[i].task;
 

@@ -13,11 +13,6 @@ void native_clear(struct native *n) {
         *n = (struct native) { 0 };
 }
 
-int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),
-                   void *userdata) {
-        return n->unwinder ? unwinder_modules(n->unwinder, visit, userdata) : 0;
-}
-
 size_t native_evaluations(const struct native_thread *t) {
         size_t n = 0;
 

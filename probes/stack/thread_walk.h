@@ -21,7 +21,7 @@ struct frame {
         bool of_generator;
         bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         uint64_t entry_at; /* something on the C stack that belongs to that run; 0: not known (to 3.11) */
-        const struct code *code; /* this and the next: set by the capture; owned by its cache */
+        struct code *code; /* this and the next: set by the capture; owned by its cache */
         int line;                /* 0: unknown */
 };
 
