@@ -78,7 +78,7 @@ struct intent {
         char ignore_settings[256];
 };
 
-/* --- What the site's names and patterns pick: NICs and settings. Pure. --- */
+/* --- What the site's names and patterns pick: NICs and settings. Pure; below intent.c and network.c. --- */
 
 /* Whether it is one of this host's data-centre NICs: IgnoreNics= and Nics= of [Netcfg], else
  * link_is_data_nic(). */

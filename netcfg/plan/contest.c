@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "contest.h"
 
+#include <assert.h>
+
 static struct contest_entry *find_entry(struct contest *c, const struct op *op) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->entries[i].kind == op->kind && c->entries[i].index == op->index &&
@@ -65,6 +67,7 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
 static struct contest_entry *add_entry(struct contest *c) {
         struct contest_entry *grown, *oldest = c->entries;
 
+        assert(c->n <= CONTEST_MAX);
         if (c->n == CONTEST_MAX) {
                 for (size_t i = 1; i < c->n; i++)
                         if (c->entries[i].repaired[CONTEST_REPAIRS - 1] <

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 
+#include <assert.h>
 #include <linux/rtnetlink.h>
 
 #include "check_words.h"
@@ -318,6 +319,7 @@ int plan_judge_routes(const struct intent *i, const struct found *f, struct find
         size_t right = 0;
         int r = 0;
 
+        assert(i->rto_min > 0);
         for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
                 if (!plan_is_data_route(i, &f->links, &f->routes.routes[k]))
                         continue;

@@ -2,6 +2,7 @@
 #include "source.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
@@ -212,6 +213,7 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
                              enum use use) {
         struct route copy = *r;
 
+        assert(nic->index > 0);
         copy.table = SOURCE_TABLE_BASE + (uint32_t) nic->index;
         copy.protocol = SOURCE_PROTOCOL;
         copy.priority = SOURCE_METRIC;

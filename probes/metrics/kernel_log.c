@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_log.h"
 
+#include <assert.h>
+
 /* --- Faults -------------------------------------------------------------------------------------------- */
 
 #define LEVEL_WARNING 4
@@ -72,6 +74,7 @@ static const struct {
 };
 
 const char *kernel_fault_name(enum kernel_fault f) {
+        assert(f < _KERNEL_FAULT_MAX);
         return faults[f].name;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_memory.h"
 
+#include <assert.h>
+
 /* By cookie, open addressing: a mark stands at its home or, where that is taken, at the next free place. */
 struct flow_memory {
         struct flow_mark *marks; /* used ones have a number of a dump */
@@ -59,6 +61,7 @@ int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, stru
         struct flow_mark *mark;
         int r = m->n < FLOW_SOCKETS_MAX ? make_room_for_mark(m) : 0;
 
+        assert(dump != 0); /* 0 marks a free place */
         if (r < 0)
                 return r;
         mark = find_mark(m, cookie);

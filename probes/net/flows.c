@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flows.h"
 
+#include <assert.h>
 #include <linux/sock_diag.h>
 #include <sys/socket.h>
 
@@ -81,7 +82,8 @@ static void begin_link(struct flow_link *l) {
 }
 
 void flows_forget_run(struct flows *f, uint8_t run) {
-        if (run == FLOW_NOBODY || run >= FLOW_RUNS_MAX)
+        assert(run < FLOW_RUNS_MAX);
+        if (run == FLOW_NOBODY)
                 return;
         for (size_t i = 0; i < f->n_links; i++)
                 if (f->links[i].used && f->links[i].run == run) {

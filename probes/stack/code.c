@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "code.h"
 
+#include <assert.h>
+
 #include "text.h"
 
 #define TYPE_NAME_OFFSET 24u /* PyTypeObject.tp_name, 3.8 to 3.15 (Include/cpython/object.h) */
@@ -41,8 +43,10 @@ static int table_length(struct memory *m, const struct python_layout *l, uint64_
                         uint64_t *ret) {
         uint64_t found_type, len;
         uint8_t head[64];
-        int r = memory_read(m, address, head, l->object.bytes_data);
+        int r;
 
+        assert(l->object.bytes_data <= sizeof(head));
+        r = memory_read(m, address, head, l->object.bytes_data);
         if (r < 0)
                 return r;
         memcpy(&found_type, head + l->object.type, 8);
@@ -127,8 +131,10 @@ static int read_head(struct memory *m, const struct python_layout *l, const stru
                      struct code *c) {
         uint8_t head[256];
         uint64_t type;
-        int r = memory_read(m, c->address, head, l->code.size);
+        int r;
 
+        assert(l->code.size <= sizeof(head));
+        r = memory_read(m, c->address, head, l->code.size);
         if (r < 0)
                 return r;
         memcpy(&type, head + l->object.type, 8);

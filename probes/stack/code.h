@@ -68,8 +68,8 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
  */
 bool code_holds(const struct code *c, uint64_t instruction);
 
-/* The line of a frame at this instruction; 0 when unknown. Remembers the last: many frames of a code object are at the
- * same place. */
+/* The line of a frame at this instruction; 0 when unknown. Remembers the last: many frames of a code object
+ * are at the same place. */
 int code_line(struct code *c, uint64_t instruction);
 
 /*

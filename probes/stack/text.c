@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
+#include <assert.h>
+
 static const char ellipsis[] = "\xE2\x80\xA6"; /* … */
 
 static uint32_t character(const void *data, unsigned width, size_t i) {
@@ -45,6 +47,7 @@ static size_t encode_utf8(uint32_t c, char out[static 4]) {
 size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_t size) {
         size_t used = 0, cut = 0; /* cut: where "…" would still fit */
 
+        assert(size >= 8 && (width == 1 || width == 2 || width == 4));
         for (size_t i = 0; i < n; i++) {
                 char bytes[4];
                 size_t len = encode_utf8(character(data, width, i), bytes);
@@ -69,8 +72,10 @@ int text_read(struct memory *m, const struct python_layout *l, uint64_t type, ui
         uint32_t state;
         unsigned width;
         size_t n;
-        int r = memory_read(m, address, head, l->unicode.ascii_data);
+        int r;
 
+        assert(l->unicode.ascii_data <= sizeof(head));
+        r = memory_read(m, address, head, l->unicode.ascii_data);
         if (r < 0)
                 return r;
         memcpy(&found_type, head + l->object.type, 8);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "thread_walk.h"
 
+#include <assert.h>
+
 #include "grow.h"
 
 /* Brent's: finds a list that returns to itself within twice its length. */
@@ -239,8 +241,10 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
                      size_t *size, struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
         struct frame f = { .address = address };
         uint8_t head[128];
-        int r = memory_read(m, address, head, l->frame.size);
+        int r;
 
+        assert(l->frame.size <= sizeof(head));
+        r = memory_read(m, address, head, l->frame.size);
         if (r < 0)
                 return r;
         memcpy(&f.code_address, head + l->frame.code, 8);

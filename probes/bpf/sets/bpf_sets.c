@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bpf_sets.h"
 
+#include <assert.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
@@ -253,6 +254,7 @@ size_t bpf_sets_count(const struct bpf_sets *s) {
 }
 
 const struct bpf_report *bpf_sets_report(const struct bpf_sets *s, size_t i) {
+        assert(i < s->n);
         return &s->sets[i]->report;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include <assert.h>
+
 #include "grow.h"
 
 #include <sys/mman.h>
@@ -157,6 +159,7 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
         bool done[BATCH] = { false };
         int r;
 
+        assert(n * sides <= BATCH && first + n <= m->n_pages);
         for (size_t i = 0; i < n * sides; i++) {
                 struct memory_page *p = &m->pages[first + nth(i, n, sides)];
 
