@@ -16,10 +16,10 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct bpf_own own = { 0 };
-const volatile bool tells_error =
-        false; /* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
-const volatile bool tells_socket =
-        false; /* kfree_skb has a fourth argument: whom the packet was for (6.11) */
+/* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
+const volatile bool tells_error = false;
+/* kfree_skb has a fourth argument: whom the packet was for (6.11) */
+const volatile bool tells_socket = false;
 
 struct net_figures figures;
 
