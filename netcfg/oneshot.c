@@ -247,8 +247,8 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         r = kernel_permits(&n->host, &s->plan, &refused);
         if (r < 0)
                 return pass_log_refused(n, refused, r);
-        r = runtime_set_restored(n->runtime_fd,
-                                 true); /* first, so that a running daemon does not repair what we restore */
+        /* first, so that a running daemon does not repair what we restore */
+        r = runtime_set_restored(n->runtime_fd, true);
         if (r < 0)
                 return log_error_errno(r, "%s/restored cannot be written: %m; nothing was changed",
                                        n->netns.runtime);

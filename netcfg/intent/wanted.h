@@ -59,8 +59,8 @@ struct intent {
         size_t n_networks;
         struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
         size_t n_sysctls;
-        struct intent_sysctl
-                parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
+        /* "tcp_cubic.hystart_detect"; only verified */
+        struct intent_sysctl parameters[INTENT_PARAMETERS_MAX];
         size_t n_parameters;
         struct intent_nic_setting nic_settings[INTENT_NIC_SETTINGS_MAX]; /* nic_setting.h */
         size_t n_nic_settings;

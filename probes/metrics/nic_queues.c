@@ -76,8 +76,8 @@ void nic_queues_clear(struct nic_queues *q) {
 static int count_stats(const struct driver_socket *e, const char *nic, uint32_t *ret) {
         union {
                 struct ethtool_sset_info info;
-                uint8_t room[sizeof(struct ethtool_sset_info) +
-                             sizeof(uint32_t)]; /* with one number behind it */
+                /* with one number behind it */
+                uint8_t room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
         } question = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ULL << ETH_SS_STATS } };
         int r = ask_driver(e, nic, &question);
 

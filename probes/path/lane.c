@@ -39,8 +39,8 @@ static int set_probe_options(int fd, int family) {
         bool v4 = family == AF_INET;
         int r;
 
-        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF,
-                          SOCKET_BUFFER); /* a smaller one loses, and lost is tried again */
+        /* a smaller one loses, and lost is tried again */
+        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
         (void) set_option(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
         r = v4 ? set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
                : set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
@@ -121,9 +121,9 @@ int lane_send(struct lane *l, const union path_address *to, const struct proof_p
                                         .size = packet->size,
                                         .sequence = ++l->sequence,
                                         .kind = (uint16_t) packet->kind };
+        /* identifier and checksum are the kernel's */
         struct icmphdr echo = { .type = l->source.sa.sa_family == AF_INET ? ICMP_ECHO : ICMPV6_ECHO_REQUEST,
-                                .un.echo.sequence =
-                                        htons(l->sequence) }; /* identifier and checksum are the kernel's */
+                                .un.echo.sequence = htons(l->sequence) };
         bool ping = packet->kind == PROOF_ECHO;
         union path_address peer = *to;
         struct iovec parts[] = { { &echo, ping ? sizeof(echo) : 0 },

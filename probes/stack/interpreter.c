@@ -273,8 +273,8 @@ static int look_into_mapping(const struct process *p, struct memory *m, const st
                 r = search_file(p, m, map, s, &answer, why);
         if (r < 0)
                 return r;
-        runtime = s[RUNTIME].value ? s[RUNTIME].value
-                                   : answer.section; /* a stripped program still has the section */
+        /* a stripped program still has the section */
+        runtime = s[RUNTIME].value ? s[RUNTIME].value : answer.section;
         if (!runtime && s[CODE].value) {
                 (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
                                 python_layout_supported);

@@ -31,11 +31,11 @@ struct program {
         struct task_stacks *task_stacks; /* with native, where permitted */
         char task_stacks_why[TASK_STACKS_WHY_MAX];
         struct render render;
-        struct capture_writer
-                writer; /* with --capture; else only its table and capture are used, for one process */
+        /* with --capture; else only its table and capture are used, for one process */
+        struct capture_writer writer;
         struct fill fill;
-        struct targets asked,
-                targets; /* what was named; with the control group's and what all of them started */
+        /* what was named; with the control group's and what all of them started */
+        struct targets asked, targets;
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
         size_t failed, read;
         bool held; /* some thread is only let go by our end (native.h) */

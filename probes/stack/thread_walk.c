@@ -326,8 +326,8 @@ int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, s
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
         uint64_t frame;
-        bool traced = false,
-             called_inside = false; /* the frame before was called without leaving the interpreter loop */
+        /* the frame before was called without leaving the interpreter loop */
+        bool traced = false, called_inside = false;
         size_t size = 0;
         int r = read_innermost(m, l, state, &frame);
 

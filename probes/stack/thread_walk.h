@@ -16,8 +16,8 @@
 
 struct frame {
         uint64_t address, code_address;
-        uint64_t
-                instruction; /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
+        /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
+        uint64_t instruction;
         bool of_generator;
         bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         uint64_t entry_at; /* something on the C stack that belongs to that run; 0: not known (to 3.11) */

@@ -280,8 +280,8 @@ static int take_frame(Dwfl_Frame *state, void *arg) {
         }
         f.pc = pc;
         f.sp = u->dw.frame_reg && u->dw.frame_reg(state, RSP, &sp) == 0 ? sp : 0;
-        r = symbol_of(u, interrupted ? pc : pc - 1,
-                      &f.symbol); /* a return address may lie behind its function */
+        /* a return address may lie behind its function */
+        r = symbol_of(u, interrupted ? pc : pc - 1, &f.symbol);
         if (r == 0)
                 r = grow(&u->frames, &u->size, u->n + 1, sizeof(*u->frames));
         if (r < 0) {
@@ -302,8 +302,8 @@ int unwinder_frames(struct unwinder *u, const struct seized *s, bool live, struc
         u->frames = NULL;
         u->n = u->size = 0;
         u->error = 0;
-        r = u->dw.dwfl_getthread_frames(u->dwfl, s->tid, take_frame,
-                                        u); /* 0: the tables say that the stack ends here */
+        /* 0: the tables say that the stack ends here */
+        r = u->dw.dwfl_getthread_frames(u->dwfl, s->tid, take_frame, u);
         if (u->error < 0 || u->n == 0) {
                 free(u->frames);
                 return u->error < 0 ? u->error : -EBADMSG;
@@ -399,8 +399,8 @@ static int name_all(struct unwinder *u, Dwfl_Module *module, struct wanted *w, s
         qsort(w, n, sizeof(*w), compare_pc);
         search_symbols(u, module, MAX(global, 1), symbols, w, n);
         rest = unnamed_first(w, n);
-        search_symbols(u, module, 1, global, w,
-                       rest); /* those local to their file only when no other fits */
+        /* those local to their file only when no other fits */
+        search_symbols(u, module, 1, global, w, rest);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 GElf_Off offset = w[i].symbol->pc - w[i].value;
                 GElf_Sym symbol;

@@ -36,8 +36,8 @@ struct libtpu_client {
         struct libtpu_reading reading; /* of the round under way */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
         usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
-        uint64_t rounds, live_round,
-                refused; /* live_round: the last in which a process had answered, or was expected */
+        /* live_round: the last in which a process had answered, or was expected */
+        uint64_t rounds, live_round, refused;
         int64_t run_id, launch_id;
         struct libtpu_status *status; /* NULL: none is under way */
         unsigned status_waits;
