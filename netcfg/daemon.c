@@ -28,7 +28,7 @@ struct daemon {
         struct netcfg *n;
         sd_event *event;
         sd_event_source *reread;
-        struct watch *watch;
+        struct net_watch *watch;
         struct frame_server *server;
         usec_t idle_until; /* boot clock; what looks that wrote nothing used up, at IDLE_PACE each */
         bool deferred;     /* reread stands in for a look that was put off */
@@ -40,7 +40,7 @@ struct daemon {
 
 static void daemon_clear(struct daemon *d) {
         frame_server_free(d->server);
-        watch_free(d->watch);
+        net_watch_free(d->watch);
         sd_event_source_disable_unref(d->reread);
         sd_event_unref(d->event);
         *d = (struct daemon) { 0 };
@@ -135,7 +135,7 @@ static bool end_order_to_observe(struct netcfg *n) {
 }
 
 static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
-        unsigned overruns = watch_overruns(d->watch);
+        unsigned overruns = net_watch_overruns(d->watch);
         int r;
 
         if (end_order_to_observe(d->n))
@@ -308,7 +308,7 @@ static int set_up_loop(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
+                r = net_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
         if (r >= 0)
                 r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
                                                USEC_PER_SEC, on_reread, d);

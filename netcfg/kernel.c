@@ -36,16 +36,16 @@ static int permits_sysctl(const struct host *h, const char *name) {
         return fd < 0 ? fd : 0;
 }
 
-static int permits_op(const struct host *h, const struct op *op) {
+static int permits_op(const struct host *h, const struct plan_op *op) {
         if (op->kind == OP_SYSCTL)
                 return permits_sysctl(h, op->subject);
         /* Where nobody can tell, the write itself will. */
         return capability_has(CAP_NET_ADMIN) == 0 ? -EPERM : 0;
 }
 
-int kernel_permits(const struct host *h, const struct plan *p, const struct op **ret_op) {
+int kernel_permits(const struct host *h, const struct plan *p, const struct plan_op **ret_op) {
         for (size_t i = 0; i < p->n; i++) {
-                const struct op *op = &p->ops[i];
+                const struct plan_op *op = &p->ops[i];
                 int r = h->real_root ? permits_op(h, op) : -EROFS;
 
                 if (r == -EPERM || r == -EACCES || r == -EROFS) {
@@ -58,7 +58,7 @@ int kernel_permits(const struct host *h, const struct plan *p, const struct op *
 
 /* --- Sysctls and routes ---------------------------------------------------------------------------- */
 
-static int apply_sysctl(const struct host *h, const struct op *op) {
+static int apply_sysctl(const struct host *h, const struct plan_op *op) {
         struct found_sysctl after;
         char path[128];
         int r;
@@ -73,7 +73,7 @@ static int apply_sysctl(const struct host *h, const struct op *op) {
         return streq(after.value, op->to) ? 0 : -EIO;
 }
 
-static int apply_route(const struct host *h, const struct op *op) {
+static int apply_route(const struct host *h, const struct plan_op *op) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         int r = links_read(h, &t);
 
@@ -99,7 +99,7 @@ static int read_bit(struct ethtool *e, enum nic_setting_kind k, int index, const
         return 0;
 }
 
-static int apply_bit(const struct host *h, enum nic_setting_kind k, const struct op *op) {
+static int apply_bit(const struct host *h, enum nic_setting_kind k, const struct plan_op *op) {
         _cleanup_ethtool_ struct ethtool e = ETHTOOL_NULL;
         const char *name = op_bit_name(op->subject);
         char now[16];
@@ -137,7 +137,7 @@ static int set_mtu(int index, uint32_t mtu) {
         return !m || nla_put_u32(m, IFLA_MTU, mtu) < 0 ? -ENOMEM : netlink_do(m);
 }
 
-static int apply_mtu(const struct host *h, const struct op *op) {
+static int apply_mtu(const struct host *h, const struct plan_op *op) {
         unsigned long mtu = strtoul(op->to, NULL, 10);
         struct link l;
         int r;
@@ -172,7 +172,7 @@ int nic_read(const struct host *h, enum op_kind k, const struct link *l, const c
 
 /* --- Any of them ----------------------------------------------------------------------------------- */
 
-int kernel_apply(const struct host *h, const struct op *op) {
+int kernel_apply(const struct host *h, const struct plan_op *op) {
         if (!h->real_root)
                 return -EROFS;
         switch (op->kind) {

@@ -94,7 +94,7 @@ static int report_config(const struct arguments *a) {
 
 /* Before anything is touched: with a right missing, say for which setting. */
 static int check_rights(struct netcfg *n) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         r = pass_run(n, PASS_LOOK, 0);

@@ -16,7 +16,7 @@ static json_t *plan_to_json(const struct plan *p) {
         json_t *array = json_array();
 
         for (size_t i = 0; array && i < p->n; i++) {
-                const struct op *op = &p->ops[i];
+                const struct plan_op *op = &p->ops[i];
 
                 if (json_array_append_new(array,
                                           json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind),
@@ -153,7 +153,7 @@ static void restoring_clear(struct restoring *s) {
 
 /* The value it has now. -ENODEV: the NIC or route is gone. */
 static int read_now(const struct host *h, const struct restoring *s, const struct original *o,
-                    struct op *op) {
+                    struct plan_op *op) {
         const struct link *l = original_link(o, &s->links);
         struct found_sysctl now;
         char value[16];
@@ -184,7 +184,7 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
 static int plan_originals(const struct netcfg *n, struct restoring *s) {
         for (size_t i = s->originals.n; i-- > 0;) {
                 const struct original *o = &s->originals.items[i];
-                struct op op = { .kind = o->kind };
+                struct plan_op op = { .kind = o->kind };
                 int r;
 
                 finding_set(op.subject, "%s", o->subject);
@@ -238,7 +238,7 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
 }
 
 static int restore_locked(struct netcfg *n, struct restoring *s) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         r = load_restoring(n, s);

@@ -25,7 +25,7 @@ void netcfg_clear(struct netcfg *n) {
 
 /* --- Troubles ----------------------------------------------------------------------------------------- */
 
-static const struct trouble *find_trouble(const struct trouble_list *l, const struct op *op) {
+static const struct trouble *find_trouble(const struct trouble_list *l, const struct plan_op *op) {
         for (size_t i = 0; i < l->n; i++)
                 if (l->items[i].kind == op->kind && l->items[i].index == op->index &&
                     streq(l->items[i].subject, op->subject))
@@ -43,7 +43,7 @@ static int add_trouble(struct trouble_list *l, const struct trouble *t) {
         return 0;
 }
 
-static int note_trouble(struct netcfg *n, const struct op *op, int error) {
+static int note_trouble(struct netcfg *n, const struct plan_op *op, int error) {
         struct trouble t = { .kind = op->kind, .index = op->index, .error = error };
 
         finding_set(t.subject, "%s", op->subject);
@@ -52,7 +52,7 @@ static int note_trouble(struct netcfg *n, const struct op *op, int error) {
 }
 
 /* The write itself was tried, and failed. */
-static int note_failed(struct netcfg *n, const struct op *op, int error) {
+static int note_failed(struct netcfg *n, const struct plan_op *op, int error) {
         const struct trouble *before = find_trouble(&n->before, op);
         struct trouble *t;
         int r = note_trouble(n, op, error);
@@ -67,7 +67,7 @@ static int note_failed(struct netcfg *n, const struct op *op, int error) {
 }
 
 /* Whether the pass before met the same, so that it need not be said again. */
-static bool was_said(const struct netcfg *n, const struct op *op, int error) {
+static bool was_said(const struct netcfg *n, const struct plan_op *op, int error) {
         const struct trouble *before = find_trouble(&n->before, op);
 
         return before && before->error == error;
@@ -133,7 +133,7 @@ static int judge_pass(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 /* What a subject is, in front of it. */
-static const char *op_label(const struct op *op) {
+static const char *op_label(const struct plan_op *op) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "",
                 [OP_MTU] = "MTU of ",
@@ -148,7 +148,7 @@ static const char *op_label(const struct op *op) {
         return labels[op->kind];
 }
 
-int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
+int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error) {
         if (was_said(n, op, error))
                 return error;
         return log_error_errno(error,
@@ -157,8 +157,8 @@ int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
                                op_label(op), op->subject, op->from, op->to);
 }
 
-static int roll_back(struct netcfg *n, const struct op *op) {
-        struct op back = *op;
+static int roll_back(struct netcfg *n, const struct plan_op *op) {
+        struct plan_op back = *op;
         int r;
 
         finding_set(back.from, "%s", op->to);
@@ -188,7 +188,7 @@ static bool is_silent(struct netcfg *n, const struct route *gateway) {
 }
 
 /* The host's only way out is never lost: what answered before the change must answer after it. */
-static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) {
+static int apply_guarded(struct netcfg *n, const struct plan_op *op, bool restoring) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         const struct route *gateway;
         int r;
@@ -209,11 +209,11 @@ static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) 
 }
 
 /* What can cost the host its way out: a private flag can make the driver set its queues up anew. */
-static bool is_guarded(const struct op *op) {
+static bool is_guarded(const struct plan_op *op) {
         return op->kind == OP_MTU || op->kind == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
 }
 
-int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
+int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
         bool guarded = is_guarded(op);
         int r = guarded ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
 
@@ -271,7 +271,7 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
 }
 
 /* Whether a repair may be done now; notes why not. Returns 0 or 1, -ENOMEM. */
-static int is_allowed(struct netcfg *n, const struct op *op) {
+static int is_allowed(struct netcfg *n, const struct plan_op *op) {
         const struct trouble *before = find_trouble(&n->before, op);
         usec_t now = host_now(&n->host);
         int why;
@@ -309,7 +309,7 @@ static int drop_held(struct netcfg *n, struct plan *p) {
 
 /* Whether the last pass wanted the same. Of source routing that is not always so: it follows addresses and
  * routes, and what they ask for anew has nobody else changed. */
-static bool was_wanted(const struct plan *before, const struct op *op) {
+static bool was_wanted(const struct plan *before, const struct plan_op *op) {
         if (!op_is_source(op->kind))
                 return true;
         for (size_t i = 0; i < before->n; i++)
@@ -319,7 +319,7 @@ static bool was_wanted(const struct plan *before, const struct op *op) {
         return false;
 }
 
-static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
+static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op *op) {
         int r = pass_apply_one(n, op, false);
 
         if (r < 0 && note_failed(n, op, r) < 0)
@@ -335,7 +335,7 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op)
 
 static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *p,
                      const struct link_table *links) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         if (p->n == 0)

@@ -16,7 +16,7 @@
 struct trouble {
         enum op_kind kind;
         char subject[64];
-        char nic[IF_NAMESIZE]; /* as in struct op */
+        char nic[IF_NAMESIZE]; /* as in struct plan_op */
         int index;
         int error; /* -errno of the write; 0: contested, and so not written */
         unsigned tries; /* in a row that failed */
@@ -85,6 +85,6 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
  * answer is asked for 2 s in 22 s, so that drift of all else waits that long at most. WatchdogSec= of the
  * unit is 30 s.
  */
-int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
+int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring);
 /* Logs which write is not permitted and what to do, unless the pass before met the same. Returns error. */
-int pass_log_refused(const struct netcfg *n, const struct op *op, int error);
+int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error);

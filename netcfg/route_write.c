@@ -165,12 +165,12 @@ static int address_size(int family) {
         return family == AF_INET ? 4 : 16;
 }
 
-static bool is_removal(const struct op *op) {
+static bool is_removal(const struct plan_op *op) {
         return streq(op->to, SOURCE_ABSENT);
 }
 
 /* What the machine has now of the op's subject must be what the op wanted. */
-static int verify_source(const struct host *h, const struct op *op) {
+static int verify_source(const struct host *h, const struct plan_op *op) {
         _cleanup_links_ struct link_table links = LINK_TABLE_NULL; /* no names are needed: empty */
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         _cleanup_rules_ struct rule_table rules = RULE_TABLE_NULL;
@@ -206,7 +206,7 @@ static int put_rule(struct nl_msg *m, const struct rule *r) {
         return 0;
 }
 
-int source_write_rule(const struct host *h, const struct op *op) {
+int source_write_rule(const struct host *h, const struct plan_op *op) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(
                 is_removal(op) ? RTM_DELRULE : RTM_NEWRULE,
                 NLM_F_REQUEST | NLM_F_ACK | (is_removal(op) ? 0 : NLM_F_CREATE | NLM_F_EXCL));
@@ -272,7 +272,7 @@ static int put_route(struct nl_msg *m, const struct route *r) {
         return e < 0 ? e : put_metrics(m, r);
 }
 
-int source_write_route(const struct host *h, const struct op *op) {
+int source_write_route(const struct host *h, const struct plan_op *op) {
         int how = streq(op->from, SOURCE_ABSENT) ? NLM_F_EXCL : NLM_F_REPLACE;
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 nlmsg_alloc_simple(is_removal(op) ? RTM_DELROUTE : RTM_NEWROUTE,

@@ -19,5 +19,5 @@ int route_set(const struct host *h, const struct link_table *links, const char *
  * -EEXIST: someone else's stands in its place; -EIO: the kernel took it and has something else; else what
  * the kernel answered.
  */
-int source_write_rule(const struct host *h, const struct op *op);
-int source_write_route(const struct host *h, const struct op *op);
+int source_write_rule(const struct host *h, const struct plan_op *op);
+int source_write_route(const struct host *h, const struct plan_op *op);

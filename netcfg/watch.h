@@ -16,10 +16,10 @@
 #include "host.h"
 #include "intent.h"
 
-struct watch;
-int watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
-              void *userdata, struct watch **ret);
-struct watch *watch_free(struct watch *w);
-DEFINE_CLEANUP(struct watch *, watch_free)
+struct net_watch;
+int net_watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
+              void *userdata, struct net_watch **ret);
+struct net_watch *net_watch_free(struct net_watch *w);
+DEFINE_CLEANUP(struct net_watch *, net_watch_free)
 /* How often the kernel's queue overran. */
-unsigned watch_overruns(const struct watch *w);
+unsigned net_watch_overruns(const struct net_watch *w);

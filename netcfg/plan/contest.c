@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-static struct contest_entry *find_entry(struct contest *c, const struct op *op) {
+static struct contest_entry *find_entry(struct contest *c, const struct plan_op *op) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->entries[i].kind == op->kind && c->entries[i].index == op->index &&
                     streq(c->entries[i].subject, op->subject))
@@ -11,14 +11,14 @@ static struct contest_entry *find_entry(struct contest *c, const struct op *op) 
         return NULL;
 }
 
-static void start_entry(struct contest_entry *e, const struct op *op) {
+static void start_entry(struct contest_entry *e, const struct plan_op *op) {
         *e = (struct contest_entry) { .kind = op->kind,
                                       .index = op->index,
                                       .carrier_changes = op->carrier_changes };
         finding_set(e->subject, "%s", op->subject);
 }
 
-bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
+bool contest_allows(struct contest *c, const struct plan_op *op, usec_t now) {
         struct contest_entry *e = find_entry(c, op);
 
         if (!e)
@@ -82,7 +82,7 @@ static struct contest_entry *add_entry(struct contest *c) {
         return &c->entries[c->n++];
 }
 
-static struct contest_entry *find_or_add_entry(struct contest *c, const struct op *op) {
+static struct contest_entry *find_or_add_entry(struct contest *c, const struct plan_op *op) {
         struct contest_entry *e = find_entry(c, op);
 
         if (e)
@@ -94,7 +94,7 @@ static struct contest_entry *find_or_add_entry(struct contest *c, const struct o
         return e;
 }
 
-int contest_hold(struct contest *c, const struct op *op, int error, usec_t now) {
+int contest_hold(struct contest *c, const struct plan_op *op, int error, usec_t now) {
         struct contest_entry *e = find_or_add_entry(c, op);
 
         if (!e)
@@ -106,13 +106,13 @@ int contest_hold(struct contest *c, const struct op *op, int error, usec_t now) 
         return 0;
 }
 
-int contest_why(struct contest *c, const struct op *op) {
+int contest_why(struct contest *c, const struct plan_op *op) {
         const struct contest_entry *e = find_entry(c, op);
 
         return e && e->contested ? e->error : 0;
 }
 
-int contest_note_repair(struct contest *c, const struct op *op, usec_t now) {
+int contest_note_repair(struct contest *c, const struct plan_op *op, usec_t now) {
         struct contest_entry *e = find_or_add_entry(c, op);
 
         if (!e)

@@ -19,8 +19,8 @@ void plan_clear(struct plan *p) {
         *p = PLAN_NULL;
 }
 
-int plan_add(struct plan *p, const struct op *op) {
-        struct op *grown = reallocarray(p->ops, p->n + 1, sizeof(*p->ops));
+int plan_add(struct plan *p, const struct plan_op *op) {
+        struct plan_op *grown = reallocarray(p->ops, p->n + 1, sizeof(*p->ops));
 
         if (!grown)
                 return -ENOMEM;

@@ -54,7 +54,7 @@ enum op_kind {
 };
 
 /* One write. */
-struct op {
+struct plan_op {
         enum op_kind kind;
         char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0", "eth0 rx-gro" */
         int index;             /* of the NIC; 0: it is of none */
@@ -69,13 +69,13 @@ struct op {
 };
 
 struct plan {
-        struct op *ops;
+        struct plan_op *ops;
         size_t n;
 };
 #define PLAN_NULL ((struct plan) { 0 })
 
 /* Appends one write. -ENOMEM. */
-int plan_add(struct plan *p, const struct op *op);
+int plan_add(struct plan *p, const struct plan_op *op);
 void plan_clear(struct plan *p);
 #define _cleanup_plan_ _cleanup_(plan_clear)
 

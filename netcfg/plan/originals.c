@@ -200,7 +200,7 @@ int originals_note(struct originals *o, const struct plan *p, const struct link_
         size_t before = o->n;
 
         for (size_t i = 0; i < p->n; i++) {
-                const struct op *op = &p->ops[i];
+                const struct plan_op *op = &p->ops[i];
                 const struct link *l = op->index > 0 ? link_by_index(links, op->index) : NULL;
                 struct original item = { .kind = op->kind };
                 int r;

@@ -73,7 +73,7 @@ int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct fou
         if (!i->loose_rp_filter || intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
-                struct op op = { .kind = OP_SYSCTL, .index = f->links.links[k].index };
+                struct plan_op op = { .kind = OP_SYSCTL, .index = f->links.links[k].index };
 
                 if (!intent_is_data_nic(i, &f->links.links[k]) || !is_strict(f, k))
                         continue;
@@ -135,7 +135,7 @@ bool plan_is_data_route(const struct intent *i, const struct link_table *links, 
 }
 
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
-        struct op op = { .kind = OP_SYSCTL };
+        struct plan_op op = { .kind = OP_SYSCTL };
 
         if (found->error < 0 || streq(found->value, wanted->value))
                 return 0;
@@ -153,7 +153,7 @@ static int add_nic_settings(struct plan *p, const struct intent *i, const struct
                 const struct found_nic_setting *found = &f->nic_settings.items[k];
                 const struct intent_nic_setting *wanted = &i->nic_settings[found->setting];
                 const struct link *l = link_by_index(&f->links, found->index);
-                struct op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
+                struct plan_op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
 
                 if (!l || !nic_setting_is_due(i, found))
                         continue;
@@ -167,7 +167,7 @@ static int add_nic_settings(struct plan *p, const struct intent *i, const struct
 }
 
 static int add_mtu(struct plan *p, const struct intent *i, const struct link *l) {
-        struct op op = { .kind = OP_MTU, .index = l->index };
+        struct plan_op op = { .kind = OP_MTU, .index = l->index };
         uint32_t mtu = intent_mtu(i, l, NULL);
         const char *network_source = NULL;
 
@@ -189,7 +189,7 @@ static void wanted_rto(const struct intent *i, char buf[static ROUTE_VALUE_MAX])
 }
 
 static int add_route(struct plan *p, const struct intent *i, const struct found *f, const struct route *r) {
-        struct op op = { .kind = OP_ROUTE };
+        struct plan_op op = { .kind = OP_ROUTE };
         char value[ROUTE_VALUE_MAX], wanted[ROUTE_VALUE_MAX];
 
         wanted_rto(i, wanted);

@@ -81,7 +81,7 @@ void source_route_value(const struct route *r, char buf[static 96]) {
 
 /* --- What is ours ---------------------------------------------------------------------------------- */
 
-static void name_nic(struct op *op, const struct link_table *links) {
+static void name_nic(struct plan_op *op, const struct link_table *links) {
         const struct link *l = link_by_index(links, op->index);
 
         if (l)
@@ -94,7 +94,7 @@ int source_found(const struct rule_table *rules, const struct route_table *route
         int r = 0;
 
         for (size_t k = 0; r == 0 && k < rules->n; k++) {
-                struct op op = { .kind = OP_RULE, .rule = rules->rules[k] };
+                struct plan_op op = { .kind = OP_RULE, .rule = rules->rules[k] };
 
                 if (!source_is_own_rule(&rules->rules[k]))
                         continue;
@@ -105,7 +105,7 @@ int source_found(const struct rule_table *rules, const struct route_table *route
                 r = plan_add(&p, &op);
         }
         for (size_t k = 0; r == 0 && k < routes->n; k++) {
-                struct op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
+                struct plan_op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
 
                 if (!source_is_own_route(&routes->routes[k]))
                         continue;
@@ -233,7 +233,7 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
 
 static int add_route(const struct intent *i, const struct link *nic, const struct route *copy,
                      struct plan *p) {
-        struct op op = { .kind = OP_SOURCE_ROUTE,
+        struct plan_op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
                          .carrier_changes = nic->carrier_changes,
                          .route = *copy };
@@ -363,7 +363,7 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
                 const struct link *nic = link_by_index(&f->links, a->index);
-                struct op op = { .kind = OP_RULE,
+                struct plan_op op = { .kind = OP_RULE,
                                  .index = a->index,
                                  .rule = { .family = family,
                                            .src_len = family == AF_INET ? 32 : 128,

@@ -8,7 +8,7 @@
 
 /* --- What to do --------------------------------------------------------------------------------------- */
 
-static const struct op *find_op(const struct plan *p, const struct op *op) {
+static const struct plan_op *find_op(const struct plan *p, const struct plan_op *op) {
         for (size_t k = 0; k < p->n; k++)
                 if (p->ops[k].kind == op->kind && p->ops[k].index == op->index &&
                     streq(p->ops[k].subject, op->subject) &&
@@ -17,9 +17,9 @@ static const struct op *find_op(const struct plan *p, const struct op *op) {
         return NULL;
 }
 
-static int add_change_op(struct plan *p, const struct op *op, const char *from, const char *to,
+static int add_change_op(struct plan *p, const struct plan_op *op, const char *from, const char *to,
                       const char *source) {
-        struct op change = *op;
+        struct plan_op change = *op;
 
         finding_set(change.from, "%s", from);
         finding_set(change.to, "%s", to);
@@ -28,7 +28,7 @@ static int add_change_op(struct plan *p, const struct op *op, const char *from, 
 }
 
 /* A table's routes go default route first, its throws last. */
-static int removal_stage(const struct op *op) {
+static int removal_stage(const struct plan_op *op) {
         return op->kind == OP_RULE          ? 0 :
                op->route.dst_len == 0       ? 1 :
                op->route.type != RTN_THROW ? 2 :
@@ -39,7 +39,7 @@ static int add_removals(struct plan *p, const struct plan *own, const struct pla
                         const char *source) {
         for (int stage = 0; stage <= 3; stage++)
                 for (size_t k = 0; k < own->n; k++) {
-                        const struct op *op = &own->ops[k];
+                        const struct plan_op *op = &own->ops[k];
                         int r;
 
                         if (removal_stage(op) != stage || (wanted && find_op(wanted, op)))
@@ -65,7 +65,7 @@ static int compare_source(const struct intent *i, const struct found *f, struct 
         if (r == 0)
                 r = add_removals(due, own, wanted, "nothing asks for it any more");
         for (size_t k = 0; r == 0 && k < wanted->n; k++) {
-                const struct op *op = &wanted->ops[k], *now = find_op(own, op);
+                const struct plan_op *op = &wanted->ops[k], *now = find_op(own, op);
 
                 if (!now || !streq(now->to, op->to))
                         r = add_change_op(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
@@ -91,7 +91,7 @@ struct account {
         size_t addresses, pending, rules, routes;
         bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no way out */
         const struct rule *foreign;
-        const struct op *first; /* of those that are pending */
+        const struct plan_op *first; /* of those that are pending */
 };
 
 static void count_ops(const struct link *nic, const struct plan *own, const struct plan *due,
@@ -125,7 +125,7 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
                 }
                 a->no_default[n] = a->addresses > had;
                 for (size_t k = 0; k < wanted->n; k++) {
-                        const struct op *op = &wanted->ops[k];
+                        const struct plan_op *op = &wanted->ops[k];
 
                         if (op->kind == OP_SOURCE_ROUTE && op->index == nic->index &&
                             op->route.dst_len == 0 && op->route.family == families[n])

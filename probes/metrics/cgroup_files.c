@@ -125,7 +125,7 @@ static void path_of_file(const struct cgroup_files *c, enum cgroup_file f,
 }
 
 /* A file of lines "key number". */
-static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct look *l,
+static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct metrics_look *l,
                         const struct field *fields, size_t n) {
         char path[CGROUP_PATH_MAX + 24];
 
@@ -136,7 +136,7 @@ static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct
                 lines_fields(l->lines, fields, n, "", 1);
 }
 
-static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const struct look *l) {
+static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const struct metrics_look *l) {
         char path[CGROUP_PATH_MAX + 24], text[64];
         const char *p = text;
         int64_t v;
@@ -148,7 +148,7 @@ static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const str
         return v;
 }
 
-void cgroup_cpu(struct cgroup_files *c, const struct look *l, struct cgroup_cpu *ret) {
+void cgroup_cpu(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_cpu *ret) {
         const struct field fields[] = { { "user_usec", &ret->user_usec },
                                         { "system_usec", &ret->system_usec },
                                         { "throttled_usec", &ret->throttled_usec } };
@@ -156,11 +156,11 @@ void cgroup_cpu(struct cgroup_files *c, const struct look *l, struct cgroup_cpu 
         read_fields(c, CGROUP_CPU_STAT, l, fields, ELEMENTSOF(fields));
 }
 
-int64_t cgroup_memory_current(struct cgroup_files *c, const struct look *l) {
+int64_t cgroup_memory_current(struct cgroup_files *c, const struct metrics_look *l) {
         return read_number(c, CGROUP_MEMORY_CURRENT, l);
 }
 
-void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_memory *ret) {
+void cgroup_memory(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_memory *ret) {
         const struct field parts[] = { { "anon", &ret->anonymous },
                                        { "file", &ret->file },
                                        { "kernel", &ret->kernel },
@@ -174,12 +174,12 @@ void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_m
         read_fields(c, CGROUP_MEMORY_EVENTS, l, events, ELEMENTSOF(events));
 }
 
-int64_t cgroup_tasks(struct cgroup_files *c, const struct look *l) {
+int64_t cgroup_tasks(struct cgroup_files *c, const struct metrics_look *l) {
         return read_number(c, CGROUP_PIDS_CURRENT, l);
 }
 
 /* "8:0 rbytes=1 wbytes=2 rios=…", a line a disk. */
-void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *ret) {
+void cgroup_io(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_io *ret) {
         char path[CGROUP_PATH_MAX + 24];
 
         *ret = (struct cgroup_io){ FIELD_MISSING, FIELD_MISSING };
@@ -206,7 +206,7 @@ void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *r
         }
 }
 
-void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct look *l,
+void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct metrics_look *l,
                      int64_t *ret_some, int64_t *ret_full) {
         enum cgroup_file f = r == PRESSURE_CPU      ? CGROUP_CPU_PRESSURE
                              : r == PRESSURE_MEMORY ? CGROUP_MEMORY_PRESSURE
@@ -281,24 +281,25 @@ static struct run_group *find_run_group(struct runs_state *r, const char *base, 
         return g;
 }
 
-static void put_if(const struct look *l, enum metric_id id, int64_t value, const char *job, const char *v1) {
+static void put_if(const struct metrics_look *l, enum metric_id id, int64_t value, const char *job,
+                   const char *v1) {
         if (value >= 0)
                 put_int(l->sink, id, value, job, v1, NULL);
 }
 
-static void put_usec(const struct look *l, enum metric_id id, int64_t usec, const char *job, const char *v1,
-                     const char *v2) {
+static void put_usec(const struct metrics_look *l, enum metric_id id, int64_t usec, const char *job,
+                     const char *v1, const char *v2) {
         if (usec >= 0)
                 put_double(l->sink, id, (double) usec / 1e6, job, v1, v2);
 }
 
-static void look_at_counters(struct run_group *g, const struct look *l) {
+static void look_at_counters(struct run_group *g, const struct metrics_look *l) {
         cgroup_cpu(&g->files, l, &g->cpu);
         cgroup_io(&g->files, l, &g->io);
 }
 
 const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *job, bool anew,
-                                      const struct look *l) {
+                                      const struct metrics_look *l) {
         struct run_group *g = find_run_group(r, base, job);
 
         if (g && anew)
@@ -306,7 +307,7 @@ const struct run_group *runs_counters(struct runs_state *r, const char *base, co
         return g;
 }
 
-void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l) {
+void runs_look(struct runs_state *r, const char *base, const char *job, const struct metrics_look *l) {
         struct run_group *g = find_run_group(r, base, job);
         struct cgroup_memory memory;
 

@@ -30,7 +30,7 @@ static void agents_close(struct agents_state *a) {
                 cgroup_files_close(&a->units[i]);
 }
 
-static void agents_look(struct agents_state *a, const struct look *l) {
+static void agents_look(struct agents_state *a, const struct metrics_look *l) {
         for (size_t i = 0; a->known && i < AGENT_UNITS; i++) {
                 int64_t bytes;
                 struct cgroup_cpu cpu;
@@ -89,7 +89,7 @@ struct host_metrics *host_metrics_free(struct host_metrics *m) {
 }
 
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
-        const struct look l = {
+        const struct metrics_look l = {
                 .host = m->host, .sink = s, .lines = &m->lines, .files = m->files, .now = now
         };
 
@@ -101,7 +101,7 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
 }
 
 void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct sink *s) {
-        const struct look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files };
+        const struct metrics_look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files };
 
         if (m->cgroup_base)
                 runs_look(&m->runs, m->cgroup_base, job, &l);
@@ -117,7 +117,7 @@ int host_metrics_look_close(struct host_metrics *m, const char *job, usec_t now,
 
 void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew,
                                struct run_counters *ret) {
-        const struct look l = { .host = m->host, .lines = &m->lines, .files = m->files };
+        const struct metrics_look l = { .host = m->host, .lines = &m->lines, .files = m->files };
         const struct run_group *g =
                 m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, job, anew, &l) : NULL;
 

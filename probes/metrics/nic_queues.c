@@ -142,7 +142,7 @@ static int learn_queues(struct nic_queues *q, const struct driver_socket *e, con
 }
 
 static void compare_looks(struct nic_queues *q, enum queue_direction d, const char *nic,
-                          const struct look *l) {
+                          const struct metrics_look *l) {
         const __u64 *data = ((const struct ethtool_stats *) q->stats)->data;
         uint64_t moved[QUEUES_MAX];
         bool whole = q->known;
@@ -163,7 +163,7 @@ static void compare_looks(struct nic_queues *q, enum queue_direction d, const ch
 }
 
 void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic,
-                     const struct look *l) {
+                     const struct metrics_look *l) {
         struct ethtool_stats *stats;
         uint32_t n_stats;
 

@@ -125,7 +125,7 @@ int64_t run_look_waited(const struct run_look *from, const struct run_look *to) 
 
 static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines,
                        struct run_look *ret) {
-        const struct look l = { .host = h, .lines = lines, .now = ret->at };
+        const struct metrics_look l = { .host = h, .lines = lines, .now = ret->at };
 
         cgroup_cpu(files, &l, &ret->cpu);
         cgroup_memory(files, &l, &ret->memory);

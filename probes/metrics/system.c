@@ -14,7 +14,7 @@ static const char *const modes[] = { "user",   "nice",      "system",  "idle",
                                      "iowait", "interrupt", "softirq", "steal" };
 _Static_assert(ELEMENTSOF(modes) == CPU_MODES, "a column a mode");
 
-static void look_at_time(struct system_state *c, const struct look *l) {
+static void look_at_time(struct system_state *c, const struct metrics_look *l) {
         double hz = (double) sysconf(_SC_CLK_TCK);
         char text[512]; /* the line is the file's first; the others are not wanted */
         const char *p = text;
@@ -55,7 +55,7 @@ int64_t cpu_list_count(const char *text) {
         }
 }
 
-static void look_at_cpus(struct system_state *c, const struct look *l) {
+static void look_at_cpus(struct system_state *c, const struct metrics_look *l) {
         char text[1024];
         int64_t n;
 
@@ -98,7 +98,7 @@ bool pressure_total(const char *text, const char *kind, int64_t *ret_usec) {
         return false;
 }
 
-static void look_at_pressure(const struct look *l) {
+static void look_at_pressure(const struct metrics_look *l) {
         char text[512];
         int64_t usec;
 
@@ -156,7 +156,7 @@ static const struct row events[] = {
         [STALLS] = { "allocstall_*", METRIC_ALLOCATION_STALLS, NULL }, /* one a zone */
 };
 
-static void read_rows(const struct look *l, const struct row *rows, size_t n, const char *unit,
+static void read_rows(const struct metrics_look *l, const struct row *rows, size_t n, const char *unit,
                       int64_t factor, int64_t values[static ROWS_MAX]) {
         struct field fields[ROWS_MAX];
 
@@ -166,13 +166,13 @@ static void read_rows(const struct look *l, const struct row *rows, size_t n, co
         lines_fields(l->lines, fields, n, unit, factor);
 }
 
-static void put_rows(const struct look *l, const struct row *rows, size_t n, const int64_t *values) {
+static void put_rows(const struct metrics_look *l, const struct row *rows, size_t n, const int64_t *values) {
         for (size_t i = 0; i < n; i++)
                 if (rows[i].id != NONE && values[i] != FIELD_MISSING)
                         put_int(l->sink, rows[i].id, values[i], rows[i].state, NULL, NULL);
 }
 
-static void look_at_sizes(const struct look *l) {
+static void look_at_sizes(const struct metrics_look *l) {
         int64_t v[ROWS_MAX];
 
         if (look_lines(l, FILE_MEMINFO) < 0)
@@ -190,7 +190,7 @@ static void look_at_sizes(const struct look *l) {
         put_rows(l, sizes, ELEMENTSOF(sizes), v);
 }
 
-static void look_at_events(const struct look *l) {
+static void look_at_events(const struct metrics_look *l) {
         int64_t v[ROWS_MAX];
 
         if (look_lines(l, FILE_VMSTAT) < 0)
@@ -254,7 +254,7 @@ static bool take_transfers(const char **p, struct transfers *ret) {
                take_number(p, &ret->msec) && ret->sectors <= INT64_MAX / SECTOR;
 }
 
-static void put_transfers(const struct look *l, const char *disk, const char *direction,
+static void put_transfers(const struct metrics_look *l, const char *disk, const char *direction,
                           const struct transfers *t) {
         put_int(l->sink, METRIC_DISK_IO, t->sectors * SECTOR, disk, direction, NULL);
         put_int(l->sink, METRIC_DISK_OPERATIONS, t->done, disk, direction, NULL);
@@ -262,7 +262,7 @@ static void put_transfers(const struct look *l, const char *disk, const char *di
 }
 
 /* "   8       0 sda 11 22 33 44 55 66 77 88 0 99 …" */
-static void take_disk(struct disks_state *d, const struct look *l, const char *line) {
+static void take_disk(struct disks_state *d, const struct metrics_look *l, const char *line) {
         const char *p = line, *word, *disk;
         struct transfers reads, writes;
         int64_t number, busy_msec;
@@ -279,7 +279,7 @@ static void take_disk(struct disks_state *d, const struct look *l, const char *l
         put_double(l->sink, METRIC_DISK_IO_TIME, (double) busy_msec / 1e3, disk, NULL, NULL);
 }
 
-void disks_look(struct disks_state *d, const struct look *l) {
+void disks_look(struct disks_state *d, const struct metrics_look *l) {
         if (look_lines(l, FILE_DISKSTATS) < 0)
                 return;
         for (size_t i = 0; i < d->n; i++)
@@ -293,7 +293,7 @@ void disks_look(struct disks_state *d, const struct look *l) {
 
 /* --- All of it -------------------------------------------------------------------------------------- */
 
-void system_look(struct system_state *s, const struct look *l) {
+void system_look(struct system_state *s, const struct metrics_look *l) {
         look_at_cpus(s, l);
         look_at_pressure(l);
         look_at_sizes(l);

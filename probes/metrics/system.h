@@ -12,7 +12,7 @@
 struct system_state {
         int64_t held[CPU_MODES]; /* idle and iowait can step back a little (proc(5)): a counter must not */
 };
-void system_look(struct system_state *s, const struct look *l);
+void system_look(struct system_state *s, const struct metrics_look *l);
 
 enum pressure_resource {
         PRESSURE_CPU,
@@ -38,4 +38,4 @@ struct disks_state {
         struct disk_name names[DISKS_MAX * 4]; /* partitions, too: whether one is was looked up once */
         size_t n;
 };
-void disks_look(struct disks_state *d, const struct look *l);
+void disks_look(struct disks_state *d, const struct metrics_look *l);

@@ -87,4 +87,4 @@ const struct native_thread *capture_native(const struct capture *c, pid_t tid);
 bool capture_runs_python(const struct capture *c, const struct task *task);
 
 /* Whether a frame is shown: a frame whose function has not begun is not there yet for Python itself. */
-bool frame_is_shown(const struct frame *f);
+bool frame_is_shown(const struct python_frame *f);

@@ -24,7 +24,7 @@ void capture_drop_stacks(struct capture *c) {
         c->n_threads = c->frames = 0;
 }
 
-bool frame_is_shown(const struct frame *f) {
+bool frame_is_shown(const struct python_frame *f) {
         return !f->code || f->of_generator ||
                (int64_t) (f->instruction - f->code->instructions) >= f->code->first_traceable * 2;
 }
@@ -37,7 +37,7 @@ static bool is_local(int error) {
 /* Looks up the code of every frame in names. A frame whose code makes no sense fails the chain. */
 static int resolve_codes(struct capture *c, struct memory *names, struct chain *chain) {
         for (size_t i = 0; i < chain->n; i++) {
-                struct frame *f = &chain->frames[i];
+                struct python_frame *f = &chain->frames[i];
                 struct code *code = NULL;
                 int r = code_get(&c->codes, names, c->interpreter.layout, &c->interpreter.types,
                                  f->code_address, &code);

@@ -64,7 +64,8 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
              const struct python_types *t, uint64_t address, struct code **ret);
 
 /*
- * Whether a frame at this instruction (struct frame) can be of this code (before the first unit: not begun).
+ * Whether a frame at this instruction (struct python_frame) can be of this code (before the first unit: not
+ * begun).
  */
 bool code_holds(const struct code *c, uint64_t instruction);
 

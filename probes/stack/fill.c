@@ -6,9 +6,9 @@
 /* --- Kernel, native and Python frames as one stack -------------------------------------------------- */
 
 /* The next run from *index on; then *index is behind it. NULL: there is none. */
-static const struct frame *next_run(const struct python_thread *t, size_t *index) {
+static const struct python_frame *next_run(const struct python_thread *t, size_t *index) {
         while (*index < t->chain.n) {
-                const struct frame *f = &t->chain.frames[(*index)++];
+                const struct python_frame *f = &t->chain.frames[(*index)++];
 
                 if (f->entry)
                         return f;
@@ -16,7 +16,7 @@ static const struct frame *next_run(const struct python_thread *t, size_t *index
         return NULL;
 }
 
-static bool frame_holds_run(const struct native_thread *n, size_t i, const struct frame *run) {
+static bool frame_holds_run(const struct native_thread *n, size_t i, const struct python_frame *run) {
         return run && i + 1 < n->n && n->frames[i].sp != 0 && run->entry_at >= n->frames[i].sp &&
                run->entry_at < n->frames[i + 1].sp;
 }
@@ -24,7 +24,7 @@ static bool frame_holds_run(const struct native_thread *n, size_t i, const struc
 /* Whether every run is in one of the frames, in their order. */
 static bool all_have_places(const struct native_thread *n, const struct python_thread *t) {
         size_t index = 0;
-        const struct frame *run = next_run(t, &index);
+        const struct python_frame *run = next_run(t, &index);
 
         for (size_t i = 0; i < n->n && run; i++)
                 if (frame_holds_run(n, i, run))
@@ -141,7 +141,7 @@ static int fill_locals(struct fill *f, const struct frame_locals *l) {
 }
 
 static int fill_python_frame(struct fill *f, const struct python_thread *t, size_t i) {
-        const struct frame *p = &t->chain.frames[i];
+        const struct python_frame *p = &t->chain.frames[i];
         struct stack_frame frame = { .kind = FRAME_PYTHON, .line = p->line > 0 ? (uint32_t) p->line : 0 };
         int r = fill_text(f, p->code ? p->code->file : "?", &frame.file);
 

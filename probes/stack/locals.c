@@ -173,7 +173,7 @@ static int read_local(struct memory *m, const struct interpreter *i, uint64_t at
         return r;
 }
 
-int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f,
+int locals_read(struct memory *m, const struct interpreter *i, const struct python_frame *f,
                 struct frame_locals *ret) {
         _cleanup_(frame_locals_clear) struct frame_locals l = { 0 };
         const struct python_layout *layout = i->layout;

@@ -27,5 +27,5 @@ struct frame_locals {
 void frame_locals_clear(struct frame_locals *l);
 
 /* Errors as memory_read(), -EBADMSG; *ret is empty then. */
-int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f,
+int locals_read(struct memory *m, const struct interpreter *i, const struct python_frame *f,
                 struct frame_locals *ret);

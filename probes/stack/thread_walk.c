@@ -37,7 +37,7 @@ bool chain_equal(const struct chain *a, const struct chain *b) {
         if (a->n != b->n || a->cut != b->cut)
                 return false;
         for (size_t i = 0; i < a->n; i++) {
-                const struct frame *x = &a->frames[i], *y = &b->frames[i];
+                const struct python_frame *x = &a->frames[i], *y = &b->frames[i];
 
                 if (x->address != y->address || x->code_address != y->code_address ||
                     x->of_generator != y->of_generator || (i > 0 && x->instruction != y->instruction))
@@ -196,7 +196,7 @@ static bool frame_rests(const struct python_layout *l, const uint8_t *head) {
  * moments: a frame that called another inside the interpreter loop has put its stack pointer away, and a
  * generator that has nobody to return to is executing (one that is just yielding still has its caller).
  */
-static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f,
+static int check_in_use(struct memory *m, const struct python_layout *l, const struct python_frame *f,
                         const uint8_t *head, bool calls_inside) {
         uint64_t previous, pointer;
         int32_t number;
@@ -229,7 +229,7 @@ static uint64_t take_instruction(const struct python_layout *l, const uint8_t *h
         return index < 0 ? (uint64_t) -2 : (uint64_t) index * l->frame.instruction_size;
 }
 
-static int append_frame(struct chain *chain, size_t *size, const struct frame *f) {
+static int append_frame(struct chain *chain, size_t *size, const struct python_frame *f) {
         int r = grow(&chain->frames, size, chain->n + 1, sizeof(*chain->frames));
 
         if (r == 0)
@@ -239,7 +239,7 @@ static int append_frame(struct chain *chain, size_t *size, const struct frame *f
 
 static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, bool traced,
                      size_t *size, struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
-        struct frame f = { .address = address };
+        struct python_frame f = { .address = address };
         uint8_t head[128];
         int r;
 

@@ -14,7 +14,7 @@
 #define WALK_FRAMES_MAX 4096u         /* of one thread; the outermost ones are left out */
 #define WALK_FRAMES_TOTAL_MAX 100000u /* of one process */
 
-struct frame {
+struct python_frame {
         uint64_t address, code_address;
         /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
         uint64_t instruction;
@@ -27,7 +27,7 @@ struct frame {
 
 /* The frames of one thread, innermost first. */
 struct chain {
-        struct frame *frames;
+        struct python_frame *frames;
         size_t n;
         bool cut;     /* there are more than were read */
         /* the innermost frame says that it does not run: it just begins or ends, or is none any more */
