@@ -67,8 +67,8 @@ struct others {
 };
 
 /*
- * One whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a device
- * come more than once.
+ * One whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a
+ * device come more than once.
  */
 static bool sample_other(const struct mount_entry *m, void *userdata) {
         struct others *o = userdata;

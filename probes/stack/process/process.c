@@ -1,10 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
-#include <fcntl.h>
+#include "grow.h"
 
-#include "syscall_name.h"
-#include "text.h"
+#include <fcntl.h>
+#include <sys/syscall.h> /* __NR_…: the kernel's own: Debian 11's C library knows fewer */
+
+/* --- Names --------------------------------------------------------------------------------------------- */
+
+/* Bytes of the well-formed sequence at p, 0 when there is none (Unicode, table 3-7). */
+static size_t sequence_length(const uint8_t *p) {
+        uint8_t low = 0x80, high = 0xBF;
+        size_t n;
+
+        if (p[0] < 0x80)
+                return 1;
+        if (p[0] < 0xC2 || p[0] > 0xF4)
+                return 0;
+        n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+        if (p[0] == 0xE0)
+                low = 0xA0;
+        else if (p[0] == 0xED)
+                high = 0x9F;
+        else if (p[0] == 0xF0)
+                low = 0x90;
+        else if (p[0] == 0xF4)
+                high = 0x8F;
+        for (size_t i = 1; i < n; i++, low = 0x80, high = 0xBF)
+                if (p[i] < low || p[i] > high)
+                        return 0;
+        return n;
+}
+
+void text_clean(char *s) {
+        while (*s) {
+                size_t n = sequence_length((const uint8_t *) s);
+
+                if (n == 0)
+                        *s = '?';
+                s += MAX(n, (size_t) 1);
+        }
+}
+
+/* --- Files of the process ------------------------------------------------------------------------------ */
 
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len) {
         _cleanup_close_ int fd = openat(p->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -153,6 +191,42 @@ void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MA
         text_clean(buf);
 }
 
+/* --- System calls by name: those of x86-64 that a thread can wait in (asm/unistd_64.h) -------------- */
+
+#define SYSCALL_NAME_MAX 32
+
+#define CALLS(X) \
+        X(accept) X(accept4) X(brk) X(clock_nanosleep) X(clone) X(close) X(connect) \
+        X(copy_file_range) X(creat) X(dup) X(dup2) X(epoll_pwait) X(epoll_wait) X(execve) X(exit) \
+        X(exit_group) X(fallocate) X(fcntl) X(fdatasync) X(flock) X(fork) X(fstat) X(fsync) \
+        X(ftruncate) X(futex) X(getdents64) X(getrandom) X(getxattr) X(io_getevents) \
+        X(io_uring_enter) X(ioctl) X(link) X(lseek) X(lstat) X(madvise) X(mkdir) X(mlock) X(mmap) \
+        X(mount) X(mprotect) X(mremap) X(mq_timedreceive) X(mq_timedsend) X(msgrcv) X(msgsnd) \
+        X(msync) X(munmap) X(nanosleep) X(newfstatat) X(open) X(openat) X(openat2) X(pause) \
+        X(pipe2) X(poll) X(ppoll) X(pread64) X(preadv) X(preadv2) X(prctl) X(pselect6) X(ptrace) \
+        X(pwrite64) X(pwritev) X(pwritev2) X(read) X(readlink) X(readv) X(recvfrom) X(recvmmsg) \
+        X(recvmsg) X(rename) X(renameat2) X(restart_syscall) X(rmdir) X(rt_sigsuspend) \
+        X(rt_sigtimedwait) X(sched_yield) X(select) X(semop) X(semtimedop) X(sendfile) X(sendmmsg) \
+        X(sendmsg) X(sendto) X(shutdown) X(splice) X(stat) X(statfs) X(statx) X(symlink) X(sync) \
+        X(sync_file_range) X(syncfs) X(tee) X(truncate) X(umount2) X(unlink) X(unlinkat) X(vfork) \
+        X(vmsplice) X(wait4) X(waitid) X(write) X(writev)
+
+/* "read"; of one that is not in the list its number, "system call 451". */
+static const char *syscall_name(long number, char buf[static SYSCALL_NAME_MAX]) {
+        switch (number) {
+#define CASE(name) \
+        case __NR_##name: \
+                return #name;
+                CALLS(CASE)
+        }
+        if (number == 449) /* futex_waitv, since Linux 5.16: newer than the headers that we build with */
+                return "futex_waitv";
+        (void) snprintf(buf, SYSCALL_NAME_MAX, "system call %ld", number);
+        return buf;
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------- */
+
 /* "0 0x3 0x7f… …": the number first; "running"; "-1 …": it waits in no system call (a page fault). */
 static void take_call(const char *text, struct task *t) {
         char buf[SYSCALL_NAME_MAX];
@@ -259,13 +333,8 @@ static int open_tasks(const struct process *p, DIR **ret) {
 static int add_task(struct task_list *l, size_t *size, pid_t tid) {
         if (l->n == TASKS_MAX)
                 return -E2BIG;
-        if (l->n == *size) {
-                struct task *more = realloc(l->items, (*size = *size ? *size * 2 : 64) * sizeof(*more));
-
-                if (!more)
-                        return -ENOMEM;
-                l->items = more;
-        }
+        if (grow(&l->items, size, l->n + 1, sizeof(*l->items)) < 0)
+                return -ENOMEM;
         l->items[l->n] = (struct task) { .tid = tid };
         for (size_t k = 0; k < TASK_FILES; k++)
                 l->items[l->n].files[k] = -1;

@@ -34,8 +34,9 @@ struct task {
 struct task_list {
         struct task *items;
         size_t n;
-        size_t keep; /* set before process_tasks(): with at most so many threads their files stay open for
-                        the next time, which is three descriptors each */
+        /* set before process_tasks(): with at most so many threads their files stay open for the next time,
+         * which is three descriptors each */
+        size_t keep;
 };
 
 /* -ESRCH: there is no such process; else -errno of reading /proc. */
@@ -52,9 +53,9 @@ int process_read(const struct process *p, const char *name, char *buf, size_t si
 /* Of /proc/PID/stat. */
 struct process_stat {
         char state;        /* '\0' when the process is gone */
-        uint64_t image[4]; /* startcode, endcode, startstack, start_brk: another program has others, but for
-                              what address randomisation is switched off for; 0 where it is not permitted to
-                              know them */
+        /* startcode, endcode, startstack, start_brk: another program has others, but for what address
+         * randomisation is switched off for; 0 where it is not permitted to know them */
+        uint64_t image[4];
 };
 void process_stat(const struct process *p, struct process_stat *ret);
 bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b);
@@ -81,3 +82,9 @@ int process_task_cpu(const struct process *p, pid_t tid);
 
 /* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata);
+
+/*
+ * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
+ * they are.
+ */
+void text_clean(char *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 
-#include "nics.h"
+#include "wanted.h"
 
 static bool matches(const char *list, const char *name) {
         char copy[sizeof(((struct intent *) NULL)->nics)], *at = copy, *word;

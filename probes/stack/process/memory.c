@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include <assert.h>
+
 #include "grow.h"
 
 #include <sys/mman.h>
@@ -80,7 +82,7 @@ static void table_fill(struct memory *m) {
 }
 
 /* Room for n pages more in the list and the table. */
-static int make_room(struct memory *m, size_t n) {
+static int make_room_for_pages(struct memory *m, size_t n) {
         size_t size = m->pages_size, table_size = MAX(m->table_size, (size_t) TABLE_LEAST);
         uint32_t *table;
 
@@ -101,7 +103,7 @@ static int make_room(struct memory *m, size_t n) {
         return 0;
 }
 
-/* After make_room(). A page that is there already stays. */
+/* After make_room_for_pages(). A page that is there already stays. */
 static int page_add(struct memory *m, uint64_t number) {
         uint32_t *slot = table_slot(m, number);
         struct memory_page *page = &m->pages[m->n_pages];
@@ -157,6 +159,7 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
         bool done[BATCH] = { false };
         int r;
 
+        assert(n * sides <= BATCH && first + n <= m->n_pages);
         for (size_t i = 0; i < n * sides; i++) {
                 struct memory_page *p = &m->pages[first + nth(i, n, sides)];
 
@@ -190,7 +193,7 @@ static int page_miss(struct memory *m, uint64_t number) {
 
         if (m->n_pages + m->ahead > MEMORY_PAGES_MAX)
                 memory_forget(m);
-        r = make_room(m, m->ahead);
+        r = make_room_for_pages(m, m->ahead);
         for (uint64_t i = 0; r == 0 && i < m->ahead && i <= number; i++)
                 r = page_add(m, number - i);
         return r;
@@ -223,7 +226,7 @@ int memory_want(struct memory *m, uint64_t address, size_t len) {
         if (len == 0 || len - 1 > UINT64_MAX - address || m->n_pages + WANTED_MAX > MEMORY_PAGES_MAX)
                 return 0;
         last = MIN((address + len - 1) / MEMORY_PAGE, first + WANTED_MAX - 1);
-        r = make_room(m, WANTED_MAX);
+        r = make_room_for_pages(m, WANTED_MAX);
         for (uint64_t i = first; r == 0 && i <= last; i++)
                 r = page_add(m, i);
         return r;

@@ -23,8 +23,8 @@
 struct memory_source {
         ssize_t (*readv)(void *userdata, const struct iovec *local, const struct iovec *remote, size_t n);
         void *userdata;
-        uint64_t (*now)(void); /* nanoseconds, to tell how far apart two copies are; NULL: they always count
-                                  as close */
+        /* nanoseconds, to tell how far apart two copies are; NULL: they always count as close */
+        uint64_t (*now)(void);
 };
 
 struct memory_page {
@@ -48,8 +48,9 @@ struct memory {
         unsigned sides;    /* how many are filled: 2 after memory_refresh_twice() */
         bool disturbed;    /* memory_refresh_twice() was interrupted: its copies are far apart */
         uint64_t quickest; /* memory_refresh_twice() so far, nanoseconds a page; 0: never */
-        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX, the others those before it,
-                           where callers have their frames: fewer calls against a shorter moment */
+        /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX, the others those before it, where callers
+         * have their frames: fewer calls against a shorter moment */
+        unsigned ahead;
 };
 
 void memory_init(struct memory *m, struct memory_source source);
