@@ -81,7 +81,7 @@ static const char *variable(const struct kept_run *kept, const char *name) {
         return "";
 }
 
-/* Everything borrowed from the job, but the command. */
+/* Everything is borrowed from kept, but the command. */
 static Local__Run *describe(const struct runs *r, const struct kept_run *kept) {
         struct {
                 Local__Run run;

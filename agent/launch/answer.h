@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What callers are told, out of what the runs are: one function a reply. Those that fail return -errno with
+ * The replies to callers, made from the runs: one function a reply. Those that fail return -errno with
  * p filled, and have sent nothing.
  */
 #include "authority.h"

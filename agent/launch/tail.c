@@ -48,7 +48,7 @@ bool tail_checkpoint(struct tail_result *t, const char *line, size_t len) {
 
 enum whose {
         OURS,
-        BEFORE_OURS, /* by a line that tells nothing */
+        BEFORE_OURS, /* by a line that shows nothing */
         ANOTHER, /* start's: what is before it is of no use either */
 };
 
