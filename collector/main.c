@@ -6,16 +6,13 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
-#include "control_etcd.h"
-#include "control_sqlite.h"
-#include "episode_port.h"
+#include "control_store.h"
 #include "episode_report.h"
 #include "journal.h"
-#include "pace_port.h"
 #include "receive.h"
-#include "retain.h"
+#include "database.h"
 #include "settings.h"
-#include "sync_port.h"
+#include "control_port.h"
 
 #define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
 #define API_CONNECTIONS 256

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "control_etcd.h"
+#include "control_store.h"
 #include "json_text.h"
 #include "keep.h"
 #include "log.h"

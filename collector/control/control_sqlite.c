@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control_sqlite.h"
+#include "control_store.h"
 #include "log.h"
 
 struct control_sqlite {

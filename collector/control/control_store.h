@@ -7,8 +7,11 @@
  * and a batch is written at once; with etcd (control_etcd.h) whoever holds the leader's key leads.
  */
 #include <jansson.h>
+#include <systemd/sd-event.h>
 
 #include "base.h"
+#include "clock.h"
+#include "store.h"
 
 #define CONTROL_URL_MAX 192
 #define CONTROL_ID_MAX 41 /* docs/registry.md: at most 40 bytes */
@@ -88,3 +91,27 @@ static inline struct control_store *control_free(struct control_store *s) {
         return s ? s->ops->free(s) : NULL;
 }
 DEFINE_CLEANUP(struct control_store *, control_free)
+
+/*
+ * The registry's records in the collector's own database: one collector, which always leads; its term is 0.
+ */
+
+/* store is borrowed. */
+int control_sqlite_new(struct store *store, struct control_store **ret);
+
+/*
+ * The registry's records in etcd, shared by any number of collectors, of which one leads (etcd/election.h,
+ * etcd/keep.h).
+ */
+
+struct control_etcd_options {
+        sd_event *event;
+        const struct clock *clock;
+        usec_t lease;
+        const char *tenant;
+        const char *agents_url, *people_url; /* own, as others tell it */
+        const char *members, *user, *password_file, *ca, *certificate, *key; /* as in etcd/client.h */
+};
+
+/* o's texts are borrowed. -EINVAL: why. */
+int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret, char why[static 256]);

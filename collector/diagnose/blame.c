@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "blame.h"
 
-#include "active.h"
-#include "behind.h"
-#include "link_quote.h"
-#include "saving.h"
+#include "ranks.h"
+#include "paths.h"
 #include "sentence.h"
 
 const char *reason_name(enum reason r) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sentence.h"
 
-#include "behind.h"
-#include "link_quote.h"
+#include "ranks.h"
+#include "paths.h"
 #include "utf8.h"
 
 static FILE *open_text(char *text, size_t size) {

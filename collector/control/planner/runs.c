@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, from intent to end. */
 #include "captures.h"
-#include "evidence.h"
 #include "missing.h"
 #include "transitions.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every step of a run is made of, and how a generation begins. */
-#include "evidence.h"
+#include "missing.h"
 #include "transitions.h"
 
 #define HISTORY_MAX 32

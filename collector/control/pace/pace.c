@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pace.h"
+
+#include <math.h>
+
+#define NORMAL_MAD                                                                                          \
+        1.4826 /* a normal distribution's standard deviation is this many median absolute deviations */
+#define SPREADS 4.0
+
+static int compare_numbers(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t n) {
+        qsort(values, n, sizeof(*values), compare_numbers);
+        if (n == 0)
+                return 0;
+        return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* One window: the host that stands out, or SIZE_MAX. */
+static size_t window_outlier(const double *values, size_t n, double *scratch, double *ret_others) {
+        double middle, spread;
+        size_t known = 0, top = SIZE_MAX;
+
+        for (size_t i = 0; i < n; i++)
+                if (isfinite(values[i]) && values[i] >= 0 && (top == SIZE_MAX || values[i] > values[top]))
+                        top = i;
+        for (size_t i = 0; i < n; i++)
+                if (i != top && isfinite(values[i]) && values[i] >= 0)
+                        scratch[known++] = values[i];
+        if (known < 2)
+                return SIZE_MAX;
+        middle = median(scratch, known);
+        for (size_t i = 0; i < known; i++)
+                scratch[i] = fabs(scratch[i] - middle);
+        spread = median(scratch, known) * NORMAL_MAD;
+        *ret_others = middle;
+        return values[top] >= middle * STRAGGLER_RATIO &&
+                               values[top] - middle >= MAX(STRAGGLER_MARGIN, SPREADS * spread)
+                       ? top
+                       : SIZE_MAX;
+}
+
+int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret) {
+        struct straggler_verdict v = { .host = SIZE_MAX };
+        _cleanup_free_ double *scratch = NULL;
+        const double *last;
+        double sum = 0, others_sum = 0;
+
+        *ret = v;
+        if (n > STRAGGLER_HOSTS_MAX)
+                return -EINVAL;
+        if (windows < STRAGGLER_WINDOWS || n < 3)
+                return 0;
+        scratch = calloc(n, sizeof(*scratch));
+        if (!scratch)
+                return -ENOMEM;
+        last = busy + (windows - 1) * n;
+        for (size_t w = 0; w < STRAGGLER_WINDOWS; w++) { /* the last window says whom it is about */
+                const double *at = last - w * n;
+                double others = 0;
+                size_t odd = window_outlier(at, n, scratch, &others);
+
+                if (w == 0)
+                        v.host = odd;
+                if (odd == SIZE_MAX || odd != v.host)
+                        continue;
+                v.windows++;
+                sum += at[odd];
+                others_sum += others;
+        }
+        if (v.host == SIZE_MAX || v.windows < STRAGGLER_WINDOWS_NEEDED)
+                return 0;
+        v.found = true;
+        v.busy = sum / v.windows;
+        v.others = others_sum / v.windows;
+        *ret = v;
+        return 0;
+}
+
+/* --- Runs -------------------------------------------------------------------------------------------- */
+
+#define MARKS (STRAGGLER_WINDOWS + 1)
+/* Steps of one run are alike: their times within this of the median (windows of hosts do not end at once,
+ * and while a run slows down some have more of it than others), their numbers within what a window brings.
+ */
+#define ALIKE 0.4
+#define STEPS_APART 3
+
+/* A host's counters at the end of a window. */
+struct mark {
+        usec_t at;
+        double cpu;
+        uint64_t step;
+};
+
+struct runner {
+        int64_t host, worker;
+        char name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
+        double cpu[_PACE_PART_MAX];
+        usec_t cpu_at[_PACE_PART_MAX];
+        uint64_t step;
+        bool stepped;
+        double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
+        struct mark marks[MARKS]; /* oldest first */
+        unsigned n;
+        usec_t step_at;
+};
+
+struct job {
+        char name[PACE_NAME_MAX];
+        struct runner **runners; /* by host */
+        size_t n, size;
+        usec_t heard, judged, told_at;
+        int64_t told; /* -1: nobody */
+        double best;  /* seconds a step; 0: not known yet */
+};
+
+struct pace {
+        struct job *jobs[PACE_JOBS_MAX];
+        size_t n;
+};
+
+int pace_new(struct pace **ret) {
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static struct job *job_free(struct job *j) {
+        for (size_t i = 0; j && i < j->n; i++)
+                free(j->runners[i]);
+        if (j)
+                free(j->runners);
+        free(j);
+        return NULL;
+}
+
+void pace_forget(struct pace *p) {
+        while (p->n > 0)
+                (void) job_free(p->jobs[--p->n]);
+}
+
+struct pace *pace_free(struct pace *p) {
+        if (p)
+                pace_forget(p);
+        free(p);
+        return NULL;
+}
+
+/* --- Who there is -------------------------------------------------------------------------------------- */
+
+static void forget(struct pace *p, usec_t now) {
+        for (size_t i = p->n; i > 0; i--)
+                if (p->jobs[i - 1]->heard + PACE_FORGOTTEN < now) {
+                        (void) job_free(p->jobs[i - 1]);
+                        p->jobs[i - 1] = p->jobs[--p->n];
+                }
+}
+
+/* NULL: as many jobs as are kept, or no memory. */
+static struct job *find_job(struct pace *p, const char *name, usec_t now) {
+        struct job *j;
+
+        for (size_t i = 0; i < p->n; i++)
+                if (streq(p->jobs[i]->name, name))
+                        return p->jobs[i];
+        if (p->n == PACE_JOBS_MAX)
+                forget(p, now);
+        j = p->n < PACE_JOBS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*j)) : NULL;
+        if (!j)
+                return NULL;
+        (void) snprintf(j->name, sizeof(j->name), "%s", name);
+        j->told = -1;
+        j->judged = now;
+        p->jobs[p->n++] = j;
+        return j;
+}
+
+static size_t place_of_host(const struct job *j, int64_t host) {
+        size_t lo = 0, hi = j->n;
+
+        while (lo < hi) {
+                size_t mid = (lo + hi) / 2;
+
+                if (j->runners[mid]->host < host)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo;
+}
+
+static struct runner *find_runner(struct job *j, const struct pace_source *who) {
+        size_t at = place_of_host(j, who->host);
+        struct runner *r;
+
+        if (at < j->n && j->runners[at]->host == who->host)
+                return j->runners[at];
+        if (j->n == STRAGGLER_HOSTS_MAX)
+                return NULL;
+        if (j->n == j->size) {
+                size_t size = MAX(j->size * 2, (size_t) 8);
+                struct runner **grown = reallocarray(j->runners, size, sizeof(struct runner *));
+
+                if (!grown)
+                        return NULL;
+                j->runners = grown;
+                j->size = size;
+        }
+        r = calloc(1, sizeof(*r));
+        if (!r)
+                return NULL;
+        r->host = who->host;
+        memmove(j->runners + at + 1, j->runners + at, (j->n - at) * sizeof(struct runner *));
+        j->runners[at] = r;
+        j->n++;
+        return r;
+}
+
+/* 0 and *ret NULL: not one that is watched. */
+static int find(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
+                struct job **ret_job, struct runner **ret) {
+        *ret_job = find_job(p, name, now);
+        *ret = *ret_job ? find_runner(*ret_job, who) : NULL;
+        if (!*ret)
+                return p->n == PACE_JOBS_MAX || strlen(name) >= PACE_NAME_MAX ||
+                                       (*ret_job && (*ret_job)->n == STRAGGLER_HOSTS_MAX)
+                               ? 0
+                               : -ENOMEM;
+        (*ret_job)->heard = MAX((*ret_job)->heard, now);
+        (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
+        (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");
+        (*ret)->worker = who->worker;
+        return 0;
+}
+
+int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at) {
+        struct runner *r;
+        struct job *j;
+        int e = find(p, who, job, at, &j, &r);
+
+        if (e < 0 || !r || at < r->step_at) /* of a connection that was given up: it came late */
+                return e;
+        r->step_at = at;
+        if (r->stepped && step < r->step)
+                r->n = 0; /* from a checkpoint on: it has begun anew */
+        r->step = step;
+        r->stepped = true;
+        return 0;
+}
+
+/* --- Judging ------------------------------------------------------------------------------------------- */
+
+/* Its windows are whole and end about now. */
+static bool is_current(const struct runner *r, usec_t now) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return r->n == MARKS && last->at + 2 * (last->at - r->marks[MARKS - 2].at) >= now &&
+               last->step > first->step;
+}
+
+/* In the last window alone, for people. */
+static double last_seconds(const struct runner *r, double otherwise) {
+        const struct mark *a = &r->marks[MARKS - 2], *b = a + 1;
+
+        return b->step > a->step
+                       ? (double) (b->at - a->at) / (double) USEC_PER_SEC / (double) (b->step - a->step)
+                       : otherwise;
+}
+
+static double seconds_of_step(const struct runner *r) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return (double) (last->at - first->at) / (double) USEC_PER_SEC / (double) (last->step - first->step);
+}
+
+/* The runners whose steps rise alike, in members[]; *ret_seconds: the median time of a step. */
+static size_t members_of(const struct job *j, usec_t now, struct runner **members, double *scratch,
+                         double *ret_seconds) {
+        double seconds, step, apart;
+        size_t n = 0, kept = 0;
+
+        for (size_t i = 0; i < j->n; i++)
+                if (is_current(j->runners[i], now))
+                        members[n++] = j->runners[i];
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = seconds_of_step(members[i]);
+        *ret_seconds = seconds = median(scratch, n);
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = (double) members[i]->step;
+        step = median(scratch, n);
+        apart = STEPS_APART + (seconds > 0 ? (double) PACE_WINDOW / (double) USEC_PER_SEC / seconds : 0);
+        for (size_t i = 0; i < n; i++)
+                if (fabs(seconds_of_step(members[i]) - seconds) <= ALIKE * seconds &&
+                    fabs((double) members[i]->step - step) <= apart)
+                        members[kept++] = members[i];
+        return kept;
+}
+
+static void fill_busy(struct runner *const *members, size_t n, double *busy) {
+        for (size_t w = 0; w < STRAGGLER_WINDOWS; w++)
+                for (size_t i = 0; i < n; i++) {
+                        const struct mark *a = &members[i]->marks[w], *b = a + 1;
+
+                        busy[w * n + i] =
+                                (b->cpu - a->cpu) * (double) USEC_PER_SEC / (double) (b->at - a->at);
+                }
+}
+
+static void put_sentence(struct pace_verdict *v) {
+        char who[2 * PACE_NAME_MAX + 64], before[64] = "";
+
+        if (v->slice[0] && v->worker >= 0)
+                (void) snprintf(who, sizeof(who), "slice %s, worker %" PRId64 " (%s)", v->slice, v->worker,
+                                v->name);
+        else
+                (void) snprintf(who, sizeof(who), "host %s", v->name);
+        if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
+                (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
+        (void) snprintf(v->sentence, sizeof(v->sentence),
+                        "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
+                        "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
+                        who, v->job, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
+                        v->step_seconds, before);
+}
+
+static double cpu_of_step(const struct runner *r) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return (last->cpu - first->cpu) / (double) (last->step - first->step);
+}
+
+/* By how much its CPU time of a step has grown; 0: not known. */
+static double growth(const struct runner *r) {
+        return r->best > 0 ? cpu_of_step(r) / r->best : 0;
+}
+
+static bool is_slow(const struct job *j, double seconds, struct runner *const *members, size_t n,
+                    double *scratch, const struct straggler_verdict *v) {
+        double own = growth(members[v->host]);
+
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = growth(members[i]);
+        if (j->best > 0 && own > 0)
+                return seconds >= j->best * PACE_SLOWER && own >= PACE_SLOWER * MAX(1.0, median(scratch, n));
+        return v->busy >= PACE_BUSY && v->others <= v->busy * PACE_OTHERS;
+}
+
+static void keep_best(struct job *j, double seconds, struct runner *const *members, size_t n) {
+        if (j->best > 0 && seconds >= j->best)
+                return;
+        j->best = seconds;
+        for (size_t i = 0; i < n; i++)
+                members[i]->best = cpu_of_step(members[i]);
+}
+
+/* 1: a host has become the straggler. */
+static int conclude(struct job *j, usec_t now, struct runner *const *members, size_t n, double seconds,
+                    const struct straggler_verdict *s, struct pace_verdict *ret) {
+        const struct runner *r = members[s->host];
+
+        if (j->told == r->host || (j->told_at > 0 && now < j->told_at + PACE_AGAIN))
+                return 0;
+        j->told = r->host;
+        j->told_at = now;
+        *ret = (struct pace_verdict){ .host = r->host,
+                                      .worker = r->worker,
+                                      .hosts = n,
+                                      .busy = s->busy,
+                                      .others = s->others,
+                                      .step_seconds = last_seconds(r, seconds),
+                                      .best = j->best,
+                                      .windows = s->windows };
+        (void) snprintf(ret->job, sizeof(ret->job), "%s", j->name);
+        (void) snprintf(ret->name, sizeof(ret->name), "%s", r->name);
+        (void) snprintf(ret->slice, sizeof(ret->slice), "%s", r->slice);
+        put_sentence(ret);
+        return 1;
+}
+
+static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
+        _cleanup_free_ struct runner **members = calloc(j->n + 1, sizeof(struct runner *));
+        _cleanup_free_ double *times = calloc(j->n + 1, sizeof(*times)), *busy = NULL;
+        struct straggler_verdict s;
+        double seconds = 0;
+        size_t n;
+        int r;
+
+        if (!members || !times)
+                return -ENOMEM;
+        n = members_of(j, now, members, times, &seconds);
+        if (n < 3)
+                return 0;
+        busy = calloc(n * STRAGGLER_WINDOWS, sizeof(*busy));
+        if (!busy)
+                return -ENOMEM;
+        fill_busy(members, n, busy);
+        r = straggler_judge(busy, STRAGGLER_WINDOWS, n, &s);
+        if (r < 0)
+                return r;
+        if (s.found && is_slow(j, seconds, members, n, times, &s))
+                return conclude(j, now, members, n, seconds, &s, ret);
+        j->told = -1;
+        keep_best(j, seconds, members, n);
+        return 0;
+}
+
+/* --- Readings ------------------------------------------------------------------------------------------ */
+
+/* True: a window has ended. */
+static bool mark(struct runner *r, usec_t at) {
+        const struct mark now = { at, r->cpu[PACE_USER] + r->cpu[PACE_SYSTEM] + r->cpu[PACE_WAITED],
+                                  r->step },
+                          *last = r->n > 0 ? &r->marks[r->n - 1] : NULL;
+
+        if (last && (now.cpu < last->cpu || at < last->at || now.step < last->step))
+                r->n = 0; /* another start of the run */
+        else if (last && (at - last->at < PACE_WINDOW || now.step - last->step < PACE_STEPS))
+                return false;
+        if (r->n == MARKS) {
+                memmove(r->marks, r->marks + 1, sizeof(r->marks) - sizeof(r->marks[0]));
+                r->n--;
+        }
+        r->marks[r->n++] = now;
+        return r->n == MARKS;
+}
+
+int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
+             double seconds, usec_t at, struct pace_verdict *ret) {
+        struct runner *r;
+        struct job *j;
+        int e = isfinite(seconds) && seconds >= 0 ? find(p, who, job, at, &j, &r) : 0;
+
+        if (e < 0 || !isfinite(seconds) || seconds < 0 || !r || at < r->cpu_at[part])
+                return e; /* what was kept back on the way tells nothing of now */
+        if (part == PACE_WAITED && r->cpu_at[part] == 0)
+                r->n = 0; /* what was marked before lacks it */
+        r->cpu[part] = seconds;
+        r->cpu_at[part] = at;
+        if (part == PACE_WAITED || !r->stepped || r->cpu_at[PACE_USER] != r->cpu_at[PACE_SYSTEM] ||
+            !mark(r, at) || at < j->judged + PACE_WINDOW)
+                return 0;
+        j->judged = at;
+        return judge(j, at, ret);
+}
