@@ -29,3 +29,11 @@ int episode_records_take(struct episode_records *k, const char *id, const json_t
                          const json_t *slices);
 
 bool episode_is_stored(struct store *s, const char *id);
+
+/*
+ * slices: of a run's record, each {"slice","hosts":[{"worker","host","address"}]}. Returns a list of
+ * {"slice","worker","host","address"}, as it is kept; NULL: out of memory.
+ */
+json_t *asked_hosts(const json_t *slices);
+/* host -> true of such a list; NULL: there is none, whoever answers counts. */
+json_t *asked_names(const json_t *hosts);

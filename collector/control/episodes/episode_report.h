@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The diagnosis of one episode out of its captures in the database: what tpu-collectord --diagnose does, in a process
- * of its own, so that a large merge holds nobody up and hostile bytes are read where nothing else is.
+ * A header for one function, which runs in a process of its own and knows no other episode: the diagnosis of one
+ * episode out of its captures in the database. tpu-collectord --diagnose does it,
+ * so that a large merge holds nobody up and hostile bytes are read where nothing else is.
  */
 #include <stdio.h>
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "episodes.h"
 
-#include "asked.h"
 #include "child.h"
-#include "episode_list.h"
+#include "episode.h"
 #include "episode_record.h"
 #include "episode_report.h"
 #include "json_text.h"
 #include "log.h"
-#include "episode_story.h"
 
 #define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
-#define EXCUSE_TIME   (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
 #define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
 
 struct episodes {
@@ -29,7 +26,7 @@ static usec_t boot_now(const struct episodes *e) {
         return clock_boot(e->o.clock);
 }
 
-static void arm(struct episodes *e) {
+static void arm_timer(struct episodes *e) {
         usec_t next = USEC_INFINITY;
         int r;
 
@@ -65,7 +62,7 @@ static int end_write(struct episodes *e, int r, const char *what) {
 
 /* --- Which there are ------------------------------------------------------------------------------------ */
 
-static struct episode *add(struct episodes *e, const char *id) {
+static struct episode *add_episode(struct episodes *e, const char *id) {
         return episode_add(&e->first, id, e->looking, boot_now(e));
 }
 
@@ -74,7 +71,7 @@ static bool is_whole(const struct episode *x) {
         return x->hosts > 0 && x->got[x->rounds - 1] >= x->hosts && x->got[0] >= x->hosts;
 }
 
-static void consider(struct episodes *e, struct episode *x) {
+static void schedule_diagnosis(struct episodes *e, struct episode *x) {
         usec_t now = boot_now(e);
 
         if (x->looks >= EPISODES_LOOKS_MAX || x == e->looking || x->got[0] + x->got[1] <= x->seen)
@@ -89,7 +86,7 @@ static void consider(struct episodes *e, struct episode *x) {
 
 /* --- Begun ---------------------------------------------------------------------------------------------- */
 
-static int begin(struct episodes *e, struct episode *x, const struct store_episode *s,
+static int begin_stored(struct episodes *e, struct episode *x, const struct store_episode *s,
                  const char *const *slices, size_t n) {
         int r = store_begin(e->o.store);
 
@@ -113,7 +110,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 
         if (!*id || strlen(id) >= sizeof(x->id) || episodes_wants(e, id)) /* the other slices of the same */
                 return;
-        x = add(e, id);
+        x = add_episode(e, id);
         expected = x && slices ? asked_hosts(slices) : NULL;
         if (!x)
                 return;
@@ -135,7 +132,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                                                 (json_int_t) 0);
         x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
-        (void) begin(e, x,
+        (void) begin_stored(e, x,
                      &(struct store_episode){ .episode = id,
                                               .run = x->run,
                                               .generation = x->generation,
@@ -146,12 +143,12 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                                               .hosts = x->hosts,
                                               .expected = text },
                      names, n);
-        arm(e);
+        arm_timer(e);
 }
 
 static int on_known(const struct store_episode *s, void *userdata) {
         struct episodes *e = userdata;
-        struct episode *x = episode_find(e->first, s->episode) ? NULL : add(e, s->episode);
+        struct episode *x = episode_find(e->first, s->episode) ? NULL : add_episode(e, s->episode);
         json_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
 
         if (x) {
@@ -185,7 +182,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
                 return NULL;
         x = episode_find(e->first, c->episode); /* of before a restart: a host is late */
         if (!x)
-                x = add(e, c->episode);
+                x = add_episode(e, c->episode);
         if (!x || x->begun)
                 return x;
         (void) snprintf(x->run, sizeof(x->run), "%s", c->run);
@@ -200,7 +197,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
 
 /* --- Captures ------------------------------------------------------------------------------------------- */
 
-static void note(json_t **hosts, const char *host) {
+static void note_host(json_t **hosts, const char *host) {
         if (!*hosts)
                 *hosts = json_object();
         if (*hosts)
@@ -219,13 +216,13 @@ static int on_capture(const struct store_capture *c, void *userdata) {
                 return 0; /* it was not asked */
         x->got[MIN(c->round, x->rounds - 1)]++;
         if (streq(c->suspicion, "announced"))
-                note(&x->pausing, c->host);
+                note_host(&x->pausing, c->host);
         else
                 x->suspected = x->suspected || (!x->expected && *c->suspicion);
         if (streq(c->suspicion, "work"))
-                note(&x->working, c->host);
+                note_host(&x->working, c->host);
         x->stalls = x->stalls || streq(c->suspicion, "stall");
-        consider(e, x);
+        schedule_diagnosis(e, x);
         return 0;
 }
 
@@ -234,7 +231,7 @@ static void begin_unbegun(struct episodes *e) {
                 const char *slice = x->slice;
 
                 if (!x->begun)
-                        (void) begin(e, x,
+                        (void) begin_stored(e, x,
                                      &(struct store_episode){ .episode = x->id,
                                                               .run = x->run,
                                                               .generation = x->generation,
@@ -258,46 +255,13 @@ void episodes_news(struct episodes *e) {
         if (r < 0)
                 (void) log_error_errno(r, "episodes: captures cannot be read: %m");
         begin_unbegun(e);
-        arm(e);
+        arm_timer(e);
 }
 
 /* --- The verdict ---------------------------------------------------------------------------------------- */
 
-/* Another episode of the same stall, of which that was told. */
-static const struct episode *told_before(const struct episodes *e, const struct episode *x) {
-        for (const struct episode *y = e->first; y; y = y->next)
-                if (y != x && y->confirmed > 0 && y->generation == x->generation && streq(y->run, x->run))
-                        return y;
-        return NULL;
-}
-
-static enum verdict_says judge(const struct episodes *e, const struct episode *x,
-                               const struct verdict_text *v) {
-        struct verdict_case c = { .suspected = x->suspected,
-                                  .stalls = x->stalls,
-                                  .pauses = json_object_get(x->pausing, v->host),
-                                  .works = json_object_get(x->working, v->host) };
-
-        for (const struct episode *y = e->first; y; y = y->next)
-                c.excused += y != x && y->excused && y->generation == x->generation &&
-                             streq(y->run, x->run) && y->at + EXCUSE_TIME > x->at;
-        return verdict_judge(v, &c);
-}
-
-/* What is told of it, once each. */
-static int tell(struct episodes *e, const struct episode *x, enum verdict_says says, bool excused,
-                const struct verdict_text *v) {
-        const struct episode_about about = {
-                .id = x->id, .run = x->run, .slice = x->slice, .generation = x->generation, .at = x->at
-        };
-
-        if (says != VERDICT_CONFIRMS && (says != VERDICT_PROGRESSES || excused))
-                return 0;
-        return episode_tell_verdict(&e->o, &about, v, says == VERDICT_CONFIRMS);
-}
-
 static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {
-        const struct episode *before = told_before(e, x);
+        const struct episode *before = episode_confirmed_before(e->first, x);
         usec_t now = clock_real(e->o.clock), confirmed = x->confirmed;
         enum verdict_says says;
         struct verdict_text v;
@@ -307,7 +271,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 log_error("episode %s: its diagnosis cannot be read", x->id);
                 return;
         }
-        says = judge(e, x, &v);
+        says = episode_judge(e->first, x, &v);
         if (says == VERDICT_CONFIRMS && confirmed == 0)
                 x->confirmed = before ? before->confirmed : now;
         if (confirmed > 0 || before)
@@ -320,8 +284,8 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                                                                            .report = text,
                                                                            .diagnosed = now,
                                                                            .confirmed = x->confirmed });
-        if (r >= 0)
-                r = tell(e, x, says, x->excused, &v);
+        if (r >= 0 && (says == VERDICT_CONFIRMS || (says == VERDICT_PROGRESSES && !x->excused))) /* once each */
+                r = episode_tell_verdict(&e->o, x, &v, says == VERDICT_CONFIRMS);
         if (end_write(e, r, "a verdict") < 0) {
                 x->confirmed = confirmed;
                 x->due = boot_now(e) + BETWEEN_LOOKS;
@@ -347,11 +311,11 @@ static void on_report(int result, const char *text, size_t len, void *userdata) 
                           result < 0 ? strerror(-result) : "no JSON");
         json_decref(report);
         e->child = child_free(e->child);
-        consider(e, x);
-        arm(e);
+        schedule_diagnosis(e, x);
+        arm_timer(e);
 }
 
-static void look(struct episodes *e, struct episode *x) {
+static void start_report(struct episodes *e, struct episode *x) {
         const char *const argv[] = { e->o.program, "--diagnose", x->id, "--database", e->o.database, NULL };
         const struct spawn_options program = {
                 .path = e->o.program, .argv = argv, .environment = environ, .error = -1
@@ -381,23 +345,15 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         (void) source, (void) at;
         for (struct episode *x = e->first; x && !e->looking; x = x->next)
                 if (x->due <= now)
-                        look(e, x);
-        arm(e);
+                        start_report(e, x);
+        arm_timer(e);
         return 0;
 }
 
 /* --- Over ----------------------------------------------------------------------------------------------- */
 
-/* Whether an older episode of the same stall follows in the list, newest first. */
-static bool told_after(const struct episode *x) {
-        for (const struct episode *y = x->next; y; y = y->next)
-                if (y->confirmed > 0 && y->generation == x->generation && streq(y->run, x->run))
-                        return true;
-        return false;
-}
-
 /* tells: of a stall with several episodes it is told once. */
-static void recovered(struct episodes *e, struct episode *x, bool tells) {
+static void end_stall(struct episodes *e, struct episode *x, bool tells) {
         usec_t now = clock_real(e->o.clock);
         int r;
 
@@ -405,11 +361,7 @@ static void recovered(struct episodes *e, struct episode *x, bool tells) {
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
         if (r >= 0 && tells)
-                r = episode_tell_recovered(&e->o, &(struct episode_about){ .id = x->id,
-                                                                           .run = x->run,
-                                                                           .slice = x->slice,
-                                                                           .generation = x->generation,
-                                                                           .at = x->at });
+                r = episode_tell_recovered(&e->o, x);
         if (end_write(e, r, "that a run recovered") < 0)
                 return;
         episode_records_keep(&e->records, x->id, x->slice);
@@ -428,7 +380,7 @@ void episodes_run(struct episodes *e, const json_t *run) {
                         continue;
                 x->looks = EPISODES_LOOKS_MAX;
                 if (x->generation == generation && runs) /* the oldest of a stall says since when */
-                        recovered(e, x, !told_after(x));
+                        end_stall(e, x, !episode_has_older(x));
                 x->confirmed = 0; /* that is over, one way or the other */
         }
 }
@@ -451,7 +403,7 @@ static int take_over(struct episodes *e, const char *id, bool judged) {
         if (x)
                 log_info("episode %s is taken over%s", id,
                          judged ? "" : ": its hosts send their captures again");
-        arm(e);
+        arm_timer(e);
         return r;
 }
 
@@ -471,7 +423,7 @@ void episodes_lost(struct episodes *e) {
         e->child = child_free(e->child);
         e->looking = NULL;
         episode_list_clear(&e->first);
-        arm(e);
+        arm_timer(e);
 }
 
 int episodes_new(const struct episodes_options *o, struct episodes **ret) {
@@ -499,7 +451,7 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
                 r = store_last_capture(o->store, &e->last);
         if (r < 0)
                 return r;
-        arm(e);
+        arm_timer(e);
         *ret = TAKE_PTR(e);
         return 0;
 }
