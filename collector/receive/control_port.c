@@ -227,25 +227,20 @@ static double seconds_of(const json_t *v, const char *key) {
 }
 
 static int take_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v,
-                usec_t now) {
-        const double parts[_PACE_PART_MAX] = { [PACE_USER] = seconds_of(v, "user"),
-                                               [PACE_SYSTEM] = seconds_of(v, "system"),
-                                               [PACE_WAITED] = seconds_of(v, "waited") };
-        const char *run = json_string_value(json_object_get(v, "run"));
+                        usec_t now) {
         json_int_t at = json_integer_value(json_object_get(v, "at"));
         const json_t *step = json_object_get(v, "step");
+        const struct pace_figures f = {
+                .run = json_string_value(json_object_get(v, "run")),
+                .at = MIN((usec_t) MAX(at, (json_int_t) 0), now), /* a clock that is ahead holds nobody up */
+                .step = json_is_integer(step) ? json_integer_value(step) : -1,
+                .user = seconds_of(v, "user"),
+                .system = seconds_of(v, "system"),
+                .waited = seconds_of(v, "waited"),
+        };
         struct pace_verdict verdict;
-        usec_t when;
-        int r = 0;
+        int r = f.run && *f.run && at > 0 ? pace_take(p, who, &f, &verdict) : 0;
 
-        if (!run || !*run || at <= 0)
-                return 0;
-        when = MIN((usec_t) at, now); /* a clock that is ahead holds nobody up */
-        if (json_is_integer(step) && json_integer_value(step) >= 0)
-                r = pace_step(p, who, run, (uint64_t) json_integer_value(step), when);
-        /* The last that makes a reading whole may name somebody. */
-        for (size_t i = _PACE_PART_MAX; i > 0 && r == 0; i--)
-                r = pace_cpu(p, who, run, (enum pace_part)(i - 1), parts[i - 1], when, &verdict);
         return r <= 0 ? r : report_straggler(s, &verdict, now);
 }
 

@@ -100,14 +100,13 @@ struct mark {
 struct runner {
         int64_t host, worker;
         char name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
-        double cpu[_PACE_PART_MAX];
-        usec_t cpu_at[_PACE_PART_MAX];
+        usec_t at; /* of its last figures */
+        double cpu, waited;
         uint64_t step;
-        bool stepped;
+        bool stepped, knows_waited;
         double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
         struct mark marks[MARKS]; /* oldest first */
         unsigned n;
-        usec_t step_at;
 };
 
 struct job {
@@ -152,7 +151,7 @@ struct pace *pace_free(struct pace *p) {
 
 /* --- Who there is -------------------------------------------------------------------------------------- */
 
-static void forget(struct pace *p, usec_t now) {
+static void forget_silent(struct pace *p, usec_t now) {
         for (size_t i = p->n; i > 0; i--)
                 if (p->jobs[i - 1]->heard + PACE_FORGOTTEN < now) {
                         (void) job_free(p->jobs[i - 1]);
@@ -168,7 +167,7 @@ static struct job *find_job(struct pace *p, const char *name, usec_t now) {
                 if (streq(p->jobs[i]->name, name))
                         return p->jobs[i];
         if (p->n == PACE_JOBS_MAX)
-                forget(p, now);
+                forget_silent(p, now);
         j = p->n < PACE_JOBS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*j)) : NULL;
         if (!j)
                 return NULL;
@@ -221,8 +220,8 @@ static struct runner *find_runner(struct job *j, const struct pace_source *who) 
 }
 
 /* 0 and *ret NULL: not one that is watched. */
-static int find(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
-                struct job **ret_job, struct runner **ret) {
+static int find_runner_of(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
+                          struct job **ret_job, struct runner **ret) {
         *ret_job = find_job(p, name, now);
         *ret = *ret_job ? find_runner(*ret_job, who) : NULL;
         if (!*ret)
@@ -234,21 +233,6 @@ static int find(struct pace *p, const struct pace_source *who, const char *name,
         (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
         (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");
         (*ret)->worker = who->worker;
-        return 0;
-}
-
-int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at) {
-        struct runner *r;
-        struct job *j;
-        int e = find(p, who, job, at, &j, &r);
-
-        if (e < 0 || !r || at < r->step_at) /* of a connection that was given up: it came late */
-                return e;
-        r->step_at = at;
-        if (r->stepped && step < r->step)
-                r->n = 0; /* from a checkpoint on: it has begun anew */
-        r->step = step;
-        r->stepped = true;
         return 0;
 }
 
@@ -358,7 +342,7 @@ static void keep_best(struct job *j, double seconds, struct runner *const *membe
 }
 
 /* 1: a host has become the straggler. */
-static int conclude(struct job *j, usec_t now, struct runner *const *members, size_t n, double seconds,
+static int name_straggler(struct job *j, usec_t now, struct runner *const *members, size_t n, double seconds,
                     const struct straggler_verdict *s, struct pace_verdict *ret) {
         const struct runner *r = members[s->host];
 
@@ -381,7 +365,7 @@ static int conclude(struct job *j, usec_t now, struct runner *const *members, si
         return 1;
 }
 
-static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
+static int judge_run(struct job *j, usec_t now, struct pace_verdict *ret) {
         _cleanup_free_ struct runner **members = calloc(j->n + 1, sizeof(struct runner *));
         _cleanup_free_ double *times = calloc(j->n + 1, sizeof(*times)), *busy = NULL;
         struct straggler_verdict s;
@@ -402,7 +386,7 @@ static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
         if (r < 0)
                 return r;
         if (s.found && is_slow(j, seconds, members, n, times, &s))
-                return conclude(j, now, members, n, seconds, &s, ret);
+                return name_straggler(j, now, members, n, seconds, &s, ret);
         j->told = -1;
         keep_best(j, seconds, members, n);
         return 0;
@@ -411,10 +395,8 @@ static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
 /* --- Readings ------------------------------------------------------------------------------------------ */
 
 /* True: a window has ended. */
-static bool mark(struct runner *r, usec_t at) {
-        const struct mark now = { at, r->cpu[PACE_USER] + r->cpu[PACE_SYSTEM] + r->cpu[PACE_WAITED],
-                                  r->step },
-                          *last = r->n > 0 ? &r->marks[r->n - 1] : NULL;
+static bool add_mark(struct runner *r, usec_t at) {
+        const struct mark now = { at, r->cpu, r->step }, *last = r->n > 0 ? &r->marks[r->n - 1] : NULL;
 
         if (last && (now.cpu < last->cpu || at < last->at || now.step < last->step))
                 r->n = 0; /* another start of the run */
@@ -428,21 +410,36 @@ static bool mark(struct runner *r, usec_t at) {
         return r->n == MARKS;
 }
 
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
-             double seconds, usec_t at, struct pace_verdict *ret) {
+static bool is_known(double seconds) {
+        return isfinite(seconds) && seconds >= 0;
+}
+
+int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+              struct pace_verdict *ret) {
         struct runner *r;
         struct job *j;
-        int e = isfinite(seconds) && seconds >= 0 ? find(p, who, job, at, &j, &r) : 0;
+        int e = find_runner_of(p, who, f->run, f->at, &j, &r);
 
-        if (e < 0 || !isfinite(seconds) || seconds < 0 || !r || at < r->cpu_at[part])
-                return e; /* what was kept back on the way tells nothing of now */
-        if (part == PACE_WAITED && r->cpu_at[part] == 0)
-                r->n = 0; /* what was marked before lacks it */
-        r->cpu[part] = seconds;
-        r->cpu_at[part] = at;
-        if (part == PACE_WAITED || !r->stepped || r->cpu_at[PACE_USER] != r->cpu_at[PACE_SYSTEM] ||
-            !mark(r, at) || at < j->judged + PACE_WINDOW)
+        if (e < 0 || !r || f->at < r->at)
+                return e; /* figures that come late say nothing of now */
+        r->at = f->at;
+        if (f->step >= 0) {
+                if (r->stepped && (uint64_t) f->step < r->step)
+                        r->n = 0; /* the run restarted from a checkpoint */
+                r->step = (uint64_t) f->step;
+                r->stepped = true;
+        }
+        if (!is_known(f->user) || !is_known(f->system))
                 return 0;
-        j->judged = at;
-        return judge(j, at, ret);
+        if (is_known(f->waited)) {
+                if (!r->knows_waited)
+                        r->n = 0; /* earlier marks lack it */
+                r->knows_waited = true;
+                r->waited = f->waited;
+        }
+        r->cpu = f->user + f->system + r->waited;
+        if (!r->stepped || !add_mark(r, f->at) || f->at < j->judged + PACE_WINDOW)
+                return 0;
+        j->judged = f->at;
+        return judge_run(j, f->at, ret);
 }

@@ -50,21 +50,19 @@ struct pace;
 int pace_new(struct pace **ret); /* -ENOMEM */
 struct pace *pace_free(struct pace *p);
 DEFINE_CLEANUP(struct pace *, pace_free)
-/* Begins anew, as from pace_new(). */
+/* Forgets all runs, as from pace_new(). */
 void pace_forget(struct pace *p);
 
-/* The last step that the host has seen. -ENOMEM. */
-int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at);
-enum pace_part {
-        PACE_USER,
-        PACE_SYSTEM,
-        PACE_WAITED, /* for a CPU: "some" of the cpu.pressure of the run's group; none where it is not known */
-        _PACE_PART_MAX,
+/* What a host reported of one run; seconds are CPU time since the run began. */
+struct pace_figures {
+        const char *run;
+        usec_t at;
+        int64_t step;                /* the last one that it has seen; -1: not known */
+        double user, system, waited; /* NaN: not known. waited: for a CPU ("some" of cpu.pressure) */
 };
-/* The run's seconds since it began; user and system of one time make a reading. 1: *ret says who slows the
- * run down, told once; 0; -ENOMEM. */
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
-             double seconds, usec_t at, struct pace_verdict *ret);
+/* 1: *ret says who slows the run down, once; 0; -ENOMEM. */
+int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+              struct pace_verdict *ret);
 
 /*
  * Who slows a run down that goes on. In synchronous training all hosts have the same step time: the slow
