@@ -46,7 +46,8 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
-        http_server_close(c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
+        http_server_close(
+                c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
         http_server_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
@@ -74,8 +75,9 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct tcp_address *a, const char *text,
-                 struct http_server_options *o, struct http_server **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
+static int open_server(struct collector *c, const struct tcp_address *a, const char *text,
+                       struct http_server_options *o, struct http_server **ret,
+                       char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         int r;
 
         r = tcp_address_listen(a, &o->fd, ret_where);
@@ -118,9 +120,10 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
         };
         int r;
 
-        r = serve(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
+        r = open_server(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
         return r < 0 ? r
-                     : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
+                     : open_server(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server,
+                                   api);
 }
 
 static void on_events(void *userdata) {
@@ -304,7 +307,7 @@ static int start_loop(struct collector *c) {
         return r < 0 ? r : 0;
 }
 
-static int run(struct collector *c) {
+static int run_collector(struct collector *c) {
         char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
 
@@ -360,7 +363,7 @@ static int run(struct collector *c) {
         return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
 }
 
-static int report(const struct collector *c) {
+static int report_episode(const struct collector *c) {
         char why[256] = "";
 
         if (episode_report(c->settings.database, c->settings.diagnose, stdout, why) == 0)
@@ -377,6 +380,6 @@ int main(int argc, char *argv[]) {
         if (!settings_load(argc, argv, &c.settings, &exit_code))
                 return exit_code;
         if (c.settings.diagnose[0])
-                return report(&c);
-        return run(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+                return report_episode(&c);
+        return run_collector(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -5,7 +5,7 @@
 #include "api_calls.h"
 #include "http_routes.h"
 
-/* --- Answers ----------------------------------------------------------------------------------------- */
+/* --- Answers --------------------------------------------------------------------------------------- */
 
 void api_reply_result(struct http_reply *reply, const struct api *a, int r, json_t *v) {
         if (r == 0) {
@@ -57,7 +57,7 @@ void api_no_telemetry(const struct api *a, struct http_reply *reply) {
                             "ask there for events, lines and series", "telemetry", a->elsewhere));
 }
 
-/* --- Where another collector leads ------------------------------------------------------------------- */
+/* --- Where another collector leads ----------------------------------------------------------------- */
 
 static void print_escaped(FILE *f, const char *text, const char *as_they_are) {
         for (; *text; text++)
@@ -122,7 +122,7 @@ static void redirect_to_leader(const struct api *a, const struct http_request *q
                 free(location);
 }
 
-/* --- Calls ------------------------------------------------------------------------------------------- */
+/* --- Calls ----------------------------------------------------------------------------------------- */
 
 #define WAIT_MAX 30 /* seconds */
 
@@ -172,10 +172,10 @@ static const struct api_route routes[] = {
         { ROUTE("GET", "/api/v1/slices"), NEEDS_LEADER, api_slices },
         { ROUTE("GET", "/api/v1/slices/NAME"), NEEDS_REGISTRY, api_slice },
         { ROUTE("DELETE", "/api/v1/slices/NAME/slots/WORKER"), NEEDS_REGISTRY, api_release_slot },
-        { ROUTE_WITH("POST", "/api/v1/slices/NAME/capture", ARGUMENTS(REASON, TEXT("run"))),
-          NEEDS_REGISTRY, api_capture },
-        { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis", ARGUMENTS(TEXT("episode"))),
-          NEEDS_REGISTRY, api_diagnosis },
+        { ROUTE_WITH("POST", "/api/v1/slices/NAME/capture", ARGUMENTS(REASON, TEXT("run"))), NEEDS_REGISTRY,
+          api_capture },
+        { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis", ARGUMENTS(TEXT("episode"))), NEEDS_REGISTRY,
+          api_diagnosis },
         { ROUTE_WITH("GET", "/api/v1/slices/NAME/captures", ARGUMENTS(TEXT("episode"), COUNT("since"))),
           NEEDS_REGISTRY, api_captures },
         { ROUTE("GET", "/api/v1/slices/NAME/episodes"), NEEDS_REGISTRY, api_episodes },
@@ -190,8 +190,8 @@ static const struct api_route routes[] = {
         { ROUTE_WITH("PUT", "/api/v1/mode", order_arguments), NEEDS_REGISTRY, api_act_mode },
         { ROUTE("DELETE", "/api/v1/mode"), NEEDS_REGISTRY, api_act_mode },
         { ROUTE_WITH("GET", "/api/v1/events",
-                     ARGUMENTS(TEXT("host"), TEXT("slice"), TEXT("name"), COUNT("since"), LIMIT(API_EVENTS_MAX),
-                               WAIT, TAKES_TIME("from"))),
+                     ARGUMENTS(TEXT("host"), TEXT("slice"), TEXT("name"), COUNT("since"),
+                               LIMIT(API_EVENTS_MAX), WAIT, TAKES_TIME("from"))),
           NEEDS_TELEMETRY, api_events },
         { ROUTE_WITH("GET", "/api/v1/series",
                      ARGUMENTS(TEXT("host"), TEXT("name"), LIMIT(API_POINTS_MAX), TAKES_TIME("from"),

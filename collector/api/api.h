@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The API for people and control planes (docs/api.md): what the store and the registry know, as JSON, and what is
- * wanted of the fleet (api_registry.h).
+ * The API for people and control planes (docs/api.md): what the store and the registry know, as JSON, and
+ * what is wanted of the fleet (api_registry.h).
  */
 #include "clock.h"
 #include "database.h"
@@ -45,7 +45,7 @@ struct api {
 /* A handler of http_server.h; userdata is a struct api. */
 void api_handle(const struct http_request *q, struct http_reply *reply, void *userdata);
 
-/* --- Long polls: calls that are answered when an event or a line comes, or after their time ------------ */
+/* --- Long polls: calls that are answered when an event or a line comes, or after their time -------- */
 
 #define FOLLOW_MAX   64                    /* who comes then is answered at once */
 #define FOLLOW_PAUSE (100 * USEC_PER_MSEC) /* between two looks, however many events come */

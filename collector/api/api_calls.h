@@ -20,7 +20,7 @@ json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
 
-/* --- Calls, as api.c makes them: arguments are checked ------------------------------------------------- */
+/* --- Calls, as api.c makes them: arguments are checked --------------------------------------------- */
 
 void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply);
@@ -38,9 +38,9 @@ void api_episodes(const struct api *a, const struct http_request *q, struct http
 void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply);
 
 /*
- * The registry for people and control planes (docs/registry.md): slices, runs, orders, the fleet's mode. A call
- * that acts needs the right to (AllowActors=), and leaves an event tpu.api.acted: who, what, when, result. There is
- * a registry, it leads, and the first part of the path is shorter than API_NAME_MAX.
+ * The registry for people and control planes (docs/registry.md): slices, runs, orders, the fleet's mode. A
+ * call that acts needs the right to (AllowActors=), and leaves an event tpu.api.acted: who, what, when,
+ * result. There is a registry, it leads, and the first part of the path is shorter than API_NAME_MAX.
  */
 
 #define API_NAME_MAX 64

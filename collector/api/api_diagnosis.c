@@ -12,7 +12,7 @@ static bool has_captures(const struct store_episode *e) {
         return e->answered > 0 || !e->outcome;
 }
 
-static json_t *head(const struct store_episode *e) {
+static json_t *episode_head(const struct store_episode *e) {
         return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
                          e->episode, "run", e->run, "generation", api_number(e->generation), "at",
                          api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
@@ -25,7 +25,8 @@ static json_t *head(const struct store_episode *e) {
 }
 
 static int on_one(const struct store_episode *e, void *userdata) {
-        json_t *v = head(e), *report = e->report ? api_stored(e->report) : json_null(), **ret = userdata;
+        json_t *v = episode_head(e), *report = e->report ? api_stored(e->report) : json_null(),
+               **ret = userdata;
         json_int_t hosts = json_integer_value(json_object_get(report, "hosts")),
                    silent = json_integer_value(json_object_get(report, "silent"));
 
@@ -58,7 +59,7 @@ void api_diagnosis(const struct api *a, const struct http_request *q, struct htt
 }
 
 static int on_each(const struct store_episode *e, void *userdata) {
-        return json_array_append_new(userdata, head(e)) < 0 ? -ENOMEM : 0;
+        return json_array_append_new(userdata, episode_head(e)) < 0 ? -ENOMEM : 0;
 }
 
 void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
@@ -70,7 +71,7 @@ void api_episodes(const struct api *a, const struct http_request *q, struct http
         api_reply_result(reply, a, r, json_pack("{s:s, s:o}", "slice", slice, "episodes", list));
 }
 
-/* --- Captures: what a verdict is from, as its hosts sent it (proto/capture.proto) -------------------- */
+/* --- Captures: what a verdict is from, as its hosts sent it (proto/capture.proto) ------------------ */
 
 #define CAPTURES_BYTES                                                                                      \
         ((size_t) 4 * 1024 * 1024) /* of one answer, packed; the next call goes on behind them */
@@ -83,7 +84,7 @@ struct page {
         int64_t last;
 };
 
-static int put(struct page *p, Capture__Host *h, const struct store_capture *c) {
+static int put_captured(struct page *p, Capture__Host *h, const struct store_capture *c) {
         Capture__Captured item = CAPTURE__CAPTURED__INIT, *list[] = { &item };
         Capture__Captures m = CAPTURE__CAPTURES__INIT;
 
@@ -120,7 +121,7 @@ static int on_capture(const struct store_capture *c, void *userdata) {
         h.host = capture_part_text(c->host);
         h.worker_plus_1 = c->worker_id < 0 ? 0 : (uint32_t) c->worker_id + 1;
         h.round_plus_1 = c->round + 1;
-        return put(p, &h, c);
+        return put_captured(p, &h, c);
 }
 
 /* All who were asked: that they did not answer counts where there is no capture of theirs. */
@@ -137,7 +138,7 @@ static int put_silent(struct page *p) {
                 h.host = capture_part_text(json_text_of(v, "host"));
                 h.address = capture_part_text(json_text_of(v, "address"));
                 h.worker_plus_1 = json_is_integer(worker) ? (uint32_t) json_integer_value(worker) + 1 : 0;
-                r = r < 0 ? r : put(p, &h, NULL);
+                r = r < 0 ? r : put_captured(p, &h, NULL);
         }
         return r;
 }
@@ -157,7 +158,7 @@ static int on_episode(const struct store_episode *e, void *userdata) {
         return 1;
 }
 
-static int fill(const struct api *a, int64_t since, struct page *p) {
+static int fill_page(const struct api *a, int64_t since, struct page *p) {
         int r = store_list_captures(a->store, p->episode, MAX(since, INT64_C(0)), on_capture, p);
 
         return r < 0 ? r : r > 0 ? put_next(p) : put_silent(p);
@@ -176,7 +177,7 @@ void api_captures(const struct api *a, const struct http_request *q, struct http
                 return;
         }
         if (r > 0)
-                r = fill(a, route_number(q, "since", 0), &page);
+                r = fill_page(a, route_number(q, "since", 0), &page);
         json_decref(page.expected);
         if (r < 0) {
                 free(page.data);

@@ -3,7 +3,7 @@
 
 
 
-/* --- Events ------------------------------------------------------------------------------------------ */
+/* --- Events ---------------------------------------------------------------------------------------- */
 
 struct listing {
         json_t *list;
@@ -51,7 +51,7 @@ static int list_events(const struct api *a, const struct store_event_filter *f, 
         return r < 0 ? r : n;
 }
 
-/* --- GET /api/v1/runs/NAME/logs: what a run printed -------------------------------------------------- */
+/* --- GET /api/v1/runs/NAME/logs: what a run printed ------------------------------------------------ */
 
 static int on_line(const struct store_line_row *row, void *userdata) {
         struct listing *l = userdata;
@@ -60,11 +60,11 @@ static int on_line(const struct store_line_row *row, void *userdata) {
 
         if (is_full(l, strlen(e->text)))
                 return 1;
-        v = json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:I, s:o}", "id", (json_int_t) row->id, "time",
-                      api_time(e->time), "host", row->host, "slice", api_text(e->slice), "worker_id",
-                      api_number(e->worker_id), "generation", api_number(e->generation), "invocation", e->invocation,
-                      "number", (json_int_t) e->number, "missing", (json_int_t) row->missing, "priority",
-                      (json_int_t) e->priority, "text", api_text(e->text));
+        v = json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:s, s:I, s:I, s:I, s:o}", "id", (json_int_t) row->id,
+                      "time", api_time(e->time), "host", row->host, "slice", api_text(e->slice), "worker_id",
+                      api_number(e->worker_id), "generation", api_number(e->generation), "invocation",
+                      e->invocation, "number", (json_int_t) e->number, "missing", (json_int_t) row->missing,
+                      "priority", (json_int_t) e->priority, "text", api_text(e->text));
         return add_to_list(l, v, row->id);
 }
 
@@ -75,7 +75,8 @@ static int list_lines(const struct api *a, const struct store_line_filter *f, st
         r = l.list ? store_list_lines(a->store, f, on_line, &l) : -ENOMEM;
         n = (int) json_array_size(l.list);
         api_reply_result(reply, a, MIN(r, 0),
-                         json_pack("{s:s, s:o, s:I}", "run", f->run, "lines", l.list, "next", (json_int_t) l.last));
+                         json_pack("{s:s, s:o, s:I}", "run", f->run, "lines", l.list, "next",
+                                   (json_int_t) l.last));
         return r < 0 ? r : n;
 }
 
@@ -97,7 +98,7 @@ static int parse_worker(const char *text, char slice[static 64], struct store_li
         return *end ? -EINVAL : 0;
 }
 
-/* --- Calls, and those who wait for more -------------------------------------------------------------- */
+/* --- Calls, and those who wait for more ------------------------------------------------------------ */
 
 static int list_what(const struct api *a, const struct follow_what *what, struct http_reply *reply) {
         return what->lines ? list_lines(a, &what->line, reply) : list_events(a, &what->event, reply);
@@ -148,11 +149,11 @@ void api_lines(const struct api *a, const struct http_request *q, struct http_re
                 api_reply_error(reply, 400, "worker= must be SLICE/NUMBER or NUMBER", "see docs/api.md");
                 return;
         }
-        wait_for_more(a, q, list_lines(a, &f, reply), f.since, &(struct follow_what){ .lines = true, .line = f },
-                      reply);
+        wait_for_more(a, q, list_lines(a, &f, reply), f.since,
+                      &(struct follow_what){ .lines = true, .line = f }, reply);
 }
 
-/* --- Those who wait -------------------------------------------------------------------------- */
+/* --- Those who wait -------------------------------------------------------------------------------- */
 
 struct waiter {
         struct waiter *next;
@@ -296,5 +297,6 @@ void follow_news(struct follow *f) {
         if (!f || !f->first || f->news)
                 return;
         f->news = true;
-        (void) schedule_follow(f, clock_boot(f->api->clock) + FOLLOW_PAUSE); /* fails only when the loop ends */
+        (void) schedule_follow(f,
+                               clock_boot(f->api->clock) + FOLLOW_PAUSE); /* fails only when the loop ends */
 }

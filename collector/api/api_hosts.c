@@ -15,7 +15,7 @@ static double seconds_between(usec_t early, usec_t late) {
         return late > early ? (double) (late - early) / (double) USEC_PER_SEC : 0;
 }
 
-/* --- Telemetry ----------------------------------------------------------------------------------------- */
+/* --- Telemetry ------------------------------------------------------------------------------------- */
 
 static int on_pushed(const struct store_host *h, void *userdata) {
         struct hosts *l = userdata;
@@ -33,10 +33,10 @@ static int on_pushed(const struct store_host *h, void *userdata) {
         return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
 }
 
-/* --- The registry -------------------------------------------------------------------------------------- */
+/* --- The registry ---------------------------------------------------------------------------------- */
 
 /* "" is null. */
-static json_t *told(const json_t *report, const char *key) {
+static json_t *reported_text(const json_t *report, const char *key) {
         const char *text = json_text_of(report, key);
 
         return api_text(*text ? text : NULL);
@@ -44,11 +44,12 @@ static json_t *told(const json_t *report, const char *key) {
 
 /* What it says of itself. */
 static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", told(h->report, "state"), "reasons",
-                         told(h->report, "reasons"), "orders", told(h->report, "orders"), "observe",
+        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", reported_text(h->report, "state"),
+                         "reasons", reported_text(h->report, "reasons"), "orders",
+                         reported_text(h->report, "orders"), "observe",
                          json_is_true(json_object_get(h->report, "observe")), "job",
                          api_text(*h->run ? h->run : NULL), "step", api_number(h->step), "accelerator_type",
-                         told(h->report, "accelerator"));
+                         reported_text(h->report, "accelerator"));
 }
 
 /* What it said last stands, where telemetry has it. */
@@ -77,7 +78,7 @@ static int on_registered(const struct registry_host *h, void *userdata) {
             (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
                 r = -ENOMEM;
         if (r == 0 && *json_text_of(h->report, "version"))
-                r = json_object_set_new(v, "version", told(h->report, "version")) < 0 ? -ENOMEM : 0;
+                r = json_object_set_new(v, "version", reported_text(h->report, "version")) < 0 ? -ENOMEM : 0;
         if (r == 0 && h->heard > 0)
                 r = json_object_set_new(v, "last_seen", api_time(h->heard)) < 0 ? -ENOMEM : 0;
         if (r == 0 && h->joined > 0 && json_is_null(json_object_get(v, "first_seen")))
@@ -92,7 +93,7 @@ static int on_registered(const struct registry_host *h, void *userdata) {
         return json_array_append_new(l->list, v) < 0 ? -ENOMEM : 0;
 }
 
-/* --- Together ------------------------------------------------------------------------------------------ */
+/* --- Together -------------------------------------------------------------------------------------- */
 
 static bool is_wanted(const json_t *host, const struct fleet_filter *f) {
         return (!f->name || streq(json_text_of(host, "name"), f->name)) &&
@@ -100,7 +101,7 @@ static bool is_wanted(const json_t *host, const struct fleet_filter *f) {
                (!f->state || streq(json_text_of(host, "state"), f->state));
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_hosts(const void *a, const void *b) {
         const json_t *x = *(json_t *const *) a, *y = *(json_t *const *) b, *s = json_object_get(x, "slice"),
                      *t = json_object_get(y, "slice"), *v = json_object_get(x, "worker_id"),
                      *w = json_object_get(y, "worker_id");
@@ -117,7 +118,7 @@ static int compare(const void *a, const void *b) {
 }
 
 /* Those that are wanted, in order. */
-static int choose(const struct hosts *l, json_t **ret) {
+static int choose_hosts(const struct hosts *l, json_t **ret) {
         _cleanup_free_ json_t **items = calloc(json_array_size(l->list) + 1, sizeof(json_t *));
         json_t *v, *out = items ? json_array() : NULL;
         size_t i, n = 0;
@@ -127,7 +128,7 @@ static int choose(const struct hosts *l, json_t **ret) {
         json_array_foreach (l->list, i, v)
                 if (is_wanted(v, l->filter))
                         items[n++] = v;
-        qsort(items, n, sizeof(items[0]), compare);
+        qsort(items, n, sizeof(items[0]), compare_hosts);
         for (i = 0; i < n; i++)
                 if (json_array_append(out, items[i]) < 0) {
                         json_decref(out);
@@ -155,7 +156,7 @@ int fleet_list(const struct api *a, const struct fleet_filter *f, json_t **ret) 
                 if (r == 0)
                         r = json_array_append(l.list, v) < 0 ? -ENOMEM : 0;
         if (r == 0)
-                r = choose(&l, ret);
+                r = choose_hosts(&l, ret);
         json_decref(l.pushed);
         json_decref(l.list);
         return r;
@@ -179,7 +180,7 @@ void fleet_sum_add(struct fleet_sum *sum, const json_t *host) {
                 sum->unknown++;
 }
 
-/* --- Calls ------------------------------------------------------------------------------------------- */
+/* --- Calls ----------------------------------------------------------------------------------------- */
 
 struct listing {
         json_t *list;
@@ -187,9 +188,9 @@ struct listing {
 };
 
 void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        const struct fleet_filter f = {
-                .name = route_text(q, "host"), .slice = route_text(q, "slice"), .state = route_text(q, "state")
-        };
+        const struct fleet_filter f = { .name = route_text(q, "host"),
+                                        .slice = route_text(q, "slice"),
+                                        .state = route_text(q, "state") };
         size_t limit = (size_t) route_number(q, "limit", API_HOSTS_MAX),
                offset = (size_t) route_number(q, "offset", 0), n = 0;
         json_t *all = NULL, *page = json_array();
@@ -249,7 +250,7 @@ void api_host(const struct api *a, const struct http_request *q, struct http_rep
         api_reply_result(reply, a, r, host);
 }
 
-/* --- Slices ---------------------------------------------------------------------------------- */
+/* --- Slices ---------------------------------------------------------------------------------------- */
 
 /* n hosts of one slice, from the list. Takes nothing over. */
 static int add_slice(struct listing *l, const char *name, const json_t *hosts, size_t from, size_t to) {
@@ -284,7 +285,7 @@ void api_slices(const struct api *a, const struct http_request *q, struct http_r
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }
 
-/* --- Series ---------------------------------------------------------------------------------- */
+/* --- Series ---------------------------------------------------------------------------------------- */
 
 static int on_past(const struct store_past *p, void *userdata) {
         struct listing *l = userdata;

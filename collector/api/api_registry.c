@@ -36,7 +36,7 @@ static void audit_call(const struct api *a, const char *method, const char *path
 
 #define UNTIL_MAX ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
 
-/* --- Who acts ------------------------------------------------------------------------------------------ */
+/* --- Who acts -------------------------------------------------------------------------------------- */
 
 static const char *by_text(const struct http_request *q, char buf[static BY_MAX]) {
         const char *name = q->caller->name;
@@ -121,7 +121,7 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
         api_acted(a, q, reply, *why ? why : "refused");
 }
 
-/* --- Reading ------------------------------------------------------------------------------------------------ */
+/* --- Reading ---------------------------------------------------------------------------------------- */
 
 static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
                          struct http_reply *reply) {
@@ -169,8 +169,8 @@ void api_orders(const struct api *a, const struct http_request *q, struct http_r
         cordon = json_object_get(v, "cordon");
         drain = json_object_get(v, "drain");
         api_reply(reply, 200,
-                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", route_part(q, 0), "mode", mode, "cordon", cordon,
-                            "drain", drain));
+                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", route_part(q, 0), "mode", mode, "cordon",
+                            cordon, "drain", drain));
 }
 
 void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
@@ -200,7 +200,7 @@ json_t *api_slice_gang(const struct api *a, const char *slice) {
                          (int) json_array_size(json_object_get(v, "unlike")));
 }
 
-/* --- Runs ------------------------------------------------------------------------------------------------------ */
+/* --- Runs ------------------------------------------------------------------------------------------- */
 
 static int complete_intent(const struct api *a, const struct http_request *q, json_t *v) {
         char by[BY_MAX], serial[17];
@@ -282,7 +282,7 @@ void api_delete_run(const struct api *a, const struct http_request *q, struct ht
         api_acted(a, q, reply, "it is being stopped");
 }
 
-/* --- Orders ------------------------------------------------------------------------------------------ */
+/* --- Orders ---------------------------------------------------------------------------------------- */
 
 static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
                        char why[static ARGUMENTS_WHY_MAX]) {

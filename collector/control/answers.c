@@ -51,8 +51,9 @@ struct registry_body *body_error(const char *error, const char *remedy) {
         json_t *v = json_pack("{s:s, s:s}", "error", error, "remedy", remedy);
 
         /* what a host sent may be no UTF-8 */
-        return body_json(v ? v : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy",
-                                           remedy));
+        return body_json(
+                v ? v
+                  : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy", remedy));
 }
 
 struct registry_body *body_elsewhere(const char *leader) {
@@ -60,9 +61,10 @@ struct registry_body *body_elsewhere(const char *leader) {
 }
 
 struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict) {
-        return body_json(json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:o}", "v", 1, "lease", (int) a->lease,
-                                   "term", (json_int_t) a->term, "store", a->store, "revision", "", "whole", 0,
-                                   "records", "tell", tell, "conflict", conflict));
+        return body_json(json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:o}", "v", 1, "lease",
+                                   (int) a->lease, "term", (json_int_t) a->term, "store", a->store,
+                                   "revision", "", "whole", 0, "records", "tell", tell, "conflict",
+                                   conflict));
 }
 
 static void forget_bodies(struct view *v) {
@@ -89,7 +91,7 @@ void answers_clear(struct answers *a) {
                 }
 }
 
-static struct view **bucket(struct answers *a, const char *slice) {
+static struct view **bucket_of_slice(struct answers *a, const char *slice) {
         return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
@@ -152,7 +154,7 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
 
 static struct view *view_of(struct answers *a, const struct gang *g, const struct records *t,
                             const char *slice) {
-        struct view **at = bucket(a, slice), *v;
+        struct view **at = bucket_of_slice(a, slice), *v;
 
         for (v = *at; v && !streq(v->slice, slice);)
                 v = v->next;
@@ -255,7 +257,8 @@ static char *run_in_short(const struct record *r, const char *slice) {
         return text;
 }
 
-/* While a slice forms, each host that comes changes its record, and each of its hosts is told: it grows with their square. */
+/* While a slice forms, each host that comes changes its record, and each of its hosts is told: it grows with
+ * their square. */
 static bool is_long(const struct record *r) {
         const char *state = json_string_value(json_object_get(r->value, "state"));
 
@@ -265,11 +268,13 @@ static bool is_long(const struct record *r) {
 
 static char *slice_in_short(const struct record *r) {
         json_t *copy = json_copy(r->value), *nobody = json_object();
-        const json_t *roster = json_object_get(r->value, "roster"), *missing = json_object_get(r->value, "missing");
+        const json_t *roster = json_object_get(r->value, "roster"),
+                     *missing = json_object_get(r->value, "missing");
         char *text = NULL;
 
         if (copy && nobody && json_object_set_new(copy, "roster", list_in_short(roster, 0, nobody)) == 0 &&
-            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) == 0)
+            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) ==
+                    0)
                 text = json_dumps(copy, JSON_COMPACT);
         json_decref(copy);
         json_decref(nobody);

@@ -3,7 +3,7 @@
 /* What the parts of the registry share. Inside this room only. */
 #include "registry.h"
 
-/* --- records.c: what hosts are told --------------------------------------------------------------- */
+/* --- records.c: what hosts are told ---------------------------------------------------------------- */
 
 struct record {
         struct record *newer, *older; /* by revision */
@@ -26,10 +26,11 @@ struct record *records_find(const struct records *t, const char *key);
 /* Takes value over, NULL: forgotten. */
 int records_put(struct records *t, const char *key, json_t *value, bool urgent, uint64_t revision);
 const char *record_text(struct record *r); /* NULL: out of memory */
-/* Whether all that changed is what a host can be told later: who is missing while a slice forms, and its like. */
+/* Whether all that changed is what a host can be told later: who is missing while a slice forms, and its
+ * like. */
 bool record_is_urgent(const char *key, const json_t *before, const json_t *now);
 
-/* --- answers.c -------------------------------------------------------------------------------------- */
+/* --- answers.c ------------------------------------------------------------------------------------- */
 
 struct view; /* what the hosts of one slice are told, once for all of them */
 
@@ -53,13 +54,14 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
 /* All that it does not know. Shared; one more user. NULL: out of memory. */
 struct registry_body *answers_make(struct answers *a, const struct gang *g, const struct records *t,
                                    const struct reader *w);
-/* One that has no records. tell: the whole member is asked for. conflict is taken over: json_null(), or who has its place. */
+/* One that has no records. tell: the whole member is asked for. conflict is taken over: json_null(), or who
+ * has its place. */
 struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict);
 /* Bodies beside other statuses than 200. NULL: out of memory, as of all of these. */
 struct registry_body *body_error(const char *error, const char *remedy);
 struct registry_body *body_elsewhere(const char *leader);
 
-/* --- sessions.c -------------------------------------------------------------------------------------- */
+/* --- sessions.c ------------------------------------------------------------------------------------ */
 
 #define WHEEL_SLOTS 64
 #define WHEEL_SLOT  (250 * USEC_PER_MSEC)
@@ -76,7 +78,8 @@ struct session {
         char *report;   /* what people are shown of its member, as JSON; NULL: out of memory */
         char run[64];   /* by its last figures; "": none, or not known */
         int64_t step;
-        uint64_t since, said; /* said: the number of what it said last, of this incarnation; 0: it gives none */
+        uint64_t since,
+                said;   /* said: the number of what it said last, of this incarnation; 0: it gives none */
         uint64_t fresh; /* the decision about what it said, whose storing it waits for; 0: it does not */
         bool whole;
 };
@@ -100,13 +103,13 @@ struct session *sessions_due(struct sessions *t, usec_t now);
 /* When the next lease or the next waiting ends. */
 usec_t sessions_next(const struct sessions *t);
 
-/* --- story.c: what is worth an event -------------------------------------------------------------------- */
+/* --- story.c: what is worth an event --------------------------------------------------------------- */
 
 /* Inside a transaction. The record as it was (NULL: none) and as it is. */
 int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
                bool *ret_told);
 
-/* --- hosts.c: what people are shown of hosts; figures --------------------------------------------- */
+/* --- hosts.c: what people are shown of hosts; figures ---------------------------------------------- */
 
 /* What was said of the host; its figures (a list, or NULL). */
 void hosts_take_member(struct session *s, const json_t *member);
@@ -114,7 +117,8 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
 
 #define REGISTRY_OWN "episode/" /* records of the collector's own */
 
-/* --- registry.c, leading.c: all of it ---------------------------------------------------------------------------------- */
+/* --- registry.c, leading.c: all of it
+ * ---------------------------------------------------------------------------------- */
 
 struct registry {
         struct registry_options o;

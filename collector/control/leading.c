@@ -20,7 +20,7 @@ const struct control_store *registry_control(const struct registry *r) {
         return r->control;
 }
 
-/* --- It leads no more ---------------------------------------------------------------------------------- */
+/* --- It leads no more ------------------------------------------------------------------------------ */
 
 static void answer_all(struct registry *r, const char *why) {
         while (r->sessions.first) {
@@ -73,7 +73,7 @@ static void on_lost(const char *why, void *userdata) {
         lose_lead(userdata, why);
 }
 
-/* --- It leads ------------------------------------------------------------------------------------------ */
+/* --- It leads -------------------------------------------------------------------------------------- */
 
 static int load_record(struct registry *r, const char *key, json_t *v) {
         char why[GANG_WHY_MAX];
@@ -153,7 +153,7 @@ int registry_resign(struct registry *r) {
         return control_resign(r->control);
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------------ */
 
 int registry_new(const struct registry_options *o, struct registry **ret) {
         static const struct control_events events = {

@@ -46,7 +46,7 @@ struct record *records_find(const struct records *t, const char *key) {
         return at ? (struct record *) (intptr_t) json_integer_value(at) : NULL;
 }
 
-static struct record *add(struct records *t, const char *key) {
+static struct record *add_record(struct records *t, const char *key) {
         struct record *r = calloc(1, sizeof(*r) + strlen(key) + 1);
 
         if (!r)
@@ -80,7 +80,7 @@ int records_put(struct records *t, const char *key, json_t *value, bool urgent, 
 
         assert(revision >= t->revision); /* the list is in its order */
         if (!r)
-                r = add(t, key);
+                r = add_record(t, key);
         else
                 t->forgotten -= !r->value;
         if (!r) {
@@ -109,7 +109,7 @@ const char *record_text(struct record *r) {
         return r->text;
 }
 
-static bool differs(const json_t *a, const json_t *b, const char *key) {
+static bool member_differs(const json_t *a, const json_t *b, const char *key) {
         const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
 
         return !x != !y || (x && !json_equal(x, y));
@@ -119,9 +119,9 @@ bool record_is_urgent(const char *key, const json_t *before, const json_t *now) 
         if (!before || !now)
                 return now != NULL || startswith(key, "order/") || startswith(key, "site/");
         if (startswith(key, "slice/"))
-                return differs(before, now, "state");
+                return member_differs(before, now, "state");
         if (startswith(key, "run/"))
-                return differs(before, now, "state") || differs(before, now, "generation") ||
-                       differs(before, now, "serial");
+                return member_differs(before, now, "state") || member_differs(before, now, "generation") ||
+                       member_differs(before, now, "serial");
         return true;
 }

@@ -28,7 +28,7 @@ usec_t registry_now(struct registry *r) {
         return clock_steady(&r->time, r->o.clock);
 }
 
-/* --- Decided, stored, told ----------------------------------------------------------------------------- */
+/* --- Decided, stored, told ------------------------------------------------------------------------- */
 
 static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */
@@ -78,7 +78,7 @@ bool registry_is_told(const char *key) {
         return !startswith(key, "slot/") && !startswith(key, "intent/") && !startswith(key, REGISTRY_OWN);
 }
 
-static void publish(struct registry *r) {
+static void publish_written(struct registry *r) {
         uint64_t revision = r->records.revision + 1;
         const char *key;
         json_t *v;
@@ -116,7 +116,7 @@ void registry_tell_waiters(struct registry *r, int error) {
         }
 }
 
-static void not_written(struct registry *r, int error) {
+static void on_not_written(struct registry *r, int error) {
         assert(r->sending);
         /*
          * What was decided since stands in front of what is not written. Out of memory: it is written with
@@ -135,14 +135,14 @@ static void not_written(struct registry *r, int error) {
         registry_tell_waiters(r, -EIO);
 }
 
-static void written(struct registry *r) {
+static void on_written(struct registry *r) {
         assert(r->sending && r->covers <= r->decided);
         if (!r->control->ops->takes_along)
                 tell_story_alone(r);
         if (r->failing)
                 log_notice("registry: what is decided is stored again");
         r->failing = false;
-        publish(r);
+        publish_written(r);
         json_decref(TAKE_PTR(r->sending));
         r->stored = r->covers;
         if (r->events)
@@ -150,7 +150,7 @@ static void written(struct registry *r) {
 }
 
 /* What is pending is sent, unless a batch is under way. */
-static int commit(struct registry *r) {
+static int commit_pending(struct registry *r) {
         json_t *fresh;
         int x;
 
@@ -170,16 +170,16 @@ static int commit(struct registry *r) {
         r->covers = r->decided;
         x = control_write(r->control, r->sending);
         if (x == 0)
-                written(r);
+                on_written(r);
         else if (x < 0)
-                not_written(r, x);
+                on_not_written(r, x);
         return x < 0 ? x : 0;
 }
 
-/* --- Those who wait ------------------------------------------------------------------------------------ */
+/* --- Those who wait -------------------------------------------------------------------------------- */
 
 /* False: this collector leads no more, and nobody waits. */
-static bool answer(struct registry *r, struct session *s) {
+static bool answer_session(struct registry *r, struct session *s) {
         const struct reader w = { .slice = s->slice, .host = s->host, .since = s->since, .whole = s->whole };
         struct registry_body *b;
         void *call;
@@ -204,7 +204,8 @@ static void answer_due(struct registry *r) {
                 next = s->later;
                 if (!s->call || s->fresh > r->stored)
                         continue;
-                if ((s->fresh > 0 || answers_is_due(&r->answers, r->gang, &r->records, &w)) && !answer(r, s))
+                if ((s->fresh > 0 || answers_is_due(&r->answers, r->gang, &r->records, &w)) &&
+                    !answer_session(r, s))
                         return;
         }
 }
@@ -215,10 +216,10 @@ void registry_wrote(int error, void *userdata) {
         if (!registry_leads(r) || !r->sending)
                 return;
         if (error < 0)
-                not_written(r, error);
+                on_not_written(r, error);
         else {
-                written(r);
-                (void) commit(r); /* what was decided meanwhile; tried again by the timer */
+                on_written(r);
+                (void) commit_pending(r); /* what was decided meanwhile; tried again by the timer */
                 registry_tell_waiters(r, 0);
                 answer_due(r);
         }
@@ -237,7 +238,7 @@ static void publish_loaded(struct registry *r) {
         json_decref(own);
 }
 
-static int decide(struct registry *r) {
+static int decide_now(struct registry *r) {
         usec_t began = registry_boot_now(r), now = registry_now(r), next;
         int x;
 
@@ -248,7 +249,7 @@ static int decide(struct registry *r) {
         next = gang_step(r->gang, now, on_changed, r);
         r->decided++;
         r->gang_at = next == USEC_INFINITY ? USEC_INFINITY : began + (next > now ? next - now : 0);
-        x = commit(r);
+        x = commit_pending(r);
         if (x < 0)
                 r->gang_at = began + RETRY;
         if (x >= 0) {
@@ -269,7 +270,7 @@ void registry_decide_soon(struct registry *r) {
                        MAX(REGISTRY_TOGETHER, MIN(DECISION_SHARE * r->cost, USEC_PER_SEC));
 }
 
-/* --- Leases -------------------------------------------------------------------------------------------- */
+/* --- Leases ---------------------------------------------------------------------------------------- */
 
 void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
@@ -302,22 +303,22 @@ int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         while ((s = sessions_due(&r->sessions, now)))
                 if (s->fresh > r->stored) /* it is told nothing that is not stored */
                         refuse_fresh(r, s);
-                else if (!answer(r, s))
+                else if (!answer_session(r, s))
                         return 0;
         while (r->sessions.first && r->sessions.first->expires <= now) {
                 r->counters.expired++;
                 registry_drop(r, r->sessions.first, false);
         }
         if ((r->undecided && r->decide_at <= now) || r->gang_at <= now)
-                (void) decide(r); /* tried again by the timer */
+                (void) decide_now(r); /* tried again by the timer */
         registry_arm(r);
         return 0;
 }
 
-/* --- People -------------------------------------------------------------------------------------------- */
+/* --- People ---------------------------------------------------------------------------------------- */
 
 static int decide_for_people(struct registry *r, char why[static GANG_WHY_MAX]) {
-        int x = decide(r);
+        int x = decide_now(r);
 
         registry_arm(r);
         if (x == -EAGAIN)
@@ -347,7 +348,8 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
                 return -EINVAL;
         if (size > REGISTRY_KEPT_MAX)
                 return -E2BIG;
-        if (!r->gang || !control_leads(r->control)) /* may be inside of published(): nothing is forgotten here */
+        if (!r->gang ||
+            !control_leads(r->control)) /* may be inside of published(): nothing is forgotten here */
                 return -EAGAIN;
         x = add_pending(r, key, value);
         if (x < 0)

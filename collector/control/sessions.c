@@ -4,14 +4,14 @@
 #include "fnv.h"
 #include "inside.h"
 
-static struct session **bucket(struct sessions *t, const char *slice, unsigned worker) {
+static struct session **bucket_of_worker(struct sessions *t, const char *slice, unsigned worker) {
         uint64_t h = fnv(fnv_text(FNV_BEGIN, slice), &worker, sizeof(worker));
 
         return &t->hash[(h ^ h >> 32) % ELEMENTSOF(t->hash)];
 }
 
 struct session *sessions_find(const struct sessions *t, const char *slice, unsigned worker) {
-        struct session *s = *bucket((struct sessions *) (uintptr_t) t, slice, worker);
+        struct session *s = *bucket_of_worker((struct sessions *) (uintptr_t) t, slice, worker);
 
         while (s && (s->worker != worker || !streq(s->slice, slice)))
                 s = s->hash_next;
@@ -19,7 +19,7 @@ struct session *sessions_find(const struct sessions *t, const char *slice, unsig
 }
 
 int sessions_add(struct sessions *t, const char *slice, unsigned worker, struct session **ret) {
-        struct session **at = bucket(t, slice, worker), *s = calloc(1, sizeof(*s));
+        struct session **at = bucket_of_worker(t, slice, worker), *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
@@ -41,7 +41,7 @@ static void unlink_lease(struct sessions *t, struct session *s) {
 }
 
 struct session *sessions_drop(struct sessions *t, struct session *s) {
-        struct session **at = bucket(t, s->slice, s->worker);
+        struct session **at = bucket_of_worker(t, s->slice, s->worker);
 
         while (*at != s)
                 at = &(*at)->hash_next;

@@ -5,7 +5,7 @@
 #include "sentence.h"
 #include "tree.h"
 
-/* --- Text -------------------------------------------------------------------------------------------- */
+/* --- Text ------------------------------------------------------------------------------------------ */
 
 #define SET_PARTS 12u      /* ranges of one line */
 #define CHILDREN_SHOWN 16u /* of one node */
@@ -13,7 +13,7 @@
 #define SUSPECTS_SHOWN 8u
 #define HINT 0.2 /* who scores less is not worth a line */
 
-/* --- The tree ------------------------------------------------------------------------------------------ */
+/* --- The tree -------------------------------------------------------------------------------------- */
 
 struct picture {
         FILE *file;
@@ -98,7 +98,7 @@ static int put_tree(FILE *f, const struct diagnosis *d, bool all) {
         return put_children(&p, &tree.nodes[0], 0);
 }
 
-/* --- Everything ---------------------------------------------------------------------------------------- */
+/* --- Everything ------------------------------------------------------------------------------------ */
 
 static void put_details(FILE *f, const char *details) {
         for (const char *end; (end = strchr(details, '\n')); details = end + 1)
@@ -154,7 +154,7 @@ int diagnosis_print_text(FILE *f, const struct diagnosis *d, bool all) {
         return r;
 }
 
-/* --- JSON -------------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------------ */
 
 #define DEPTH_MAX 256u     /* branches above each other */
 #define CHILDREN_MAX 1024u /* of one node */
@@ -210,7 +210,8 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
         if (!v || !details ||
             json_object_update_new(v, json_pack("{s:f, s:s, s:s, s:b, s:b, s:o}", "score", s->score,
                                                 "reason", reason_name(s->reason), "sentence", s->sentence,
-                                                "moved", s->moved, "saves", s->saves, "details", details)) < 0) {
+                                                "moved", s->moved, "saves", s->saves, "details", details)) <
+                    0) {
                 json_decref(v);
                 return NULL;
         }

@@ -62,7 +62,7 @@ static int natural_compare(const char *a, const char *b) {
         return (*a != 0) - (*b != 0);
 }
 
-/* --- Hosts --------------------------------------------------------------------------------------------- */
+/* --- Hosts ----------------------------------------------------------------------------------------- */
 
 static int compare_numbers(uint64_t a, uint64_t b) {
         return a < b ? -1 : a > b;
@@ -161,7 +161,7 @@ static int gather_hosts(struct evidence *e, const struct host_capture **sorted, 
         return r;
 }
 
-/* --- Ranks --------------------------------------------------------------------------------------------- */
+/* --- Ranks ----------------------------------------------------------------------------------------- */
 
 static bool is_rank(const struct stack_table *t, const struct host_capture *c,
                     const struct captured_process *p) {
@@ -262,7 +262,7 @@ static void judge_ranks(struct evidence *e, const char *name) {
                 judge_rank(e, &e->ranks[i], name);
 }
 
-/* --- Which thread -------------------------------------------------------------------------------------- */
+/* --- Which thread ---------------------------------------------------------------------------------- */
 
 #define ROLES_MAX 32u
 
@@ -337,7 +337,7 @@ static void choose_thread(struct evidence *e) {
         judge_ranks(e, e->thread_name);
 }
 
-/* --- Classes ----------------------------------------------------------------------------------------- */
+/* --- Classes --------------------------------------------------------------------------------------- */
 
 struct key {
         const struct evidence *e;

@@ -2,25 +2,28 @@
 #pragma once
 /*
  * Which host's network does not carry: out of connections that get no answer, as both of their ends tell of
- * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from ADDRESS,"). A
- * connection has two ends and does not say which of them is cut off; the end that all of them have in common is.
+ * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from
+ * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
+ * have in common is.
  *
  * Where every connection is answered, those that lose packets (link_quote.h) stand in their place.
  *
- * A datagram that is not answered counts only where others were (a firewall may keep all of their answers back), and
- * where datagrams do not tell who it is, TCP alone is asked.
+ * A datagram that is not answered counts only where others were (a firewall may keep all of their answers
+ * back), and where datagrams do not tell who it is, TCP alone is asked.
  */
 #include "evidence.h"
 
 #define PATH_CHECK "path.answer"
-#define PATH_SHARE 0.75 /* of all bad pairs that an end has to be in, to be the one; fewer than half say nothing */
+#define PATH_SHARE                                                                                          \
+        0.75 /* of all bad pairs that an end has to be in, to be the one; fewer than half say nothing */
 
 struct path_end {
         const char *address; /* not ended by NUL */
         size_t len;
         const char *nic;  /* as its host calls it, ended by ' '; NULL: not known */
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
-        uint32_t missing; /* how many others it has no answer from, or get none from it; without those outside */
+        uint32_t missing; /* how many others it has no answer from, or get none from it; without those
+                             outside */
         bool outside;     /* no host's, and missed by several */
         const struct path_end *other; /* an end that it misses */
 };

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <strings.h>
 
-/* --- Activity ---------------------------------------------------------------------------------------- */
+/* --- Activity -------------------------------------------------------------------------------------- */
 
 /* A thread that its program lets do something: also a loader's that fetches while the main thread waits for
  * it. */
@@ -46,7 +46,7 @@ size_t active_ranks(const struct evidence *e) {
         return n;
 }
 
-/* --- Behind a wait ----------------------------------------------------------------------------------- */
+/* --- Behind a wait --------------------------------------------------------------------------------- */
 
 int behind_survey(const struct evidence *e, bool **ret) {
         size_t n = e->scene->table.n_stacks;
@@ -72,7 +72,7 @@ int behind_survey(const struct evidence *e, bool **ret) {
 }
 
 /* How much a thread explains: the greater the better, 0: nothing. */
-static unsigned explains(const struct captured_thread *t, const struct place *p) {
+static unsigned explanation_of(const struct captured_thread *t, const struct place *p) {
         if (t->stack == STACK_NONE || t->changed || !p->own)
                 return 0;
         switch (p->standing) {
@@ -108,7 +108,7 @@ const struct captured_thread *behind_find(const struct evidence *e, const bool *
         for (size_t i = 0; i < c->n_threads; i++) {
                 const struct captured_thread *t = &c->threads[i];
                 struct place p = place_of(&e->scene->table, t, t->state);
-                unsigned weight = explains(t, &p);
+                unsigned weight = explanation_of(t, &p);
 
                 /* of equals the first thread by number, whatever their order */
                 if (t == own || weight == 0 || weight < most || (weight == most && t->tid >= best->tid) ||
@@ -121,7 +121,7 @@ const struct captured_thread *behind_find(const struct evidence *e, const bool *
         return best;
 }
 
-/* --- Saving ------------------------------------------------------------------------------------------ */
+/* --- Saving ---------------------------------------------------------------------------------------- */
 
 /* Parts of files whose code writes checkpoints, and which of its functions; function NULL: all of them. */
 static const struct {
@@ -143,9 +143,11 @@ static const struct {
         { "/shutil.py", "copyfile" },
 };
 
-/* Linux: they write to a file, or wait until it is written. What goes to sockets has calls of its own, mostly. */
+/* Linux: they write to a file, or wait until it is written. What goes to sockets has calls of its own,
+ * mostly. */
 static const char *const calls[] = {
-        "write", "pwrite64", "writev", "pwritev", "pwritev2", "fsync", "fdatasync", "sync_file_range", "copy_file_range", "sendfile",
+        "write", "pwrite64",  "writev",          "pwritev",         "pwritev2",
+        "fsync", "fdatasync", "sync_file_range", "copy_file_range", "sendfile",
 };
 
 bool function_saves(const char *name) {
@@ -172,12 +174,14 @@ static const char *last_part(const char *function) {
 }
 
 static bool frame_saves(const struct stack_table *t, const struct stack_frame *f) {
-        const char *file = stack_table_text(t, f->file), *function = last_part(stack_table_text(t, f->function));
+        const char *file = stack_table_text(t, f->file),
+                   *function = last_part(stack_table_text(t, f->function));
 
         if (f->kind != FRAME_PYTHON)
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(savers); i++)
-                if (strstr(file, savers[i].file) && (!savers[i].function || streq(function, savers[i].function)))
+                if (strstr(file, savers[i].file) &&
+                    (!savers[i].function || streq(function, savers[i].function)))
                         return true;
         return !frame_is_library(t, f) && function_saves(function);
 }
@@ -197,7 +201,7 @@ bool rank_saves(const struct evidence *e, const struct rank *r) {
         return false;
 }
 
-/* --- Sets of hosts ----------------------------------------------------------------------------------- */
+/* --- Sets of hosts --------------------------------------------------------------------------------- */
 
 static bool one_slice(const struct evidence *e) {
         for (size_t i = 1; i < e->n_hosts; i++)
@@ -206,13 +210,13 @@ static bool one_slice(const struct evidence *e) {
         return true;
 }
 
-static bool follows(const struct seen_host *a, const struct seen_host *b) {
+static bool is_next_worker(const struct seen_host *a, const struct seen_host *b) {
         return a->worker != CAPTURE_WORKER_NONE && b->worker == a->worker + 1 && streq(a->slice, b->slice);
 }
 
 /* The range that begins at i; returns where it ends. */
-static size_t range(const struct evidence *e, const bool *in, size_t i) {
-        while (i + 1 < e->n_hosts && in[i + 1] && follows(&e->hosts[i], &e->hosts[i + 1]))
+static size_t end_of_range(const struct evidence *e, const bool *in, size_t i) {
+        while (i + 1 < e->n_hosts && in[i + 1] && is_next_worker(&e->hosts[i], &e->hosts[i + 1]))
                 i++;
         return i;
 }
@@ -239,7 +243,7 @@ void rank_set_print(FILE *f, const struct evidence *e, const bool *in, unsigned 
                 end = i;
                 if (!in[i])
                         continue;
-                end = range(e, in, i);
+                end = end_of_range(e, in, i);
                 if (!one && (!before || !streq(before->slice, h->slice)))
                         fprintf(f, "%s%s[", before ? "] " : "", h->slice[0] ? h->slice : "?");
                 else if (before)

@@ -18,8 +18,9 @@ const struct captured_thread *behind_find(const struct evidence *e, const bool *
                                           struct place *ret);
 
 /*
- * Whether a rank writes: it is in a library's or the training's own code that saves, or in a system call that writes to
- * a file. Others wait for it then as they do for one that is stuck; who saves and gets on is slow, not stuck.
+ * Whether a rank writes: it is in a library's or the training's own code that saves, or in a system call
+ * that writes to a file. Others wait for it then as they do for one that is stuck; who saves and gets on is
+ * slow, not stuck.
  */
 
 /* By its last capture. What changed while it was read is told by the frames that were read. */

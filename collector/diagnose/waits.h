@@ -31,8 +31,8 @@ struct place {
         bool own;         /* frame is the training's own */
 };
 
-/* A collective in which not everyone waits for everyone: whoever has given or got his part goes on, and may already be in
- * the next one. */
+/* A collective in which not everyone waits for everyone: whoever has given or got his part goes on, and may
+ * already be in the next one. */
 bool wait_is_one_way(const char *what);
 
 /* The place of a thread that is in state. */

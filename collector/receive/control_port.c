@@ -7,7 +7,7 @@
 #include "json_reply.h"
 #include "log.h"
 
-/* --- Syncs ------------------------------------------------------------------------------------------- */
+/* --- Syncs ----------------------------------------------------------------------------------------- */
 
 static void release_body(void *text) {
         struct registry_body *b =
@@ -57,7 +57,7 @@ void sync_port_handle(struct registry *r, const struct http_request *q, struct h
                 set_body(reply, status, body);
 }
 
-/* --- Records for the episodes ------------------------------------------------------------------------ */
+/* --- Records for the episodes ---------------------------------------------------------------------- */
 
 static const json_t *record_of(const struct gang *g, const char *kind, const char *name) {
         char key[GANG_KEY_MAX];
@@ -109,13 +109,13 @@ bool episode_port_wants(struct episodes *e, const struct gang *g, const char *sl
         return episodes_wants(e, episode);
 }
 
-/* --- Captures ---------------------------------------------------------------------------------------- */
+/* --- Captures -------------------------------------------------------------------------------------- */
 
 /* Of what a host took for itself while nobody was reached. */
 #define OWN_MAX_AGE  ((usec_t) 24 * 3600 * USEC_PER_SEC)
 #define RETRY_AFTER  2 /* seconds */
 
-/* --- Who sends it -------------------------------------------------------------------------------------- */
+/* --- Who sends it ---------------------------------------------------------------------------------- */
 
 /* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole
  * fleet ends otherwise. */
@@ -165,7 +165,7 @@ bool capture_port_accept(const struct http_request *q, const struct registry *r,
         return false;
 }
 
-/* --- Kept ---------------------------------------------------------------------------------------------- */
+/* --- Kept ------------------------------------------------------------------------------------------ */
 
 int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,
                        usec_t now) {
@@ -195,7 +195,7 @@ int capture_port_store(struct store *s, const struct capture_words *w, const voi
         return store_add_capture(s, &c, now);
 }
 
-/* --- Figures ----------------------------------------------------------------------------------------- */
+/* --- Figures --------------------------------------------------------------------------------------- */
 
 static int report_straggler(struct store *s, const struct pace_verdict *v, usec_t now) {
         int r = store_begin(s);

@@ -18,9 +18,9 @@ struct group {
         bool failing; /* the last write to the database failed: said once, not per request */
 };
 
-/* --- One request ----------------------------------------------------------------------------- */
+/* --- One request ----------------------------------------------------------------------------------- */
 
-static void refuse(struct group_item *i, unsigned status, const char *text) {
+static void refuse_item(struct group_item *i, unsigned status, const char *text) {
         free(i->reply.body);
         i->reply = (struct http_reply) { 0 };
         if (i->is_capture) {
@@ -35,13 +35,13 @@ static bool refuse_request(struct group_item *i, int r, const char *why) {
         switch (r) {
         case -EBADMSG:
         case -ELOOP:
-                refuse(i, 400, why);
+                refuse_item(i, 400, why);
                 return true;
         case -E2BIG:
-                refuse(i, 413, why);
+                refuse_item(i, 413, why);
                 return true;
         case -EDQUOT:
-                refuse(i, 503, "as many hosts are known as the database may hold, and this is another");
+                refuse_item(i, 503, "as many hosts are known as the database may hold, and this is another");
                 return true;
         default:
                 return false;
@@ -49,7 +49,7 @@ static bool refuse_request(struct group_item *i, int r, const char *why) {
 }
 
 /* The body without gzip. ret_own is what has to be freed afterwards. */
-static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGEST_WHY_MAX]) {
+static int decode_body(struct group_item *i, uint8_t **ret_own, char why[static INGEST_WHY_MAX]) {
         int r;
 
         i->push.data = i->body;
@@ -67,13 +67,14 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
         return r;
 }
 
-void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata) {
+void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata),
+                     void *userdata) {
         g->notify = notify;
         g->captures = captures;
         g->userdata = userdata;
 }
 
-static void count(struct counters *c, const struct group_item *i) {
+static void count_item(struct counters *c, const struct group_item *i) {
         if (i->repeated) {
                 c->duplicates++;
                 return;
@@ -91,7 +92,7 @@ static int store_capture_item(struct group *g, struct group_item *i) {
         int r = capture_port_store(g->store, &i->capture, i->body, i->len, clock_real(g->clock));
 
         if (r == -EDQUOT) {
-                refuse(i, 503, "this host has sent as many captures as are taken within 5 minutes");
+                refuse_item(i, 503, "this host has sent as many captures as are taken within 5 minutes");
                 return 0;
         }
         if (r < 0)
@@ -109,7 +110,7 @@ static int store_item(struct group *g, struct group_item *i) {
 
         if (i->is_capture)
                 return store_capture_item(g, i);
-        r = decode(i, &own, why);
+        r = decode_body(i, &own, why);
         if (r < 0)
                 return refuse_request(i, r, why) ? 0 : r;
         r = store_mark(g->store);
@@ -131,7 +132,7 @@ static int store_item(struct group *g, struct group_item *i) {
         return r;
 }
 
-/* --- The transaction ------------------------------------------------------------------------- */
+/* --- The transaction ------------------------------------------------------------------------------- */
 
 static int store_all(struct group *g, struct group_item *items, bool *ret_written) {
         int r;
@@ -159,7 +160,7 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
         g->failing = true;
         for (struct group_item *i = items; i; i = i->next)
                 if (i->reply.status == 0 || i->reply.status == 200)
-                        refuse(i, 503, text);
+                        refuse_item(i, 503, text);
         damage_look(g->damage, error);
 }
 
@@ -171,7 +172,7 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
 
                 items = i->next;
                 if (stored && i->reply.status == 200)
-                        count(g->counters, i);
+                        count_item(g->counters, i);
                 if (!i->is_capture)
                         counters_answered(g->counters,
                                           i->push.kind == INGEST_METRICS ? COUNTERS_METRICS : COUNTERS_LOGS,
@@ -204,7 +205,7 @@ static struct group_item *take_items(struct group *g) {
         return items;
 }
 
-static int schedule(struct group *g, usec_t delay) {
+static int schedule_commit(struct group *g, usec_t delay) {
         int r;
 
         r = sd_event_source_set_time_relative(g->timer, delay);
@@ -231,7 +232,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         }
         answer_all(g, items, r == 0);
         if (g->first) {
-                r = schedule(g, 0);
+                r = schedule_commit(g, 0);
                 if (r < 0)
                         (void) log_warning_errno(r, "group: timer: %m");
         }
@@ -261,7 +262,7 @@ struct group *group_free(struct group *g) {
         if (!g)
                 return NULL;
         for (struct group_item *i = g->first; i; i = i->next)
-                refuse(i, 503, "the collector stops");
+                refuse_item(i, 503, "the collector stops");
         answer_all(g, g->first, false);
         (void) sd_event_source_unref(g->timer);
         free(g);
@@ -277,9 +278,9 @@ int group_add(struct group *g, const struct group_item *item) {
         *i = *item;
         i->next = NULL;
         if (g->n == 0)
-                r = schedule(g, GROUP_DELAY);
+                r = schedule_commit(g, GROUP_DELAY);
         else if (g->n + 1 >= GROUP_REQUESTS || g->bytes + i->len >= GROUP_BYTES)
-                r = schedule(g, 0);
+                r = schedule_commit(g, 0);
         if (r < 0) {
                 free(i);
                 return r;

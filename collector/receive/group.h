@@ -36,7 +36,8 @@ struct group;
 /* All borrowed. */
 int group_new(const struct damage *d, const struct clock *clock, struct group **ret);
 /* What is called when events or lines were committed, and when captures were. */
-void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata);
+void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata),
+                     void *userdata);
 /* Answers all that wait with 503. */
 struct group *group_free(struct group *g);
 DEFINE_CLEANUP(struct group *, group_free)

@@ -80,7 +80,7 @@ static void receive_capture(struct receiver *v, const struct http_request *q, st
                 reply->later = true;
 }
 
-/* --- All ----------------------------------------------------------------------------------------------- */
+/* --- All ------------------------------------------------------------------------------------------- */
 
 static const struct route routes[] = {
         { .method = "POST", .path = "/v1/metrics" },
@@ -100,7 +100,8 @@ static void receive_refuse(bool control, struct http_reply *reply, unsigned stat
 
 static void receive_any(struct receiver *v, const struct http_request *q, bool control,
                         struct http_reply *reply) {
-        struct group_item item = { .push.kind = streq(q->path, "/v1/metrics") ? INGEST_METRICS : INGEST_LOGS };
+        struct group_item item = { .push.kind =
+                                           streq(q->path, "/v1/metrics") ? INGEST_METRICS : INGEST_LOGS };
         char allow[HTTP_ALLOW_MAX];
         struct routed routed;
 
@@ -109,8 +110,8 @@ static void receive_any(struct receiver *v, const struct http_request *q, bool c
         else if (!routes_find(&table, q, &routed, allow)) {
                 receive_refuse(control, reply, *allow ? 405 : 404,
                                *allow ? "only POST"
-                                      : "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH
-                                        " here");
+                                      : "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH
+                                        " and " CAPTURE_PORT_PATH " here");
                 (void) snprintf(reply->allow, sizeof(reply->allow), "%s", allow);
         } else if (control ? !v->registry : !v->telemetry)
                 receive_refuse(control, reply, 404,

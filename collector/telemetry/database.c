@@ -4,7 +4,7 @@
 #include "journal.h"
 #include "log.h"
 
-/* --- Damage ------------------------------------------------------------------------------------------ */
+/* --- Damage ---------------------------------------------------------------------------------------- */
 
 void damage_tell(struct counters *c, const char *aside) {
         c->started_over++;
@@ -27,7 +27,7 @@ void damage_look(const struct damage *d, int r) {
         (void) sd_event_exit(d->event, -EUCLEAN);
 }
 
-/* --- Retention --------------------------------------------------------------------------------------- */
+/* --- Retention ------------------------------------------------------------------------------------- */
 
 #define TIMER_ACCURACY (20 * USEC_PER_MSEC)
 
@@ -48,7 +48,7 @@ static usec_t pause_between(const struct retain *r) {
         return MIN(MAX(each, RETAIN_TICK), 10 * USEC_PER_SEC);
 }
 
-static unsigned pieces(const struct retain *r) {
+static unsigned pieces_due(const struct retain *r) {
         usec_t each = RETAIN_ROUND / MAX(r->hosts, 1U);
 
         return each >= RETAIN_TICK
@@ -71,7 +71,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         int e = 0;
 
         (void) at;
-        for (unsigned i = pieces(r); e == 0 && i > 0; i--)
+        for (unsigned i = pieces_due(r); e == 0 && i > 0; i--)
                 e = store_tend(r->damage->store, &r->what, retention_now(r), &r->hosts);
         if (e < 0 && !r->failing)
                 log_warning("old data cannot be removed, tried again all the time: %s",

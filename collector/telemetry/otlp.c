@@ -116,7 +116,8 @@ static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) 
                 .priority = (unsigned) MIN(MAX(number_of(a, "tpu.run.priority"), INT64_C(0)), INT64_C(7)),
                 .time = when,
         };
-        bool is_line = l.run && strlen(l.run) < 64 && l.invocation && strlen(l.invocation) < 64 && l.text && l.number > 0;
+        bool is_line = l.run && strlen(l.run) < 64 && l.invocation && strlen(l.invocation) < 64 && l.text &&
+                       l.number > 0;
         int r = 0;
 
         if (is_line)
@@ -181,7 +182,7 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         return r < 0 ? r : 1;
 }
 
-/* --- Answers ----------------------------------------------------------------------------------------- */
+/* --- Answers --------------------------------------------------------------------------------------- */
 
 #define MESSAGE_MAX 256
 

@@ -7,7 +7,7 @@
 
 #define EXCUSE_TIME (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
 
-/* --- The list ---------------------------------------------------------------------------------------- */
+/* --- The list -------------------------------------------------------------------------------------- */
 
 struct episode *episode_find(struct episode *first, const char *id) {
         for (struct episode *x = first; x; x = x->next)
@@ -39,13 +39,16 @@ static void make_room(struct episode **at, const struct episode *looking) {
         }
 }
 
-struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking, usec_t now) {
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
+                            usec_t now) {
         struct episode *x = calloc(1, sizeof(*x));
 
         if (!x)
                 return NULL;
         make_room(first, looking);
-        *x = (struct episode){ .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = now };
+        *x = (struct episode){
+                .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = now
+        };
         (void) snprintf(x->id, sizeof(x->id), "%s", id);
         *first = x;
         return x;
@@ -60,7 +63,7 @@ void episode_list_clear(struct episode **first) {
         }
 }
 
-/* --- The verdict ------------------------------------------------------------------------------------- */
+/* --- The verdict ----------------------------------------------------------------------------------- */
 
 int verdict_read(const json_t *report, struct verdict_text *ret) {
         const json_t *first = json_array_get(json_object_get(report, "suspects"), 0), *worker;
@@ -120,10 +123,10 @@ bool episode_has_older(const struct episode *x) {
         return episode_confirmed_before(x->next, x);
 }
 
-/* --- Events ------------------------------------------------------------------------------------------ */
+/* --- Events ---------------------------------------------------------------------------------------- */
 
-static int store_and_log(const struct episodes_options *o, const struct event *e, const char *host, const char *slice,
-                int64_t worker) {
+static int store_and_log(const struct episodes_options *o, const struct event *e, const char *host,
+                         const char *slice, int64_t worker) {
         char sentence[EVENT_SENTENCE_MAX];
         int r;
 

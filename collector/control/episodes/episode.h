@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One episode as it is kept in memory: the list of them, what a diagnosis means for it, and its events. Inside this
- * room only.
+ * One episode as it is kept in memory: the list of them, what a diagnosis means for it, and its events.
+ * Inside this room only.
  */
 #include <jansson.h>
 
@@ -35,14 +35,15 @@ static inline bool episode_is_of_stall(const struct episode *x, const struct epi
 struct episode *episode_find(struct episode *first, const char *id);
 
 /*
- * A new one in front: nothing due, two rounds, generation -1. Beyond EPISODES_OPEN_MAX the oldest goes, but never `looking`
- * (may be NULL). The list owns it. NULL: out of memory.
+ * A new one in front: nothing due, two rounds, generation -1. Beyond EPISODES_OPEN_MAX the oldest goes, but
+ * never `looking` (may be NULL). The list owns it. NULL: out of memory.
  */
-struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking, usec_t now);
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
+                            usec_t now);
 
 void episode_list_clear(struct episode **first);
 
-/* --- The verdict: pure --------------------------------------------------------------------------------- */
+/* --- The verdict: pure ----------------------------------------------------------------------------- */
 
 struct verdict_text {
         const char *outcome, *summary;       /* of the report */
@@ -58,17 +59,19 @@ int verdict_read(const json_t *report, struct verdict_text *ret);
 struct verdict_case {
         bool suspected; /* the hosts suspect a stall */
         bool stalls;    /* one of them sees that nothing moves, not only that it is unusual */
-        /* Of the host that is named: its log has told that it saves, compiles or evaluates, for no longer than that may
-         * take; its agent sees that the run works there (it writes, or burns more cores than in steps). */
+        /* Of the host that is named: its log has told that it saves, compiles or evaluates, for no longer
+         * than that may take; its agent sees that the run works there (it writes, or burns more cores than
+         * in steps). */
         bool pauses, works;
         unsigned excused; /* rounds of this stall that were not confirmed for its progress */
 };
-#define VERDICT_EXCUSES 2u /* then it is a stall, whatever moves: the planner asks for no more rounds, either */
+#define VERDICT_EXCUSES                                                                                     \
+        2u /* then it is a stall, whatever moves: the planner asks for no more rounds, either */
 
 enum verdict_says {
         VERDICT_SAYS_NOTHING,
-        /* The run made no step between the captures, and there is a host to name; or the hosts themselves see that
-         * nothing moves, whoever it is. */
+        /* The run made no step between the captures, and there is a host to name; or the hosts themselves
+         * see that nothing moves, whoever it is. */
         VERDICT_CONFIRMS,
         /* It would, but the host that is named writes, and gets on: it is looked at again. */
         VERDICT_PROGRESSES,
@@ -76,13 +79,14 @@ enum verdict_says {
 enum verdict_says verdict_judge(const struct verdict_text *v, const struct verdict_case *c);
 
 /* Of all rounds of this stall: list has this and the others, newest first. */
-enum verdict_says episode_judge(const struct episode *list, const struct episode *x, const struct verdict_text *v);
+enum verdict_says episode_judge(const struct episode *list, const struct episode *x,
+                                const struct verdict_text *v);
 /* Another episode of the same stall whose verdict was confirmed; NULL: none. */
 const struct episode *episode_confirmed_before(const struct episode *list, const struct episode *x);
 /* Whether there is an older one of the same stall that was confirmed. */
 bool episode_has_older(const struct episode *x);
 
-/* --- Events, inside a transaction: -ENOMEM, the store's ------------------------------------------------- */
+/* --- Events, inside a transaction: -ENOMEM, the store's -------------------------------------------- */
 
 /* Under the host that is named, and a line in the journal. Not confirmed: it is not stuck, and is looked at
  * again. */

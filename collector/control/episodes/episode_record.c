@@ -42,7 +42,7 @@ static usec_t time_of(const json_t *v, const char *key) {
         return (usec_t) MAX(json_integer_value(json_object_get(v, key)), (json_int_t) 0);
 }
 
-/* --- Made ---------------------------------------------------------------------------------------------- */
+/* --- Made ------------------------------------------------------------------------------------------ */
 
 /* Their names, once each. */
 static json_t *slices_of(const json_t *expected) {
@@ -84,7 +84,7 @@ static bool is_small(const json_t *v) {
         return json_dumpb(v, NULL, 0, JSON_COMPACT) <= EPISODE_RECORD_MAX;
 }
 
-static int make(struct store *s, const char *id, json_t **ret) {
+static int make_record(struct store *s, const char *id, json_t **ret) {
         const struct store_episode_filter f = { .episode = id, .limit = 1 };
         json_t *v = NULL;
         int r = store_list_episodes(s, &f, on_episode, &v);
@@ -101,7 +101,7 @@ static int make(struct store *s, const char *id, json_t **ret) {
         return 0;
 }
 
-/* --- Taken --------------------------------------------------------------------------------------------- */
+/* --- Taken ----------------------------------------------------------------------------------------- */
 
 struct known {
         bool there;
@@ -113,7 +113,7 @@ static int on_known(const struct store_episode *e, void *userdata) {
         return 1;
 }
 
-static int begin(struct store *s, const char *id, const json_t *record, const json_t *slices) {
+static int begin_from_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         json_t *expected = json_incref(json_object_get(record, "expected")),
                *names = json_object_get(record, "slices"), *v;
         const char *list[SLICES_MAX];
@@ -158,7 +158,7 @@ static int set_verdict(struct store *s, const char *id, const json_t *record) {
                                                              .confirmed = time_of(record, "confirmed") });
 }
 
-static int take(struct store *s, const char *id, const json_t *record, const json_t *slices) {
+static int take_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
         bool judged = *json_text_of(record, "outcome") && time_of(record, "diagnosed") > 0, news = false;
@@ -166,7 +166,7 @@ static int take(struct store *s, const char *id, const json_t *record, const jso
 
         if (r >= 0 && !known.there) {
                 news = true;
-                r = begin(s, id, record, slices);
+                r = begin_from_record(s, id, record, slices);
         }
         if (r >= 0 && judged && time_of(record, "diagnosed") > known.diagnosed) {
                 news = true;
@@ -186,7 +186,7 @@ bool episode_is_stored(struct store *s, const char *id) {
         return store_list_episodes(s, &f, on_known, &known) > 0;
 }
 
-/* --- Those that are kept ------------------------------------------------------------------------------- */
+/* --- Those that are kept --------------------------------------------------------------------------- */
 
 int episode_records_init(struct episode_records *k, const struct episodes_options *o) {
         *k = (struct episode_records){ .o = o, .kept = json_object() };
@@ -220,7 +220,7 @@ void episode_records_keep(struct episode_records *k, const char *id, const char 
 
         if (!k->o->keep)
                 return;
-        r = make(k->o->store, id, &record);
+        r = make_record(k->o->store, id, &record);
         if (r >= 0 && !json_object_get(record, "slices"))
                 r = json_object_set_new(record, "slice", json_string(slice)) < 0 ? -ENOMEM : 0;
         if (r >= 0)
@@ -247,5 +247,5 @@ int episode_records_take(struct episode_records *k, const char *id, const json_t
         }
         (void) json_object_set(k->kept, id,
                                json_object_get(record, "at")); /* out of memory: it is kept for longer */
-        return take(k->o->store, id, record, slices);
+        return take_record(k->o->store, id, record, slices);
 }

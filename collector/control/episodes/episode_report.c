@@ -16,7 +16,7 @@ struct reading {
 };
 
 /* Who it is, the sender's resource and the registry say; what the bytes say of that counts for nothing. */
-static int name_it(struct reading *r, const struct store_capture *s, struct host_capture *c) {
+static int name_capture(struct reading *r, const struct store_capture *s, struct host_capture *c) {
         const json_t *e = r->expected ? json_object_get(r->expected, s->host) : NULL;
         const char *slice = json_string_value(json_object_get(e, "slice"));
 
@@ -45,7 +45,7 @@ static int on_capture(const struct store_capture *s, void *userdata) {
                 log_warning("the capture of host %s, episode %s, is of no use: %s", s->host, s->episode,
                             why);
         if (k == 0)
-                k = name_it(r, s, &c);
+                k = name_capture(r, s, &c);
         if (k == -ENOMEM)
                 return k;
         if (k < 0) { /* one host's damage is not the others' */
@@ -99,7 +99,7 @@ static int on_episode(const struct store_episode *e, void *userdata) {
         return 1;
 }
 
-static int print(const struct reading *r, const struct diagnosis *d, FILE *f) {
+static int print_report(const struct reading *r, const struct diagnosis *d, FILE *f) {
         json_t *v = diagnosis_to_json(d, false);
         char *text = NULL;
         int k = 0;
@@ -122,7 +122,7 @@ static int print(const struct reading *r, const struct diagnosis *d, FILE *f) {
         return k;
 }
 
-static int judge(struct store *s, const char *episode, struct reading *r, FILE *f) {
+static int diagnose_episode(struct store *s, const char *episode, struct reading *r, FILE *f) {
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         struct diagnose_options o = { 0 };
         int k = store_list_captures(s, episode, 0, on_capture, r);
@@ -134,7 +134,7 @@ static int judge(struct store *s, const char *episode, struct reading *r, FILE *
         if (!r->expected && !r->slices && r->slice_hosts <= SCENE_HOSTS_MAX)
                 o.hosts = (uint32_t) r->slice_hosts;
         k = diagnose(r->scene, &o, &d);
-        return k < 0 ? k : print(r, d, f);
+        return k < 0 ? k : print_report(r, d, f);
 }
 
 int episode_report(const char *database, const char *episode, FILE *f, char why[static 256]) {
@@ -148,7 +148,7 @@ int episode_report(const char *database, const char *episode, FILE *f, char why[
                 return k;
         k = store_list_episodes(s, &filter, on_episode, &r);
         if (k > 0)
-                k = judge(s, episode, &r, f);
+                k = diagnose_episode(s, episode, &r, f);
         else if (k == 0)
                 k = -ENOENT;
         if (k < 0)

@@ -43,7 +43,7 @@ static void arm_timer(struct episodes *e) {
                 (void) log_warning_errno(r, "episodes: timer: %m");
 }
 
-/* --- The store ------------------------------------------------------------------------------------------ */
+/* --- The store ------------------------------------------------------------------------------------- */
 
 static int end_write(struct episodes *e, int r, const char *what) {
         char text[256];
@@ -60,7 +60,7 @@ static int end_write(struct episodes *e, int r, const char *what) {
         return r;
 }
 
-/* --- Which there are ------------------------------------------------------------------------------------ */
+/* --- Which there are ------------------------------------------------------------------------------- */
 
 static struct episode *add_episode(struct episodes *e, const char *id) {
         return episode_add(&e->first, id, e->looking, boot_now(e));
@@ -84,7 +84,7 @@ static void schedule_diagnosis(struct episodes *e, struct episode *x) {
                 x->due = now + e->o.patience / 2;
 }
 
-/* --- Begun ---------------------------------------------------------------------------------------------- */
+/* --- Begun ----------------------------------------------------------------------------------------- */
 
 static int begin_stored(struct episodes *e, struct episode *x, const struct store_episode *s,
                  const char *const *slices, size_t n) {
@@ -195,13 +195,14 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
         return x;
 }
 
-/* --- Captures ------------------------------------------------------------------------------------------- */
+/* --- Captures -------------------------------------------------------------------------------------- */
 
 static void note_host(json_t **hosts, const char *host) {
         if (!*hosts)
                 *hosts = json_object();
         if (*hosts)
-                (void) json_object_set_new(*hosts, host, json_true()); /* out of memory: it is not believed */
+                (void) json_object_set_new(*hosts, host,
+                                           json_true()); /* out of memory: it is not believed */
 }
 
 static int on_capture(const struct store_capture *c, void *userdata) {
@@ -258,7 +259,7 @@ void episodes_news(struct episodes *e) {
         arm_timer(e);
 }
 
-/* --- The verdict ---------------------------------------------------------------------------------------- */
+/* --- The verdict ----------------------------------------------------------------------------------- */
 
 static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {
         const struct episode *before = episode_confirmed_before(e->first, x);
@@ -284,7 +285,8 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                                                                            .report = text,
                                                                            .diagnosed = now,
                                                                            .confirmed = x->confirmed });
-        if (r >= 0 && (says == VERDICT_CONFIRMS || (says == VERDICT_PROGRESSES && !x->excused))) /* once each */
+        if (r >= 0 &&
+            (says == VERDICT_CONFIRMS || (says == VERDICT_PROGRESSES && !x->excused))) /* once each */
                 r = episode_tell_verdict(&e->o, x, &v, says == VERDICT_CONFIRMS);
         if (end_write(e, r, "a verdict") < 0) {
                 x->confirmed = confirmed;
@@ -350,7 +352,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-/* --- Over ----------------------------------------------------------------------------------------------- */
+/* --- Over ------------------------------------------------------------------------------------------ */
 
 /* tells: of a stall with several episodes it is told once. */
 static void end_stall(struct episodes *e, struct episode *x, bool tells) {
@@ -385,7 +387,7 @@ void episodes_run(struct episodes *e, const json_t *run) {
         }
 }
 
-/* --- Life ----------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------------ */
 
 /* A stall that is not over: its end is to be told. */
 static int on_confirmed(const struct store_episode *s, void *userdata) {

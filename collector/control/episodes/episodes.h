@@ -39,8 +39,8 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret);
 struct episodes *episodes_free(struct episodes *e);
 DEFINE_CLEANUP(struct episodes *, episodes_free)
 
-/* The record capture/SLICE as it is now. slices: of the run's record, or the slice's own, each {"slice","hosts":[{"worker","host","address"}]};
- * NULL: not known. */
+/* The record capture/SLICE as it is now. slices: of the run's record, or the slice's own, each
+ * {"slice","hosts":[{"worker","host","address"}]}; NULL: not known. */
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices);
 /* The record episode/ID, as it is kept (NULL: gone): of another life of this program, or of another
  * collector. slices: of its run, as above. */

@@ -54,7 +54,7 @@ static void begin_lead(struct election *e, uint64_t term, const char *cluster) {
         e->o.won(term, cluster, e->o.userdata);
 }
 
-/* --- Calls --------------------------------------------------------------------------------------------- */
+/* --- Calls ----------------------------------------------------------------------------------------- */
 
 static void call_etcd(struct election *e, const char *path, json_t *body,
                       void (*done)(const struct gateway_answer *a, void *userdata)) {
@@ -126,7 +126,7 @@ static void renew_lease(struct election *e) {
         call_etcd(e, LEASE_PATH "keepalive", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_renewed);
 }
 
-/* --- Becoming the leader ------------------------------------------------------------------------------- */
+/* --- Becoming the leader --------------------------------------------------------------------------- */
 
 /* The key as it stands. It may be this one's: of a call whose answer was lost, or of a term that is over. */
 static void take_holder(struct election *e, const struct gateway_answer *a, const json_t *kvs) {
@@ -214,7 +214,8 @@ usec_t election_step(struct election *e) {
 
         if (e->leads && now >= e->deadline)
                 lose_lead(e, "its lease could not be renewed in time");
-        /* Who leaves keeps no lease: the answer about the key may be lost, and another would wait for its end. */
+        /* Who leaves keeps no lease: the answer about the key may be lost, and another would wait for its
+         * end. */
         if (!e->busy && (e->unwanted || (e->resigning && e->lease != 0)))
                 give_back(e);
         else if (!e->busy && e->resigning) {

@@ -13,7 +13,7 @@ static int compare_numbers(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-static double median(double *values, size_t n) {
+static double median_of(double *values, size_t n) {
         qsort(values, n, sizeof(*values), compare_numbers);
         if (n == 0)
                 return 0;
@@ -33,10 +33,10 @@ static size_t window_outlier(const double *values, size_t n, double *scratch, do
                         scratch[known++] = values[i];
         if (known < 2)
                 return SIZE_MAX;
-        middle = median(scratch, known);
+        middle = median_of(scratch, known);
         for (size_t i = 0; i < known; i++)
                 scratch[i] = fabs(scratch[i] - middle);
-        spread = median(scratch, known) * NORMAL_MAD;
+        spread = median_of(scratch, known) * NORMAL_MAD;
         *ret_others = middle;
         return values[top] >= middle * STRAGGLER_RATIO &&
                                values[top] - middle >= MAX(STRAGGLER_MARGIN, SPREADS * spread)
@@ -81,7 +81,7 @@ int straggler_judge(const double *busy, size_t windows, size_t n, struct straggl
         return 0;
 }
 
-/* --- Runs -------------------------------------------------------------------------------------------- */
+/* --- Runs ------------------------------------------------------------------------------------------ */
 
 #define MARKS (STRAGGLER_WINDOWS + 1)
 /* Steps of one run are alike: their times within this of the median (windows of hosts do not end at once,
@@ -149,7 +149,7 @@ struct pace *pace_free(struct pace *p) {
         return NULL;
 }
 
-/* --- Who there is -------------------------------------------------------------------------------------- */
+/* --- Who there is ---------------------------------------------------------------------------------- */
 
 static void forget_silent(struct pace *p, usec_t now) {
         for (size_t i = p->n; i > 0; i--)
@@ -236,7 +236,7 @@ static int find_runner_of(struct pace *p, const struct pace_source *who, const c
         return 0;
 }
 
-/* --- Judging ------------------------------------------------------------------------------------------- */
+/* --- Judging --------------------------------------------------------------------------------------- */
 
 /* Its windows are whole and end about now. */
 static bool is_current(const struct runner *r, usec_t now) {
@@ -272,10 +272,10 @@ static size_t members_of(const struct job *j, usec_t now, struct runner **member
                         members[n++] = j->runners[i];
         for (size_t i = 0; i < n; i++)
                 scratch[i] = seconds_of_step(members[i]);
-        *ret_seconds = seconds = median(scratch, n);
+        *ret_seconds = seconds = median_of(scratch, n);
         for (size_t i = 0; i < n; i++)
                 scratch[i] = (double) members[i]->step;
-        step = median(scratch, n);
+        step = median_of(scratch, n);
         apart = STEPS_APART + (seconds > 0 ? (double) PACE_WINDOW / (double) USEC_PER_SEC / seconds : 0);
         for (size_t i = 0; i < n; i++)
                 if (fabs(seconds_of_step(members[i]) - seconds) <= ALIKE * seconds &&
@@ -304,11 +304,12 @@ static void put_sentence(struct pace_verdict *v) {
                 (void) snprintf(who, sizeof(who), "host %s", v->name);
         if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
                 (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
-        (void) snprintf(v->sentence, sizeof(v->sentence),
-                        "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
-                        "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
-                        who, v->job, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
-                        v->step_seconds, before);
+        (void) snprintf(
+                v->sentence, sizeof(v->sentence),
+                "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
+                "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
+                who, v->job, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
+                v->step_seconds, before);
 }
 
 static double cpu_of_step(const struct runner *r) {
@@ -318,18 +319,19 @@ static double cpu_of_step(const struct runner *r) {
 }
 
 /* By how much its CPU time of a step has grown; 0: not known. */
-static double growth(const struct runner *r) {
+static double growth_of(const struct runner *r) {
         return r->best > 0 ? cpu_of_step(r) / r->best : 0;
 }
 
 static bool is_slow(const struct job *j, double seconds, struct runner *const *members, size_t n,
                     double *scratch, const struct straggler_verdict *v) {
-        double own = growth(members[v->host]);
+        double own = growth_of(members[v->host]);
 
         for (size_t i = 0; i < n; i++)
-                scratch[i] = growth(members[i]);
+                scratch[i] = growth_of(members[i]);
         if (j->best > 0 && own > 0)
-                return seconds >= j->best * PACE_SLOWER && own >= PACE_SLOWER * MAX(1.0, median(scratch, n));
+                return seconds >= j->best * PACE_SLOWER &&
+                       own >= PACE_SLOWER * MAX(1.0, median_of(scratch, n));
         return v->busy >= PACE_BUSY && v->others <= v->busy * PACE_OTHERS;
 }
 
@@ -392,7 +394,7 @@ static int judge_run(struct job *j, usec_t now, struct pace_verdict *ret) {
         return 0;
 }
 
-/* --- Readings ------------------------------------------------------------------------------------------ */
+/* --- Readings -------------------------------------------------------------------------------------- */
 
 /* True: a window has ended. */
 static bool add_mark(struct runner *r, usec_t at) {

@@ -2,9 +2,9 @@
 #pragma once
 /*
  * Who slows a run down that goes on, out of the counters that its hosts push anyway: the CPU time of the run
- * on each host by windows (straggler_judge() below), with the time it waited for a CPU, while steps rise. The hosts of a
- * run are those that push steps of the same job that rise alike; so nothing needs to be known of how it was
- * started.
+ * on each host by windows (straggler_judge() below), with the time it waited for a CPU, while steps rise.
+ * The hosts of a run are those that push steps of the same job that rise alike; so nothing needs to be known
+ * of how it was started.
  *
  * CPU time alone is not enough: a first rank that writes logs takes more, too, and nobody waits for it. A
  * host is named only when, besides, steps have become slower than this run's own best by PACE_SLOWER, and

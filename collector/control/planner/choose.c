@@ -97,8 +97,8 @@ struct candidates {
         json_t *waits;
 };
 
-static int look_at(struct gang *g, const struct run *r, const char *name, struct slice *s,
-                   struct candidates *c) {
+static int consider_slice(struct gang *g, const struct run *r, const char *name, struct slice *s,
+                          struct candidates *c) {
         char why[TEXT_MAX];
 
         if (is_barred(g, r, s, why))
@@ -119,14 +119,14 @@ static int find_candidates(struct gang *g, const struct run *r, struct candidate
                 const char *name = named > 0 ? r->intent.spec->slices[i]
                                              : g->slices[i]->name;
 
-                x = look_at(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
+                x = consider_slice(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
         }
         if (x >= 0 && n == 0)
                 x = waits_add(c->waits, "no slice is known: no host was ever heard");
         return x;
 }
 
-static bool alike(const struct print *a, const struct print *b) {
+static bool are_alike(const struct print *a, const struct print *b) {
         char difference[TEXT_MAX];
 
         if (!a || !b || a == b)
@@ -144,7 +144,7 @@ static int keep_alike(struct candidates *c) {
                 size_t n = 0;
 
                 for (size_t k = 0; k < c->n; k++)
-                        n += alike(c->list[i]->print, c->list[k]->print);
+                        n += are_alike(c->list[i]->print, c->list[k]->print);
                 if (n > best_n) {
                         best = i;
                         best_n = n;
@@ -156,7 +156,7 @@ static int keep_alike(struct candidates *c) {
                 struct slice *s = c->list[i];
                 char difference[TEXT_MAX];
 
-                if (alike(s->print, c->list[best]->print)) {
+                if (are_alike(s->print, c->list[best]->print)) {
                         c->list[kept++] = s;
                         continue;
                 }
@@ -211,7 +211,7 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
 }
 
 /* Whether it begins with n slices; *ret_next: when to look again. */
-static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
+static bool may_begin(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
         usec_t held;
 
         if (n < r->intent.spec->min) {
@@ -256,7 +256,7 @@ int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *r
                 x = keep_alike(&c);
         if (x >= 0) {
                 keep_max(&c, r);
-                go = begins(g, r, c.n, ret_next);
+                go = may_begin(g, r, c.n, ret_next);
         }
         if (x < 0) {
                 json_decref(c.waits);
@@ -283,7 +283,7 @@ struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
                 struct slice *s = c.list[i];
 
                 if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
-                    (like && !alike(s->print, like->print)))
+                    (like && !are_alike(s->print, like->print)))
                         continue;
                 if (g->now >= s->fit_since + run_grow_after(g, r))
                         found = s;

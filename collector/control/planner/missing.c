@@ -3,7 +3,7 @@
 
 #include "transitions.h"
 
-/* --- Whether it goes on ------------------------------------------------------------------------------ */
+/* --- Whether it goes on ---------------------------------------------------------------------------- */
 
 #define GAP_MIN USEC_PER_SEC
 #define GAP_MAX (60 * USEC_PER_SEC) /* between questions, when it has gone on for long */
@@ -14,7 +14,7 @@ static void stop_asking(struct run *r) {
         r->watch.open = false;
 }
 
-static void ask(struct gang *g, struct run *r) {
+static void ask_next_host(struct gang *g, struct run *r) {
         struct watch *w = &r->watch;
         const struct seat *s = tally_pick(g, r, w->number);
 
@@ -38,7 +38,7 @@ static void set_quiet(struct run *r, usec_t since) {
  * What was known before counts no more: the step of now is the one to rise from. A planner that took over
  * waits for the answer to the question of the one before it.
  */
-static void begin(struct gang *g, struct run *r, const struct tally *t) {
+static void begin_watch(struct gang *g, struct run *r, const struct tally *t) {
         struct watch *w = &r->watch;
         bool first = w->began == 0, taken_over = first && (w->host[0] || w->quiet > 0);
 
@@ -50,7 +50,7 @@ static void begin(struct gang *g, struct run *r, const struct tally *t) {
         if (taken_over)
                 return;
         set_quiet(r, w->began);
-        ask(g, r);
+        ask_next_host(g, r);
 }
 
 static bool has_answered(const struct gang *g, const struct run *r) {
@@ -92,14 +92,14 @@ usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec
                gap;
 
         if (w->began == 0 || t->lost > w->lost)
-                begin(g, r, t);
+                begin_watch(g, r, t);
         w->lost = t->lost;
         take_answer(g, r, t);
         gap = MAX(MAX(MIN((g->now - w->began) / 4, GAP_MAX), shrink_after / 3), GAP_MIN);
         if (g->now >= w->asked + gap) {
                 if (w->open && w->quiet == 0) /* who was asked last is silent: so is the step */
                         set_quiet(r, MAX(w->answered, w->began));
-                ask(g, r);
+                ask_next_host(g, r);
         }
         if (w->host[0])
                 *ret_next = MIN(*ret_next, w->asked + gap);
@@ -116,9 +116,10 @@ void run_evidence_clear(struct run *r) {
         r->watch = (struct watch){ .number = number };
 }
 
-/* --- What follows ------------------------------------------------------------------------------------ */
+/* --- What follows ---------------------------------------------------------------------------------- */
 
-#define UNHEARD_MAX (600 * USEC_PER_SEC) /* nobody can say how it is: so long only agents are taken to be away */
+#define UNHEARD_MAX                                                                                         \
+        (600 * USEC_PER_SEC) /* nobody can say how it is: so long only agents are taken to be away */
 
 int run_succeed(struct run *r, usec_t now) {
         why_set(r->why, "all of its hosts ended it with success");
@@ -131,7 +132,8 @@ static void blame_left(struct run *r, const struct tally *t) {
         char who[160];
 
         why_set(r->why,
-                "%s left it first, with success, while the others still trained: they lost the connection to it",
+                "%s left it first, with success, while the others still trained: they lost the connection "
+                "to it",
                 seat_text(t->first_success, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
         (void) snprintf(r->cause, sizeof(r->cause), "left");
@@ -181,10 +183,11 @@ static int wait_for_word(struct run *r, const struct tally *t) {
         char who[160], when[32];
 
         if (t->success > 0)
-                (void) waits_add(
-                        waits,
-                        "%s missing since %s: %u of %u hosts ended it with success, how it ended there is not known",
-                        seat_text(t->first_lost, who), time_text(t->lost_since, when), t->success, t->hosts);
+                (void) waits_add(waits,
+                                 "%s missing since %s: %u of %u hosts ended it with success, how it ended "
+                                 "there is not known",
+                                 seat_text(t->first_lost, who), time_text(t->lost_since, when), t->success,
+                                 t->hosts);
         else
                 (void) waits_add(
                         waits,
@@ -193,7 +196,8 @@ static int wait_for_word(struct run *r, const struct tally *t) {
         return run_set_waits(r, waits);
 }
 
-/* What ended with success somewhere is not begun again because another host is not heard; nor is that a success. */
+/* What ended with success somewhere is not begun again because another host is not heard; nor is that a
+ * success. */
 static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
         char who[160];
 
@@ -255,7 +259,7 @@ void run_note_over(struct run *r, const struct tally *t) {
 }
 
 /* An end that comes of the stop, or of the loss, itself; tpu-launchd's words. */
-static bool follows(const char *cause) {
+static bool next_state(const char *cause) {
         static const char *const causes[] = { "timeout", "unkillable", "host-down", CAUSE_UNKNOWN };
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
@@ -280,7 +284,7 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
         if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
                 return 0;
         tally_count(g, r, &t);
-        if (t.bad && !follows(t.bad_run->cause))
+        if (t.bad && !next_state(t.bad_run->cause))
                 return hear_failure(g, r, &t, ret_ended);
         if (t.success == 0)
                 return 0;
@@ -288,7 +292,8 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
         if (t.success == t.hosts)
                 return run_succeed(r, g->now);
         why_set(r->why,
-                "%s ended it with success while it was not heard, and the others were stopped for that: see the last "
+                "%s ended it with success while it was not heard, and the others were stopped for that: see "
+                "the last "
                 "steps of both, and start it again if they are not the end",
                 seat_text(t.first_success, who));
         (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);

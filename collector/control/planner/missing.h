@@ -10,7 +10,8 @@
 #define CAUSE_HOST_LOST "host-lost"
 
 int run_succeed(struct run *r, usec_t now);
-/* Who is to blame, and why: t->bad, or who left with success while the others trained; the first that was lost. */
+/* Who is to blame, and why: t->bad, or who left with success while the others trained; the first that was
+ * lost. */
 void run_blame(struct run *r, const struct tally *t);
 void run_blame_lost(struct run *r, const struct tally *t);
 /* Of a run that runs, where t->lost > 0. */

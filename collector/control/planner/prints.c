@@ -5,7 +5,7 @@
 #define DIGEST_MAX 129
 #define PARTS_MAX  64
 
-static struct print **bucket(struct gang *g, const char *key) {
+static struct print **bucket_of_print(struct gang *g, const char *key) {
         return &g->prints[fnv_text(FNV_BEGIN, key) % ELEMENTSOF(g->prints)];
 }
 
@@ -60,7 +60,7 @@ int print_take(struct gang *g, const json_t *member, struct print **ret, char wh
             get_text(member, "topology", 64, &topology, why) < 0 || check_parts(parts, why) < 0)
                 return -EBADMSG;
         (void) snprintf(key, sizeof(key), "%s\n%s\n%s", digest, accelerator, topology);
-        at = bucket(g, key);
+        at = bucket_of_print(g, key);
         for (p = *at; p && !streq(p->key, key);)
                 p = p->next;
         if (!p) {
@@ -80,7 +80,7 @@ struct print *print_drop(struct gang *g, struct print *p) {
 
         if (!p || --p->users > 0)
                 return NULL;
-        at = bucket(g, p->key);
+        at = bucket_of_print(g, p->key);
         while (*at != p)
                 at = &(*at)->next;
         *at = p->next;
@@ -99,9 +99,10 @@ static const char *part_of(const struct print *p, const char *part) {
 }
 
 /* Calls visit for every part in which both differ; a digest that no part explains is one itself. */
-static int differences(const struct print *found, const struct print *others,
-                       int (*visit)(const char *part, const char *found, const char *others, void *userdata),
-                       void *userdata) {
+static int list_differences(const struct print *found, const struct print *others,
+                            int (*visit)(const char *part, const char *found, const char *others,
+                                         void *userdata),
+                            void *userdata) {
         const char *a = json_string_value(found->digest), *b = json_string_value(others->digest), *part;
         json_t *value;
         int r = 0, n = 0;
@@ -168,7 +169,7 @@ int slice_compare(struct slice *s) {
         for (unsigned i = 0; i < s->n_seats && r == 0; i++) {
                 u.seat = &s->seats[i];
                 if (u.seat->live && u.seat->print && u.seat->print != s->print)
-                        r = differences(u.seat->print, s->print, add_unlike, &u);
+                        r = list_differences(u.seat->print, s->print, add_unlike, &u);
         }
         if (r < 0) {
                 json_decref(u.list);
@@ -187,5 +188,5 @@ static int first_difference(const char *part, const char *found, const char *oth
 
 void print_difference(const struct print *found, const struct print *others, char ret[static TEXT_MAX]) {
         ret[0] = '\0';
-        (void) differences(found, others, first_difference, ret); /* ends at the first */
+        (void) list_differences(found, others, first_difference, ret); /* ends at the first */
 }

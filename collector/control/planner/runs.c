@@ -11,7 +11,7 @@
 #define STOP_MARGIN (60 * USEC_PER_SEC) /* beyond the grace: then who has not stopped keeps its slice out */
 #define WAITS_AFTER (5 * USEC_PER_SEC)  /* beyond the grace: then they are named */
 
-/* --- Waiting --------------------------------------------------------------------------------------------- */
+/* --- Waiting --------------------------------------------------------------------------------------- */
 
 static int be_late(struct run *r, usec_t now) {
         const char *first = json_string_value(json_array_get(r->waits_for, 0));
@@ -65,10 +65,10 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
         return x;
 }
 
-/* --- Preparing ------------------------------------------------------------------------------------------- */
+/* --- Preparing ------------------------------------------------------------------------------------- */
 
 /* Who refused, or did not answer, each with what it says. */
-static json_t *refusals(const struct gang *g, const struct run *r) {
+static json_t *list_refusals(const struct gang *g, const struct run *r) {
         json_t *waits = json_array(), *v;
         char buf[160];
         size_t i;
@@ -92,8 +92,8 @@ static json_t *refusals(const struct gang *g, const struct run *r) {
         return waits;
 }
 
-static int refuse(struct gang *g, struct run *r, const struct tally *t) {
-        json_t *waits = refusals(g, r);
+static int refuse_run(struct gang *g, struct run *r, const struct tally *t) {
+        json_t *waits = list_refusals(g, r);
         usec_t deadline = r->deadline;
         char who[160];
         int x;
@@ -149,12 +149,12 @@ static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
                 return 0;
         }
         if ((t.refused > 0 && t.prepared + t.refused == t.hosts) || g->now >= r->since + PREPARE_MAX)
-                return refuse(g, r, &t);
+                return refuse_run(g, r, &t);
         *ret_next = MIN(*ret_next, r->since + PREPARE_MAX);
         return 0;
 }
 
-/* --- Running --------------------------------------------------------------------------------------------- */
+/* --- Running --------------------------------------------------------------------------------------- */
 
 /* Silent: there, but it says nothing of this generation, as after it was switched off and on. */
 static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
@@ -173,7 +173,7 @@ static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec
         return false;
 }
 
-static int fail(struct gang *g, struct run *r, const struct tally *t) {
+static int fail_run(struct gang *g, struct run *r, const struct tally *t) {
         run_blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return run_stop(r, THEN_AGAIN, g->now);
@@ -195,7 +195,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_stop(r, THEN_STOPPED, g->now);
         }
         if (t.bad)
-                return fail(g, r, &t);
+                return fail_run(g, r, &t);
         if (t.stopped) {
                 why_set(r->why, "it was stopped on %s", seat_text(t.stopped, who));
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
@@ -225,7 +225,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         return worse(captures_step(g, r, &t, ret_next), run_set_waits(r, json_array()));
 }
 
-/* --- Stopping -------------------------------------------------------------------------------------------- */
+/* --- Stopping -------------------------------------------------------------------------------------- */
 
 static int name_alive(struct run *r, const struct tally *t) {
         json_t *waits = json_array();
@@ -236,7 +236,7 @@ static int name_alive(struct run *r, const struct tally *t) {
         return run_set_waits(r, waits);
 }
 
-static int restart(struct gang *g, struct run *r) {
+static int restart_run(struct gang *g, struct run *r) {
         bool knows_steps = r->step > 0;
 
         r->idle = r->step > r->from_step ? 0 : r->idle + 1;
@@ -295,7 +295,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_end(r, OUTCOME_FAILED, g->now);
         case THEN_RESTART:
                 return t.lost > 0 ? run_wait_again(r, g->now)
-                                  : restart(g, r); /* no fault of the program when a host was lost */
+                                  : restart_run(g, r); /* no fault of the program when a host was lost */
         case THEN_AGAIN:
         case THEN_NOTHING:
         case _THEN_MAX:
@@ -304,7 +304,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         return run_wait_again(r, g->now);
 }
 
-/* --- All -------------------------------------------------------------------------------------------------- */
+/* --- All ------------------------------------------------------------------------------------------- */
 
 static int step_run(struct gang *g, struct run *r, usec_t *ret_next) {
         switch (r->state) {

@@ -73,7 +73,7 @@ int seat_place(struct seat *s, json_t **ret) {
         return s->place ? 0 : -ENOMEM;
 }
 
-/* --- Whose is it ------------------------------------------------------------------------------- */
+/* --- Whose is it ----------------------------------------------------------------------------------- */
 
 static int set_text(json_t **at, const char *text) {
         json_t *v;
@@ -102,8 +102,8 @@ static int set_address(json_t **at, const json_t *address) {
 }
 
 /*
- * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by another
- * name while the other lives, or by a life that was replaced and speaks again.
+ * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by
+ * another name while the other lives, or by a life that was replaced and speaks again.
  */
 static bool is_holder(const struct seat *s, const struct said *w, const char **ret_how) {
         *ret_how = "another machine";
@@ -138,7 +138,7 @@ static int note_claim(struct slice *s, struct seat *seat, const struct said *w, 
         return 0;
 }
 
-/* --- What it says ------------------------------------------------------------------------------ */
+/* --- What it says ---------------------------------------------------------------------------------- */
 
 static int replace_text(char **at, const char *text) {
         char *copy = NULL;
@@ -260,7 +260,8 @@ static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
         return 0;
 }
 
-static int take(struct gang *g, struct slice *s, struct seat *seat, struct said *w, struct print *print) {
+static int take_said(struct gang *g, struct slice *s, struct seat *seat, struct said *w,
+                     struct print *print) {
         int r, slot;
 
         r = take_life(s, seat, w);
@@ -281,8 +282,8 @@ static int take(struct gang *g, struct slice *s, struct seat *seat, struct said 
 }
 
 /* print: used up. */
-static int say(struct gang *g, struct print *print, struct said *w, usec_t now,
-               char why[static GANG_WHY_MAX]) {
+static int take_member(struct gang *g, struct print *print, struct said *w, usec_t now,
+                       char why[static GANG_WHY_MAX]) {
         struct slice *s;
         struct seat *seat;
         const char *how;
@@ -294,7 +295,8 @@ static int say(struct gang *g, struct print *print, struct said *w, usec_t now,
                 r = slice_seat(g, s, w->worker, &seat);
         if (r >= 0 && !is_holder(seat, w, &how)) {
                 why_set(why,
-                        "worker %u of slice %s is held by %s since before: %s. If that machine is gone for good, give "
+                        "worker %u of slice %s is held by %s since before: %s. If that machine is gone for "
+                        "good, give "
                         "its id up: tpuctl fleet release %s %u",
                         w->worker, w->slice, how, seat_text(seat, text), w->slice, w->worker);
                 r = note_claim(s, seat, w, now);
@@ -305,7 +307,7 @@ static int say(struct gang *g, struct print *print, struct said *w, usec_t now,
                 r = -E2BIG;
         }
         if (r >= 0)
-                r = take(g, s, seat, w, print);
+                r = take_said(g, s, seat, w, print);
         else
                 print_drop(g, print);
         return r < 0 ? r : take_hints(g, s, w);
@@ -322,12 +324,12 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
                 return r;
         r = print_take(g, member, &print, why);
         if (r >= 0)
-                r = say(g, print, &w, now, why);
+                r = take_member(g, print, &w, now, why);
         said_clear(&w);
         return r;
 }
 
-/* --- Who goes ------------------------------------------------------------------------------------ */
+/* --- Who goes -------------------------------------------------------------------------------------- */
 
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now) {
@@ -365,7 +367,8 @@ int gang_release(struct gang *g, const char *slice, unsigned worker, char why[st
         }
         if (seat->live) {
                 why_set(why,
-                        "%s is there as worker %u of slice %s: stop its agent first (systemctl stop tpu-hostd)",
+                        "%s is there as worker %u of slice %s: stop its agent first (systemctl stop "
+                        "tpu-hostd)",
                         seat_text(seat, text), worker, slice);
                 return -EBUSY;
         }

@@ -26,7 +26,7 @@ static int holder_parse(const json_t *v, bool needs_id, struct holder *ret, char
         return 0;
 }
 
-static int hold(struct gang *g, struct slice *s, const struct holder *h, struct seat **ret) {
+static int hold_seat(struct gang *g, struct slice *s, const struct holder *h, struct seat **ret) {
         struct seat *seat;
         int r = slice_seat(g, s, h->worker, &seat);
 
@@ -71,12 +71,12 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
                 seat_clear(g, &s->seats[worker]);
                 g->n_members--;
         }
-        r = hold(g, s, &h, &seat);
+        r = hold_seat(g, s, &h, &seat);
         s->dirty = true;
         return r;
 }
 
-static int presume(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int presume_live(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         const char *incarnation;
         struct holder h;
         struct seat *seat;
@@ -86,7 +86,7 @@ static int presume(struct gang *g, struct slice *s, const json_t *v, char why[st
         if (r >= 0)
                 r = get_text(v, "incarnation", 40, &incarnation, why);
         if (r >= 0)
-                r = hold(g, s, &h, &seat);
+                r = hold_seat(g, s, &h, &seat);
         if (r < 0 || seat->live || !*incarnation || !streq(json_string_value(seat->id), h.id))
                 return r;
         json_decref(seat->incarnation);
@@ -100,7 +100,7 @@ static int presume(struct gang *g, struct slice *s, const json_t *v, char why[st
         return 0;
 }
 
-static int miss(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_missing(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         const char *text;
         struct holder h;
         struct seat *seat;
@@ -120,7 +120,7 @@ static int miss(struct gang *g, struct slice *s, const json_t *v, char why[stati
         return seat->why ? 0 : -ENOMEM;
 }
 
-static int dispute(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_dispute(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct holder h;
         struct seat *seat;
         int64_t since;
@@ -179,11 +179,11 @@ int slice_load(struct gang *g, const char *name, const json_t *v, char why[stati
         s->hosts = (unsigned) hosts;
         s->state = streq(state, "ready") ? SLICE_READY : SLICE_FORMING;
         s->dirty = true;
-        r = load_list(g, s, json_object_get(v, "roster"), presume, why);
+        r = load_list(g, s, json_object_get(v, "roster"), presume_live, why);
         if (r >= 0)
-                r = load_list(g, s, json_object_get(v, "missing"), miss, why);
+                r = load_list(g, s, json_object_get(v, "missing"), load_missing, why);
         if (r >= 0)
-                r = load_list(g, s, json_object_get(v, "conflicts"), dispute, why);
+                r = load_list(g, s, json_object_get(v, "conflicts"), load_dispute, why);
         json_decref(s->unlike);
         s->unlike =
                 json_array_size(unlike) <= LIST_MAX && json_is_array(unlike) ? json_deep_copy(unlike) : NULL;

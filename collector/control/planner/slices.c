@@ -103,7 +103,7 @@ int slot_put(struct gang *g, const struct slice *s, const struct seat *seat) {
         return v ? record_putf(g, v, "slot/%s/%u", s->name, seat->worker) : -ENOMEM;
 }
 
-/* --- Its record ---------------------------------------------------------------------------------- */
+/* --- Its record ------------------------------------------------------------------------------------ */
 
 static int make_entry(struct seat *s) {
         static const char never[] = "never heard";
@@ -263,7 +263,7 @@ static char *find_obstacle(const struct gang *g, const struct slice *s) {
         return json_array_size(s->unlike) > 0 ? unlike_obstacle(s) : NULL;
 }
 
-static int look(struct gang *g, struct slice *s, usec_t now) {
+static int look_at_slice(struct gang *g, struct slice *s, usec_t now) {
         enum slice_state state;
         int r = 0;
 
@@ -290,7 +290,7 @@ static int look(struct gang *g, struct slice *s, usec_t now) {
         return put_record(g, s);
 }
 
-/* --- Time -------------------------------------------------------------------------------------------- */
+/* --- Time ------------------------------------------------------------------------------------------ */
 
 /* Who is not back within a lease after this planner took over. */
 static void end_presumptions(struct gang *g, struct slice *s, usec_t now) {
@@ -320,7 +320,7 @@ static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) 
         }
 }
 
-static int forget(struct gang *g, size_t i) {
+static int forget_empty(struct gang *g, size_t i) {
         struct slice *s = g->slices[i];
         int r = 0;
 
@@ -351,9 +351,9 @@ int slices_step(struct gang *g, usec_t *ret_next) {
                 if (s->claimed)
                         end_claims(s, now, g->o.lease, ret_next);
                 if (s->dirty)
-                        r = look(g, s, now);
+                        r = look_at_slice(g, s, now);
                 if (s->live == 0 && !s->run && now >= s->empty_since + SLICE_FORGET) {
-                        r = worse(r, forget(g, i));
+                        r = worse(r, forget_empty(g, i));
                         continue;
                 }
                 if (s->live == 0)
@@ -363,7 +363,7 @@ int slices_step(struct gang *g, usec_t *ret_next) {
         return r;
 }
 
-/* --- For runs ------------------------------------------------------------------------------------------ */
+/* --- For runs -------------------------------------------------------------------------------------- */
 
 bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
         const struct seat *first = NULL;
@@ -378,7 +378,8 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
         if (!first)
                 return false;
         (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", seat_text(first, who),
-                        time_text(first->since, when), first->why && first->why[0] ? first->why : "never heard");
+                        time_text(first->since, when),
+                        first->why && first->why[0] ? first->why : "never heard");
         if (more > 0)
                 (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
         return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the planner holds in memory. Inside this room only; the contract is gang.h. JSON values that stand in a
- * record are never altered: a changed one is a new one, so that records may share them.
+ * What the planner holds in memory. Inside this room only; the contract is gang.h. JSON values that stand in
+ * a record are never altered: a changed one is a new one, so that records may share them.
  */
 #include "gang.h"
 #include "member_part.h"
@@ -13,7 +13,7 @@
 #define TEXT_MAX      256
 #define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
 
-/* --- Hosts ------------------------------------------------------------------------------------- */
+/* --- Hosts ----------------------------------------------------------------------------------------- */
 
 /* What must be alike in a slice and across the slices of a run. One of each kind, counted. */
 struct print {
@@ -87,7 +87,7 @@ struct slice {
         struct run *run;     /* that has it */
 };
 
-/* --- Runs ---------------------------------------------------------------------------------------- */
+/* --- Runs ------------------------------------------------------------------------------------------ */
 
 enum run_state { RUN_WAITING, RUN_PREPARING, RUN_RUNNING, RUN_STOPPING, RUN_ENDED, _RUN_STATE_MAX };
 enum run_outcome {
@@ -166,7 +166,7 @@ static inline int worse(int a, int b) {
         return a < b ? a : b;
 }
 
-/* --- records.c: records, texts ------------------------------------------------------------------- */
+/* --- records.c: records, texts --------------------------------------------------------------------- */
 
 _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
 /* The record is this now, when it is another one than before; takes value over, NULL: forgotten. -ENOMEM. */
@@ -185,7 +185,7 @@ bool site_observes(const struct gang *g);
 /* The order of this kind for a host; NULL: none. */
 const json_t *host_order(const struct gang *g, const char *host, const char *kind);
 
-/* --- prints.c ------------------------------------------------------------------------------------- */
+/* --- prints.c -------------------------------------------------------------------------------------- */
 
 int print_take(struct gang *g, const json_t *member, struct print **ret, char why[static GANG_WHY_MAX]);
 struct print *print_drop(struct gang *g, struct print *p);
@@ -219,7 +219,7 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]);
 /* Since when it is not whole, and whether a machine that is missing said that it would go. */
 usec_t slice_broken_since(const struct slice *s, bool *ret_leaving);
 
-/* --- intents.c, runs.c, choose.c, run_record.c ------------------------------------------------------ */
+/* --- intents.c, runs.c, choose.c, run_record.c ----------------------------------------------------- */
 
 void intent_clear(struct intent *i);
 /* NULL: taken back. */
@@ -244,8 +244,8 @@ bool run_has_slice(const struct run *r, const char *slice);
 bool run_knows_slice(const json_t *run, const char *slice);
 
 /*
- * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of the
- * run says for whom. ret_n: how many could be taken.
+ * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of
+ * the run says for whom. ret_n: how many could be taken.
  */
 struct choice {
         struct slice **slices;

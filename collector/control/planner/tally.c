@@ -35,7 +35,8 @@ static void count_exit(struct tally *t, const struct seat *s, const struct host_
 }
 
 bool tally_left_early(const struct tally *t) {
-        return t->first_success && t->bad_run && t->success < t->failed && startswith(t->bad_run->cause, "peer");
+        return t->first_success && t->bad_run && t->success < t->failed &&
+               startswith(t->bad_run->cause, "peer");
 }
 
 static void count_suspicion(struct tally *t, const struct seat *s, const struct host_run *h) {
@@ -131,8 +132,8 @@ static const struct host_run *alive_on(const struct run *r, const struct seat *s
 }
 
 /* Those that tell steps, or all; until n of them were seen. */
-static const struct seat *walk(const struct gang *g, const struct run *r, bool steps, unsigned n,
-                               unsigned *ret_n) {
+static const struct seat *walk_seats(const struct gang *g, const struct run *r, bool steps, unsigned n,
+                                     unsigned *ret_n) {
         unsigned seen = 0;
         size_t i;
         json_t *v;
@@ -156,9 +157,9 @@ const struct seat *tally_pick(const struct gang *g, const struct run *r, unsigne
         for (int steps = 1; steps >= 0; steps--) {
                 unsigned all = 0;
 
-                (void) walk(g, r, steps, UINT_MAX, &all);
+                (void) walk_seats(g, r, steps, UINT_MAX, &all);
                 if (all > 0)
-                        return walk(g, r, steps, n % all, &all);
+                        return walk_seats(g, r, steps, n % all, &all);
         }
         return NULL;
 }

@@ -5,7 +5,7 @@
 
 #define HISTORY_MAX 32
 
-/* --- Transitions -------------------------------------------------------------------------------------- */
+/* --- Transitions ----------------------------------------------------------------------------------- */
 
 void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->state = state;
@@ -82,7 +82,7 @@ usec_t run_backoff(const struct gang *g, unsigned n) {
         return MIN(wait, g->o.backoff_max);
 }
 
-/* --- A generation begins ------------------------------------------------------------------------------- */
+/* --- A generation begins --------------------------------------------------------------------------- */
 
 /* Above all that any host says it knows of this name: hosts refuse a smaller one. */
 static uint64_t next_generation(const struct gang *g, const struct run *r, const struct choice *c) {

@@ -36,13 +36,15 @@ static void walk_reject(struct walk *w, const char *name, const char *reason) {
         (void) walk_fail(w, 0, "%.80s: %s", name, reason);
 }
 
-#define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3) /* it is in a point, in a gauge or the like, in a metric */
-/* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again. */
+#define ATTRIBUTE_DEPTH_MAX                                                                                 \
+        (INGEST_DEPTH_MAX - 3) /* it is in a point, in a gauge or the like, in a metric */
+/* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again.
+ */
 #define ATTRIBUTE_BYTES_MAX ((size_t) 4 * INGEST_ATTRIBUTES_MAX)
 
 /* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */
-static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth, const uint8_t *data,
-                  size_t len, void *ret) {
+static int unpack_message(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth,
+                          const uint8_t *data, size_t len, void *ret) {
         size_t at = (size_t) (data - w->start);
         ProtobufCMessage *m;
         int r;
@@ -64,7 +66,7 @@ static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned 
 }
 
 /* What a visitor said about one row. */
-static int visited(struct walk *w, int r, const char *name) {
+static int row_visited(struct walk *w, int r, const char *name) {
         if (r == -EDQUOT) {
                 walk_reject(w, name, "no room for one more series");
                 return 0;
@@ -84,7 +86,7 @@ static bool is_known(struct walk *w, const struct ingest_point *p) {
         return p->key_len > 0 && w->visitor->known && w->visitor->known(p, w->visitor->userdata);
 }
 
-/* --- Metrics ------------------------------------------------------------------------------------ */
+/* --- Metrics --------------------------------------------------------------------------------------- */
 
 /* The point at hand of a metric. */
 struct at_hand {
@@ -105,7 +107,7 @@ static int labels_of(struct walk *w, const struct at_hand *h, json_t *labels) {
                 bytes += f.len + 2; /* with tag and length */
                 if (bytes > ATTRIBUTE_BYTES_MAX)
                         return -EMSGSIZE;
-                r = unpack(w, &otlp__key_value__descriptor, ATTRIBUTE_DEPTH_MAX, f.data, f.len, &kv);
+                r = unpack_message(w, &otlp__key_value__descriptor, ATTRIBUTE_DEPTH_MAX, f.data, f.len, &kv);
                 if (r >= 0)
                         r = value_add(labels, kv);
                 if (r < 0)
@@ -129,7 +131,7 @@ static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_po
         } else if (r >= 0) {
                 p->attributes = text;
                 p->labels = labels;
-                r = visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
+                r = row_visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
         }
         json_decref(labels);
         return r;
@@ -143,7 +145,7 @@ static int visit_point(struct walk *w, const struct at_hand *h, struct ingest_po
                 return r;
         p->key = w->key.bytes;
         p->key_len = w->key.full ? 0 : w->key.len;
-        return is_known(w, p) ? visited(w, w->visitor->point(p, w->visitor->userdata), p->name) :
+        return is_known(w, p) ? row_visited(w, w->visitor->point(p, w->visitor->userdata), p->name) :
                                 visit_whole(w, h, p);
 }
 
@@ -152,7 +154,8 @@ static int not_well_formed(struct walk *w, const uint8_t *at) {
 }
 
 /* Of a histogram there are two: how many, and their sum. */
-static int visit_series(struct walk *w, const struct at_hand *h, const char *name, const char *unit, bool is_sum) {
+static int visit_series(struct walk *w, const struct at_hand *h, const char *name, const char *unit,
+                        bool is_sum) {
         struct ingest_point p = { .name = name, .unit = unit };
         struct point o;
 
@@ -234,7 +237,7 @@ static int visit_event(struct walk *w, struct ingest_event *e, const json_t *bod
         e->body = body_text;
         e->content = body;
         e->attributes = attributes_text;
-        return visited(w, w->visitor->event(e, w->visitor->userdata), short_name);
+        return row_visited(w, w->visitor->event(e, w->visitor->userdata), short_name);
 }
 
 static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
@@ -243,7 +246,7 @@ static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         json_t *body, *attributes;
         int r;
 
-        r = unpack(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
+        r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
         if (r < 0)
                 return r;
         r = count_row(w);
@@ -276,7 +279,7 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
         Otlp__Resource *o = NULL;
         int r;
 
-        r = unpack(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
+        r = unpack_message(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -289,7 +292,7 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
         return 0;
 }
 
-/* --- Requests ---------------------------------------------------------------------------------------- */
+/* --- Requests -------------------------------------------------------------------------------------- */
 
 /*
  * Field numbers of the envelope, the same for metrics and logs (opentelemetry-proto, stable since 1.0): a

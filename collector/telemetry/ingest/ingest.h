@@ -33,8 +33,8 @@ struct ingest_point {
         const char *name, *unit;
         const char *attributes; /* a JSON object, keys sorted: the same attributes are the same text */
         const json_t *labels;   /* the same, parsed; borrowed */
-        const void *key;        /* bytes that name service, metric and attributes; the same attributes in another order have
-                                   another key. Where they are many there is none, and key_len is 0 */
+        const void *key; /* bytes that name service, metric and attributes; the same attributes in another
+                            order have another key. Where they are many there is none, and key_len is 0 */
         size_t key_len;
         bool is_int;
         int64_t i;

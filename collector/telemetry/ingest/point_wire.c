@@ -2,7 +2,14 @@
 #include "point_wire.h"
 
 /* Field numbers: opentelemetry-proto, metrics.proto, stable since 1.0; proto/otlp.proto has what is used. */
-enum { METRIC_NAME = 1, METRIC_UNIT = 3, METRIC_GAUGE = 5, METRIC_SUM = 7, METRIC_HISTO = 9, METRIC_SUMMARY = 11 };
+enum {
+        METRIC_NAME = 1,
+        METRIC_UNIT = 3,
+        METRIC_GAUGE = 5,
+        METRIC_SUM = 7,
+        METRIC_HISTO = 9,
+        METRIC_SUMMARY = 11
+};
 enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
 enum { POINT_TIME = 3, NUMBER_DOUBLE = 4, NUMBER_INT = 6, HISTOGRAM_COUNT = 4, HISTOGRAM_SUM = 5 };
 #define FLAG_NO_RECORDED_VALUE 1 /* DataPointFlags */
@@ -12,7 +19,7 @@ static const struct {
         uint32_t attributes, flags;
 } fields[] = { [METRIC_NUMBERS] = { 7, 8 }, [METRIC_HISTOGRAM] = { 9, 10 } };
 
-/* --- The name of a series -------------------------------------------------------------------------------- */
+/* --- The name of a series -------------------------------------------------------------------------- */
 
 static void key_add(struct point_key *k, char type, const void *data, size_t len) {
         uint16_t size = (uint16_t) len;
@@ -35,7 +42,7 @@ void point_key_begin(struct point_key *k, const char *service, const char *name)
         key_add(k, 'N', name, strlen(name));
 }
 
-/* --- A metric -------------------------------------------------------------------------------------------- */
+/* --- A metric -------------------------------------------------------------------------------------- */
 
 static void take_text(char to[static METRIC_TEXT_MAX], const struct wire_field *f) {
         size_t n = MIN(f->len, (size_t) METRIC_TEXT_MAX - 1);
@@ -88,7 +95,7 @@ int metric_next_point(struct metric_parts *m, struct wire_field *ret) {
         return r;
 }
 
-/* --- A point --------------------------------------------------------------------------------------------- */
+/* --- A point --------------------------------------------------------------------------------------- */
 
 static bool take_fixed(const struct wire_field *f, void *ret) {
         if (f->type != WIRE_FIXED64)
@@ -112,7 +119,8 @@ static bool take_histogram(struct point *p, const struct wire_field *f) {
         return f->number != HISTOGRAM_SUM || take_fixed(f, &p->d);
 }
 
-int point_parse(enum metric_kind kind, const struct wire_field *point, struct point_key *key, struct point *ret) {
+int point_parse(enum metric_kind kind, const struct wire_field *point, struct point_key *key,
+                struct point *ret) {
         struct wire at = { .next = point->data, .end = point->data + point->len };
         struct point p = { 0 };
         struct wire_field f;

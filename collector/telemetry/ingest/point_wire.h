@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A metric and its points, read off the wire: building messages of them costs a quarter more of all that is done
- * with a point, and of a series that is known nothing but time and value is wanted. Attributes are not looked into
- * here: their bytes name the series. Inside the room only. Pure.
+ * A metric and its points, read off the wire: building messages of them costs a quarter more of all that is
+ * done with a point, and of a series that is known nothing but time and value is wanted. Attributes are not
+ * looked into here: their bytes name the series. Inside the room only. Pure.
  */
 #include "unpack_wire.h"
 
@@ -38,6 +38,7 @@ struct point {
         uint64_t count; /* of a histogram, whose sum is d */
 };
 /* Adds the attributes to key, which may become full. -EBADMSG. */
-int point_parse(enum metric_kind kind, const struct wire_field *point, struct point_key *key, struct point *ret);
+int point_parse(enum metric_kind kind, const struct wire_field *point, struct point_key *key,
+                struct point *ret);
 /* The next attribute of a point that was parsed; a KeyValue. As wire_next(). */
 int point_next_attribute(enum metric_kind kind, struct wire *at, struct wire_field *ret);

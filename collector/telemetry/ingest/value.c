@@ -51,9 +51,9 @@ json_t *text_json(const char *s) {
         return json_string(copy);
 }
 
-/* --- Values ------------------------------------------------------------------------------------------ */
+/* --- Values ---------------------------------------------------------------------------------------- */
 
-static json_t *number(double d) {
+static json_t *number_to_json(double d) {
         if (isnan(d))
                 return json_string("NaN");
         if (isinf(d))
@@ -61,13 +61,13 @@ static json_t *number(double d) {
         return json_real(d);
 }
 
-static json_t *hex(const ProtobufCBinaryData *b) {
+static json_t *bytes_to_json(const ProtobufCBinaryData *b) {
         _cleanup_free_ char *text = hex_encode(b->data, b->len);
 
         return text ? json_string(text) : NULL;
 }
 
-static json_t *array(const Otlp__ArrayValue *a) {
+static json_t *array_to_json(const Otlp__ArrayValue *a) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < a->n_values; i++)
@@ -89,13 +89,13 @@ json_t *value_to_json(const Otlp__AnyValue *v) {
         case OTLP__ANY_VALUE__VALUE_INT_VALUE:
                 return json_integer(v->int_value);
         case OTLP__ANY_VALUE__VALUE_DOUBLE_VALUE:
-                return number(v->double_value);
+                return number_to_json(v->double_value);
         case OTLP__ANY_VALUE__VALUE_ARRAY_VALUE:
-                return array(v->array_value);
+                return array_to_json(v->array_value);
         case OTLP__ANY_VALUE__VALUE_KVLIST_VALUE:
                 return value_list_to_json(v->kvlist_value->values, v->kvlist_value->n_values);
         case OTLP__ANY_VALUE__VALUE_BYTES_VALUE:
-                return hex(&v->bytes_value);
+                return bytes_to_json(&v->bytes_value);
         default: /* not set */
                 break;
         }
@@ -121,7 +121,7 @@ json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
         return object;
 }
 
-static const Otlp__AnyValue *find(Otlp__KeyValue *const *list, size_t n, const char *key) {
+static const Otlp__AnyValue *find_value(Otlp__KeyValue *const *list, size_t n, const char *key) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i]->key, key))
                         return list[i]->value;
@@ -129,13 +129,13 @@ static const Otlp__AnyValue *find(Otlp__KeyValue *const *list, size_t n, const c
 }
 
 const char *value_find_text(Otlp__KeyValue *const *list, size_t n, const char *key) {
-        const Otlp__AnyValue *v = find(list, n, key);
+        const Otlp__AnyValue *v = find_value(list, n, key);
 
         return v && v->value_case == OTLP__ANY_VALUE__VALUE_STRING_VALUE ? v->string_value : NULL;
 }
 
 int64_t value_find_number(Otlp__KeyValue *const *list, size_t n, const char *key) {
-        const Otlp__AnyValue *v = find(list, n, key);
+        const Otlp__AnyValue *v = find_value(list, n, key);
         int64_t number_found = 0;
 
         if (v && v->value_case == OTLP__ANY_VALUE__VALUE_INT_VALUE)

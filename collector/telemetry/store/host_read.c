@@ -36,7 +36,7 @@ int store_list_hosts(struct store *s, const char *name,
         return r;
 }
 
-/* --- Series ---------------------------------------------------------------------------------- */
+/* --- Series ---------------------------------------------------------------------------------------- */
 
 /* "[1,2,3]": a list that SQLite can look up in. NULL: out of memory. */
 static char *ids_of(const struct points *p) {
@@ -86,7 +86,7 @@ int store_list_metrics(struct store *s, int64_t host,
         return r;
 }
 
-/* --- Their past ------------------------------------------------------------------------------ */
+/* --- Their past ------------------------------------------------------------------------------------ */
 
 /* Those of the wanted series, in the order of rows. 1: there are more than the filter's limit. */
 static int find_points(struct store *s, const struct store_series_filter *f, int64_t host,

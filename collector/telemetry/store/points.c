@@ -35,7 +35,7 @@ int points_add(struct points *p, const struct sample *one) {
         return 0;
 }
 
-static int collect(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
+static int collect_row(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
         struct samples_in in = samples_read(data, len, base);
         struct sample one;
         int r;
@@ -48,8 +48,8 @@ static int collect(struct store *s, struct points *p, const void *data, size_t l
 }
 
 int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
-        return collect(s, p, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                       points_ms(sqlite3_column_int64(q, 0)));
+        return collect_row(s, p, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
+                           points_ms(sqlite3_column_int64(q, 0)));
 }
 
 static int by_series_and_time(const void *a, const void *b) {
@@ -93,7 +93,7 @@ void points_latest(struct points *p) {
 }
 
 /* Where to try next: any sequence does that visits the whole span (a Weyl sequence of the golden ratio). */
-static int64_t spread(struct store *s, unsigned i) {
+static int64_t next_try(struct store *s, unsigned i) {
         if (i < NEAR_MS)
                 return i;
         s->spread += UINT64_C(0x9e3779b97f4a7c15);
@@ -106,7 +106,7 @@ static int write_row(struct store *s, int64_t host, const struct samples_out *o,
         int r;
 
         for (unsigned i = 0; i < TRIES_MAX; i++) {
-                int64_t at = points_id(host, ms + spread(s, i));
+                int64_t at = points_id(host, ms + next_try(s, i));
 
                 r = store_run(s, ST_ROW_ADD, BIND(INT(at), BLOB(o->data, o->len)));
                 if (r < 0)
@@ -119,7 +119,7 @@ static int write_row(struct store *s, int64_t host, const struct samples_out *o,
         return -EBUSY; /* millions of rows stand there */
 }
 
-/* --- Latest values --------------------------------------------------------------------------- */
+/* --- Latest values --------------------------------------------------------------------------------- */
 
 /* What table latest has; *ret_through: the last row that it knows. */
 static int read_table(struct store *s, int64_t host, struct points *p, int64_t *ret_through) {
@@ -195,7 +195,7 @@ static int add_late(struct store *s, int64_t host, const struct samples_out *row
         int64_t through;
         int r;
 
-        r = collect(s, &p, row->data, row->len, row->base);
+        r = collect_row(s, &p, row->data, row->len, row->base);
         if (r == 0)
                 r = read_table(s, host, &p, &through);
         if (r < 0)
@@ -222,7 +222,7 @@ int points_host(struct store *s, int64_t host, struct host_series **ret) {
         return r;
 }
 
-/* --- Writing points -------------------------------------------------------------------------- */
+/* --- Writing points -------------------------------------------------------------------------------- */
 
 int store_end_points(struct store *s) {
         int64_t host = s->row_host, id = 0;

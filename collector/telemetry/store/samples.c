@@ -3,7 +3,7 @@
 
 enum { KIND_INT, KIND_DOUBLE, KIND_TIME = 3 };
 
-/* --- Writing --------------------------------------------------------------------------------- */
+/* --- Writing --------------------------------------------------------------------------------------- */
 
 #define ENTRY_MAX 48 /* a time, a step and a value take less */
 
@@ -63,7 +63,7 @@ void samples_clear(struct samples_out *o) {
         *o = (struct samples_out) { 0 };
 }
 
-/* --- Reading --------------------------------------------------------------------------------- */
+/* --- Reading --------------------------------------------------------------------------------------- */
 
 struct samples_in samples_read(const void *data, size_t len, int64_t base) {
         const uint8_t *start = len > 0 ? data : (const uint8_t *) "";

@@ -17,7 +17,7 @@ static bool is_key(const struct series_key *k, const void *key, size_t len) {
  * Keys lie in the order in which the first push brought them, and most pushes bring them in the same: asked
  * for is the one that was found last (a point asks twice) or the next.
  */
-static bool guess(struct series *s, const void *key, size_t len) {
+static bool is_expected_key(struct series *s, const void *key, size_t len) {
         for (uint32_t i = s->last; i < s->n && i <= s->last + 1; i++)
                 if (is_key(&s->keys[i], key, len)) {
                         s->last = i;
@@ -31,7 +31,7 @@ int64_t series_find(struct series *s, const void *key, size_t len) {
 
         if (s->n == 0)
                 return 0;
-        if (guess(s, key, len))
+        if (is_expected_key(s, key, len))
                 return s->keys[s->last].id;
         h = hash_of(key, len);
         for (uint32_t i = s->buckets[h % s->n_buckets]; i > 0; i = s->keys[i - 1].next)
@@ -65,7 +65,7 @@ static int grow_keys(struct series *s) {
         return 0;
 }
 
-static void forget(struct series *s, uint32_t n) {
+static void forget_keys(struct series *s, uint32_t n) {
         while (s->n > n) { /* the newest is the first of its bucket */
                 struct series_key *k = &s->keys[--s->n];
 
@@ -79,7 +79,7 @@ int series_remember(struct series *s, const void *key, size_t len, int64_t id) {
         uint8_t *bytes;
 
         if (s->n >= SERIES_KEYS_MAX) {
-                forget(s, 0);
+                forget_keys(s, 0);
                 s->overflowed = true;
         }
         if (s->n == s->size && grow_keys(s) < 0)
@@ -102,7 +102,7 @@ uint32_t series_mark(struct series *s) {
 }
 
 void series_undo(struct series *s, uint32_t mark) {
-        forget(s, s->overflowed ? 0 : mark);
+        forget_keys(s, s->overflowed ? 0 : mark);
 }
 
 struct host_series *series_of_host(struct series *s, int64_t host) {
@@ -121,7 +121,7 @@ struct host_series *series_of_host(struct series *s, int64_t host) {
         return &s->hosts[at];
 }
 
-static uint32_t *slot(uint32_t *ids, uint32_t size, uint32_t id) {
+static uint32_t *slot_of(uint32_t *ids, uint32_t size, uint32_t id) {
         uint32_t at = id * 2654435761U & (size - 1);
 
         while (ids[at] != 0 && ids[at] != id)
@@ -130,7 +130,7 @@ static uint32_t *slot(uint32_t *ids, uint32_t size, uint32_t id) {
 }
 
 bool host_series_has(const struct host_series *h, int64_t id) {
-        return h->n > 0 && *slot(h->ids, h->size, (uint32_t) id) != 0;
+        return h->n > 0 && *slot_of(h->ids, h->size, (uint32_t) id) != 0;
 }
 
 int host_series_add(struct host_series *h, int64_t id) {
@@ -143,12 +143,12 @@ int host_series_add(struct host_series *h, int64_t id) {
                         return -ENOMEM;
                 for (uint32_t i = 0; i < h->size; i++)
                         if (h->ids[i] != 0)
-                                *slot(ids, size, h->ids[i]) = h->ids[i];
+                                *slot_of(ids, size, h->ids[i]) = h->ids[i];
                 free(h->ids);
                 h->ids = ids;
                 h->size = size;
         }
-        at = slot(h->ids, h->size, (uint32_t) id);
+        at = slot_of(h->ids, h->size, (uint32_t) id);
         h->n += *at == 0;
         *at = (uint32_t) id;
         return 0;
@@ -160,7 +160,7 @@ void host_series_clear(struct host_series *h) {
 }
 
 void series_clear(struct series *s) {
-        forget(s, 0);
+        forget_keys(s, 0);
         for (size_t i = 0; i < s->n_hosts; i++)
                 host_series_clear(&s->hosts[i]);
         free(s->keys);

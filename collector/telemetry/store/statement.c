@@ -8,12 +8,12 @@
 
 /*
  * Times are microseconds since 1970. "oldest_reader" is the lowest STORE_SCHEMA that may still use this
- * database: a later version that only adds columns or tables leaves it where it is, so that a downgrade works.
+ * database. A later version that only adds columns or tables leaves it as it is, so that a downgrade works.
  *
  * A row of "samples" is one push of one host; its id says whose and when (points.h), so that what belongs
  * together lies together. "latest" is the last value of each series of a host in its rows up to "through".
- * "registry" is what the registry keeps (docs/registry.md): one row a record, its value JSON. "run_parts" and
- * "run_lines" are what runs print (store.h); "missing" numbers of its part were left out before a line.
+ * "registry" is what the registry keeps (docs/registry.md): one row a record, its value JSON. "run_parts"
+ * and "run_lines" are what runs print (store.h); "missing" numbers of its part were left out before a line.
  * "captures" and "episodes" are captures of hosts and the verdicts out of them (store_episodes.h).
  */
 static const char schema[] =
@@ -48,31 +48,43 @@ static const char schema[] =
         "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);"
         "CREATE TABLE registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE run_parts ("
-        "  id INTEGER PRIMARY KEY, run TEXT NOT NULL, invocation TEXT NOT NULL, host INTEGER NOT NULL REFERENCES hosts,"
-        "  slice TEXT, worker_id INTEGER, generation INTEGER, number INTEGER NOT NULL, changed INTEGER NOT NULL,"
+        "  id INTEGER PRIMARY KEY, run TEXT NOT NULL, invocation TEXT NOT NULL, "
+        "host INTEGER NOT NULL REFERENCES hosts,"
+        "  slice TEXT, worker_id INTEGER, generation INTEGER, number INTEGER NOT NULL, "
+        "changed INTEGER NOT NULL,"
         "  bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (run, invocation, host));"
         "CREATE TABLE run_lines ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, part INTEGER NOT NULL, number INTEGER NOT NULL,"
-        "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, priority INTEGER NOT NULL,"
+        "  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, part INTEGER NOT NULL, "
+        "number INTEGER NOT NULL,"
+        "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, "
+        "priority INTEGER NOT NULL,"
         "  text TEXT NOT NULL);"
         "CREATE INDEX run_lines_by_run ON run_lines (run);"
         "CREATE TRIGGER run_lines_gone AFTER DELETE ON run_lines BEGIN"
-        "  UPDATE run_parts SET bytes = max(0, bytes - length(CAST(old.text AS BLOB))) WHERE id = old.part; END;"
+        "  UPDATE run_parts SET bytes = max(0, "
+        "bytes - length(CAST(old.text AS BLOB))) WHERE id = old.part; END;"
         "CREATE TABLE captures ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, worker_id INTEGER, host TEXT NOT NULL,"
-        "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, hosts INTEGER NOT NULL,"
-        "  slice_hosts INTEGER NOT NULL, suspicion TEXT NOT NULL, taken INTEGER NOT NULL, received INTEGER NOT NULL,"
+        "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, "
+        "worker_id INTEGER, host TEXT NOT NULL,"
+        "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, "
+        "hosts INTEGER NOT NULL,"
+        "  slice_hosts INTEGER NOT NULL, suspicion TEXT NOT NULL, taken INTEGER NOT NULL, "
+        "received INTEGER NOT NULL,"
         "  data BLOB NOT NULL, UNIQUE (episode, host, round));"
         "CREATE INDEX captures_by_host ON captures (host, received);"
         "CREATE INDEX captures_by_run ON captures (run, taken);"
         "CREATE TABLE episodes ("
-        "  id INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, run TEXT NOT NULL, generation INTEGER, at INTEGER NOT NULL,"
-        "  suspected INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, hosts INTEGER NOT NULL, expected TEXT,"
-        "  outcome TEXT, summary TEXT, report TEXT, diagnosed INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0,"
+        "  id INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, run TEXT NOT NULL, generation INTEGER, "
+        "at INTEGER NOT NULL,"
+        "  suspected INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, hosts INTEGER NOT NULL, "
+        "expected TEXT,"
+        "  outcome TEXT, summary TEXT, report TEXT, diagnosed INTEGER NOT NULL DEFAULT 0, "
+        "confirmed INTEGER NOT NULL DEFAULT 0,"
         "  recovered INTEGER NOT NULL DEFAULT 0);"
         "CREATE TABLE episode_slices (slice TEXT NOT NULL, episode TEXT NOT NULL, at INTEGER NOT NULL,"
         "  PRIMARY KEY (slice, episode)) WITHOUT ROWID;"
-        "PRAGMA application_id = " NUMBER(STORE_APPLICATION) "; PRAGMA user_version = " NUMBER(STORE_SCHEMA) ";";
+        "PRAGMA application_id = " NUMBER(STORE_APPLICATION) "; PRAGMA user_version = "
+        NUMBER(STORE_SCHEMA) ";";
 
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
@@ -105,7 +117,7 @@ static int check_newer(struct store *s, const char *path, int64_t version, char 
         return -ENOTRECOVERABLE;
 }
 
-static int check(struct store *s, const char *path, char why[static 256]) {
+static int check_schema(struct store *s, const char *path, char why[static 256]) {
         int64_t tables, application, version;
         int r;
 
@@ -127,7 +139,8 @@ static int check(struct store *s, const char *path, char why[static 256]) {
                 return -ENOTRECOVERABLE;
         }
         if (version < STORE_SCHEMA) {
-                log_warning("%.100s has schema version %lld, which this program does not read", path, (long long) version);
+                log_warning("%.100s has schema version %lld, which this program does not read", path,
+                            (long long) version);
                 return -EUCLEAN;
         }
         return version > STORE_SCHEMA ? check_newer(s, path, version, why) : 0;
@@ -139,7 +152,7 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         r = sqlite_errno(sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
         if (r < 0)
                 return r;
-        r = check(s, path, why);
+        r = check_schema(s, path, why);
         if (r == 0)
                 r = sqlite_errno(sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL));
         if (r < 0)
@@ -147,7 +160,7 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         return r;
 }
 
-/* --- Statements -------------------------------------------------------------------------------------- */
+/* --- Statements ------------------------------------------------------------------------------------ */
 
 #define HOST_COLUMNS \
         "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, " \
@@ -161,13 +174,15 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
 
 #define LINE_QUERY(order) \
-        "SELECT l.id, h.name, p.slice, p.worker_id, p.generation, p.invocation, l.number, l.missing, l.time, l.priority, l.text " \
+        "SELECT l.id, h.name, p.slice, p.worker_id, p.generation, p.invocation, l.number, l.missing, " \
+        "l.time, l.priority, l.text " \
         "FROM run_lines l JOIN run_parts p ON p.id = l.part JOIN hosts h ON h.id = p.host " \
         "WHERE l.run = ?1 AND l.id > ?2 AND (?3 IS NULL OR h.name = ?3) AND (?4 IS NULL OR p.slice = ?4) " \
         "AND (?5 IS NULL OR p.worker_id = ?5) ORDER BY l.id " order " LIMIT ?6"
 
 #define CAPTURE_COLUMNS \
-        "id, episode, slice, worker_id, host, run, generation, round, rounds, hosts, slice_hosts, suspicion, taken"
+        "id, episode, slice, worker_id, host, run, generation, round, rounds, hosts, slice_hosts, " \
+        "suspicion, taken"
 
 static const char *const sql[_ST_MAX] = {
 #define STATEMENT(name, text) [name] = text,

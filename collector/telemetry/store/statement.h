@@ -55,8 +55,8 @@ static inline int64_t time_to_sql(usec_t t) {
 }
 
 /*
- * Makes or checks the schema of an open database: 0; -ENOTRECOVERABLE with a sentence in why; -EUCLEAN: an older
- * schema; or SQLite's -errno (why untouched).
+ * Makes or checks the schema of an open database: 0; -ENOTRECOVERABLE with a sentence in why; -EUCLEAN: an
+ * older schema; or SQLite's -errno (why untouched).
  */
 int schema_prepare(struct store *s, const char *path, char why[static 256]);
 /* -errno of SQLite's answer; 0 of SQLITE_OK, SQLITE_ROW and SQLITE_DONE. */
@@ -77,7 +77,8 @@ int store_row(sqlite3_stmt *q);
 void store_end(sqlite3_stmt **q);
 #define _cleanup_query_ _cleanup_(store_end)
 
-/* run_lines.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received before. */
+/* run_lines.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
+ * before. */
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
 
 /* episodes.c: what is beyond the limits, a little at a time. */

@@ -134,7 +134,8 @@ int store_open_reading(const char *path, struct store **ret, char why[static 256
         (void) sqlite3_busy_timeout(s->db, BUSY_MS);
         r = rc == SQLITE_OK ? statements_prepare(s) : sqlite_errno(rc);
         if (r < 0) {
-                (void) snprintf(why, 256, "%.120s: %.100s", s->path, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+                (void) snprintf(why, 256, "%.120s: %.100s", s->path,
+                                s->db ? sqlite3_errmsg(s->db) : "out of memory");
                 return rc == SQLITE_CANTOPEN ? -ENOENT : r;
         }
         *ret = TAKE_PTR(s);
@@ -285,7 +286,7 @@ int store_set_step(struct store *s, int64_t host, const char *job, int64_t step,
         return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(job), INT(step), TIME(time)));
 }
 
-/* --- Which pushes are stored ------------------------------------------------------------------------- */
+/* --- Which pushes are stored ----------------------------------------------------------------------- */
 
 /* The known sequence numbers of one spool and class are runs [first, last] that neither overlap nor touch.
  */
@@ -359,7 +360,7 @@ int store_take_record(struct store *s, const struct store_record *r, usec_t now)
         return q < 0 ? q : 1;
 }
 
-/* --- The registry's records -------------------------------------------------------------------------- */
+/* --- The registry's records ------------------------------------------------------------------------ */
 
 int store_put_registry(struct store *s, const char *key, const char *value) {
         if (!value)

@@ -30,7 +30,8 @@ struct store;
 /*
  * Opens or makes the database. A newer schema is used when it says that this program may
  * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file,
- * and one of an older schema, is moved to ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
+ * and one of an older schema, is moved to ret_aside ("" when there was none), and a new one begun. why gets
+ * a sentence with what to do.
  */
 int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]);
 struct store *store_free(struct store *s);
@@ -38,7 +39,7 @@ DEFINE_CLEANUP(struct store *, store_free)
 /* Of the last failure. Borrowed until the next call. */
 const char *store_error(const struct store *s);
 
-/* --- Writing --------------------------------------------------------------------------------- */
+/* --- Writing --------------------------------------------------------------------------------------- */
 
 int store_begin(struct store *s);
 int store_commit(struct store *s);
@@ -112,8 +113,9 @@ int store_tell(struct store *s, const struct event *e, const char *host, const c
                usec_t now);
 
 /*
- * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1: one that is not
- * above the last known is a repeat, and dropped; numbers that are left out are lines that were lost on the way.
+ * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1:
+ * one that is not above the last known is a repeat, and dropped; numbers that are left out are lines that
+ * were lost on the way.
  */
 struct store_line {
         const char *run, *invocation, *text;
@@ -134,7 +136,7 @@ int store_set_state(struct store *s, int64_t host, const char *state, usec_t tim
 int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t time);
 int store_set_step(struct store *s, int64_t host, const char *job, int64_t step, usec_t time);
 
-/* --- Reading --------------------------------------------------------------------------------- */
+/* --- Reading --------------------------------------------------------------------------------------- */
 
 /*
  * Texts are borrowed inside the visitor; NULL, and -1 of numbers: not known. A visitor's non-zero answer
@@ -211,7 +213,7 @@ int store_list_lines(struct store *s, const struct store_line_filter *f,
 /* The bytes of all lines that are kept. */
 int store_line_bytes(struct store *s, uint64_t *ret);
 
-/* --- Keeping it small ------------------------------------------------------------------------ */
+/* --- Keeping it small ------------------------------------------------------------------------------ */
 
 struct store_retention {
         uint32_t days;       /* points and events are dropped after that */

@@ -2,7 +2,7 @@
 #include "statement.h"
 #include "store_episodes.h"
 
-#define TOGETHER     (60 * USEC_PER_SEC) /* captures of hosts for themselves within this are of one episode */
+#define TOGETHER     (60 * USEC_PER_SEC) /* what hosts capture for themselves within this is one episode */
 #define NEWS_AT_ONCE 1000
 
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now) {
@@ -107,7 +107,7 @@ int store_list_captures(struct store *s, const char *episode, int64_t since,
         return r < 0 ? r : 0;
 }
 
-/* --- Episodes -------------------------------------------------------------------------------- */
+/* --- Episodes -------------------------------------------------------------------------------------- */
 
 int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices,
                         size_t n) {
@@ -165,7 +165,7 @@ int store_list_episodes(struct store *s, const struct store_episode_filter *f,
         return r < 0 ? r : 0;
 }
 
-/* --- Keeping it small ------------------------------------------------------------------------ */
+/* --- Keeping it small ------------------------------------------------------------------------------ */
 
 #define DROPS_AT_ONCE 32 /* episodes that lose their captures */
 

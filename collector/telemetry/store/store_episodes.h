@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Captures that hosts send, and what was found out from them: an episode is what hosts were asked for their stacks about (capture/
- * of docs/registry.md), with the captures of its hosts and the verdict. Errors and texts as in store.h.
+ * Captures that hosts send, and what was found out from them: an episode is what hosts were asked for their
+ * stacks about (capture/ of docs/registry.md), with the captures of its hosts and the verdict. Errors and
+ * texts as in store.h.
  */
 #include "store.h"
 
@@ -26,7 +27,8 @@ struct store_capture {
 };
 /* 1: stored; 0: a repeat; -EDQUOT: the host sends too many. */
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now);
-/* Of one host for itself, whose episode has no name: the one that others of the run began at about that time, else a new one. */
+/* Of one host for itself, whose episode has no name: the one that others of the run began at about that
+ * time, else a new one. */
 int store_name_episode(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]);
 /* Those stored behind `since`, without their data; *ret_last is the last. */
 int store_news_captures(struct store *s, int64_t since, int64_t *ret_last,

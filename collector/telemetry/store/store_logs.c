@@ -12,7 +12,8 @@ static enum event_index index_for(const struct store_event_filter *f) {
 
 int store_list_events(struct store *s, const struct store_event_filter *f,
                       int (*visit)(const struct store_event_row *e, void *userdata), void *userdata) {
-        unsigned st = (f->since < 0 ? ST_EVENTS_DOWN_BY_NOTHING : ST_EVENTS_UP_BY_NOTHING) + (unsigned) index_for(f);
+        unsigned st = (f->since < 0 ? ST_EVENTS_DOWN_BY_NOTHING : ST_EVENTS_UP_BY_NOTHING) +
+                      (unsigned) index_for(f);
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
@@ -45,7 +46,8 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
         return r;
 }
 
-/* Ids grow with the time of arrival (but for steps of the clock), so that halving finds the place without an index. */
+/* Ids grow with the time of arrival (but for steps of the clock), so that halving finds the place without an
+ * index. */
 int store_event_before(struct store *s, usec_t time, int64_t *ret) {
         int64_t low = 1, high = 0, id, received;
         int r;
@@ -68,7 +70,7 @@ int store_event_before(struct store *s, usec_t time, int64_t *ret) {
         return 0;
 }
 
-/* --- What runs print: lines, and the parts (one start of a run on a host) that they belong to -------- */
+/* --- What runs print: lines, and the parts (one start of a run on a host) that they belong to ------ */
 
 #define LINES_AT_ONCE 500
 
@@ -151,7 +153,8 @@ int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {
         r = store_line_bytes(s, &bytes);
         if (r == 0)
                 r = store_ask(s, ST_LINES_OLD,
-                              BIND(INT(LINES_AT_ONCE), INT(bytes > keep ? (int64_t) (bytes - keep) : 0), TIME(before)),
+                              BIND(INT(LINES_AT_ONCE), INT(bytes > keep ? (int64_t) (bytes - keep) : 0),
+                                   TIME(before)),
                               &last, NULL);
         return r < 0 || last == 0 ? MIN(r, 0) : store_run(s, ST_LINES_DELETE, BIND(INT(last)));
 }

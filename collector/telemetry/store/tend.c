@@ -29,7 +29,7 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
         return r < 0 ? r : 0;
 }
 
-/* --- The database ---------------------------------------------------------------------------- */
+/* --- The database ---------------------------------------------------------------------------------- */
 
 int store_size(struct store *s, struct store_size *ret) {
         int64_t pages, free_pages, page;
@@ -61,10 +61,11 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
         if (r == 0)
                 r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
         return r < 0 ? r
-                     : store_run(s, ST_OLD_RECORDS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
+                     : store_run(s, ST_OLD_RECORDS,
+                                 BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
 }
 
-static double least(const struct store_retention *retention) {
+static double least_squeeze(const struct store_retention *retention) {
         return (double) SERIES_LEAST_MS / ((double) retention->days * (double) DAY_MS);
 }
 
@@ -72,7 +73,7 @@ static double least(const struct store_retention *retention) {
  * Once a round over all hosts: how much less the age has to be for RetainBytes. What counts is the age of
  * what is there, which may be far less than RetainDays.
  */
-static int squeeze(struct store *s, const struct store_retention *retention, int64_t now_ms) {
+static int adjust_squeeze(struct store *s, const struct store_retention *retention, int64_t now_ms) {
         double age = (double) MAX(now_ms - s->tending.oldest_ms, 0) /
                      ((double) retention->days * (double) DAY_MS);
         struct store_size size;
@@ -88,25 +89,25 @@ static int squeeze(struct store *s, const struct store_retention *retention, int
                 s->tending.squeeze = MIN(s->tending.squeeze, age) * MAX(wanted * 0.98, 0.5);
         else if (wanted > 1.1)
                 s->tending.squeeze *= 1.05;
-        s->tending.squeeze = MIN(MAX(s->tending.squeeze, least(retention)), 1.0);
+        s->tending.squeeze = MIN(MAX(s->tending.squeeze, least_squeeze(retention)), 1.0);
         return 0;
 }
 
 /* Events go only when series cannot. */
-static int shrink(struct store *s, const struct store_retention *retention) {
+static int shrink_rest(struct store *s, const struct store_retention *retention) {
         struct store_size size;
         int r;
 
         r = store_size(s, &size);
         if (r == 0 && size.used > retention->bytes) /* the least important of all */
                 r = store_drop_lines(s, 0, 0);
-        if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= least(retention))
+        if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= least_squeeze(retention))
                 r = store_run(s, ST_OLD_EVENTS, BIND(INT(INT64_MAX), INT(EVENTS_AT_ONCE)));
         return r;
 }
 
 /* Gives pages back when a tenth of the file is free; outside of a transaction of ours. */
-static int vacuum(struct store *s) {
+static int vacuum_pages(struct store *s) {
         sqlite3_stmt *q = NULL;
         struct store_size size;
         int r;
@@ -121,14 +122,15 @@ static int vacuum(struct store *s) {
         return r;
 }
 
-static int tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts) {
+static int tend_once(struct store *s, const struct store_retention *retention, usec_t now,
+                     unsigned *ret_hosts) {
         int64_t next = 0, hosts = 0, now_ms = (int64_t) (now / USEC_PER_MSEC);
         bool more = false;
         int r;
 
         r = drop_old(s, retention, now);
         if (r == 0)
-                r = shrink(s, retention);
+                r = shrink_rest(s, retention);
         if (r == 0)
                 r = store_ask(s, ST_NEXT_HOST, BIND(INT(s->tending.host)), &next, &hosts);
         if (r < 0)
@@ -137,7 +139,7 @@ static int tend(struct store *s, const struct store_retention *retention, usec_t
         if (next == 0) { /* min() of nothing: the round is over */
                 s->tending.host = 0;
                 r = store_drop_episodes(s, retention->bytes / 4);
-                return r < 0 ? r : squeeze(s, retention, now_ms);
+                return r < 0 ? r : adjust_squeeze(s, retention, now_ms);
         }
         r = tend_host(s, next, retention, now_ms, &more);
         if (r == 0 && !more)
@@ -152,9 +154,9 @@ int store_tend(struct store *s, const struct store_retention *retention, usec_t 
         r = store_begin(s);
         if (r < 0)
                 return r;
-        r = tend(s, retention, now, ret_hosts);
+        r = tend_once(s, retention, now, ret_hosts);
         if (r == 0)
                 r = store_commit(s);
         store_rollback(s);
-        return r < 0 ? r : vacuum(s);
+        return r < 0 ? r : vacuum_pages(s);
 }
