@@ -141,7 +141,7 @@ static void on_captures(void *userdata) {
 static void on_store_failed(int error, void *userdata) {
         struct collector *c = userdata;
 
-        damage_look(&c->damage, error);
+        damage_handle(&c->damage, error);
 }
 
 static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
@@ -153,7 +153,7 @@ static void on_figures(const char *slice, unsigned worker, const char *host, con
         if (r > 0)
                 follow_news(c->api.follow);
         else if (r < 0 && r != -ENOMEM)
-                damage_look(&c->damage, r);
+                damage_handle(&c->damage, r);
 }
 
 /* How runs got on is known of this term alone: windows over two leaders would be of two clocks. */
@@ -318,10 +318,10 @@ static int run_collector(struct collector *c) {
                 return r;
         }
         if (aside[0])
-                damage_tell(&c->counters, aside);
+                damage_report(&c->counters, aside);
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
-                                     .begun = on_new_database, .userdata = c };
+                                     .replaced = on_new_database, .userdata = c };
         c->api = (struct api){ .damage = &c->damage,
                                .store = c->store,
                                .clock = &clock_system,

@@ -36,7 +36,7 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Receives metrics and events of TPU host agents (OTLP/HTTP), keeps them in "
-                           "SQLite and tells about them.",
+                           "SQLite and answers questions about them.",
         };
         r = options_parse(o, argc, argv);
         o->defs = NULL;

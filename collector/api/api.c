@@ -16,7 +16,7 @@ void api_reply_result(struct http_reply *reply, const struct api *a, int r, json
         api_reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store),
                         "see the journal of tpu-collectord, and try again");
         reply->retry_after = 5;
-        damage_look(a->damage, r);
+        damage_handle(a->damage, r);
 }
 
 json_t *api_text(const char *text) {

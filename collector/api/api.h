@@ -38,7 +38,8 @@ struct api {
         const struct counters *counters;
         struct registry *registry; /* NULL: none is kept here */
         bool telemetry;        /* it is kept here */
-        const char *elsewhere; /* the URL where it goes instead, as people are told; "": nobody said */
+        const char
+                *elsewhere; /* the URL where it goes instead, as it is shown to people; "": not configured */
         struct follow *follow; /* who waits for events */
 };
 

@@ -11,7 +11,7 @@ static int store_event_alone(const struct api *a, const struct event *e) {
         int r = store_begin(a->store);
 
         if (r >= 0)
-                r = store_tell(a->store, e, "", "", -1, clock_real(a->clock));
+                r = store_own_event(a->store, e, "", "", -1, clock_real(a->clock));
         if (r >= 0)
                 r = store_commit(a->store);
         if (r < 0)
@@ -121,7 +121,7 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
         api_acted(a, q, reply, *why ? why : "refused");
 }
 
-/* --- Reading ---------------------------------------------------------------------------------------- */
+/* --- Reading --------------------------------------------------------------------------------------- */
 
 static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
                          struct http_reply *reply) {
@@ -200,7 +200,7 @@ json_t *api_slice_gang(const struct api *a, const char *slice) {
                          (int) json_array_size(json_object_get(v, "unlike")));
 }
 
-/* --- Runs ------------------------------------------------------------------------------------------- */
+/* --- Runs ------------------------------------------------------------------------------------------ */
 
 static int complete_intent(const struct api *a, const struct http_request *q, json_t *v) {
         char by[BY_MAX], serial[17];

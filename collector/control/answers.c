@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "fnv.h"
 #include "inside.h"
 #include "json_text.h"
@@ -18,7 +20,8 @@ struct view {
         uint64_t revision;       /* of the records, when this was made */
         struct record **records; /* oldest change first does not matter; by place */
         size_t n;
-        uint64_t left_out; /* last change of what found no room: who does not know it is told all anew */
+        uint64_t left_out; /* last change of what found no room: a host that does not know it is sent
+                              everything */
         struct kept kept[VIEW_BODIES];
         unsigned turn;
 };
@@ -119,7 +122,7 @@ static enum run_place place_of(const struct record *r) {
         return streq(state, "waiting") || streq(state, "ended") ? RUN_WAITS_OR_ENDED : RUN_HAS_HOSTS;
 }
 
-/* A run that is forgotten concerned nobody knows whom: all are told. */
+/* It is not known which hosts a forgotten run concerned: it is sent to all. */
 static bool is_run_of(const struct gang *g, const struct record *r, enum run_place place,
                       const char *slice) {
         return startswith(r->key, "run/") && place_of(r) == place &&
@@ -246,7 +249,7 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
         return list;
 }
 
-/* A run over many hosts, as the hosts of one slice are told: each byte of it goes to each of them. */
+/* A run over many hosts, as it is sent to the hosts of one slice: each byte goes to each of them. */
 static char *run_in_short(const struct record *r, const char *slice) {
         json_t *copy = json_copy(r->value);
         char *text = NULL;
@@ -257,7 +260,7 @@ static char *run_in_short(const struct record *r, const char *slice) {
         return text;
 }
 
-/* While a slice forms, each host that comes changes its record, and each of its hosts is told: it grows with
+/* While a slice forms, each host that comes changes its record, and is sent to each of them: that grows with
  * their square. */
 static bool is_long(const struct record *r) {
         const char *state = json_string_value(json_object_get(r->value, "state"));
@@ -329,6 +332,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
 static struct kept wanted_of(const struct view *v, const struct records *t, const struct reader *w) {
         struct kept k = { .whole = w->whole || w->since < t->floor || w->since < v->left_out };
 
+        assert(v->n <= VIEW_RECORDS); /* bits of the mask */
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;
 

@@ -21,7 +21,7 @@ struct control_etcd {
         sd_event_source *timer;
         char prefix[80], key[100];
         json_t *value; /* of the leader's key */
-        bool loaded; /* the registry was told that it leads */
+        bool loaded; /* the registry knows that it leads */
 };
 
 static void step_election(struct control_etcd *c) {
@@ -90,7 +90,7 @@ static void on_news(void *userdata) {
 }
 
 static void on_watch_ended(void *userdata) {
-        (void) userdata; /* begun again with the next look */
+        (void) userdata; /* started again with the next look */
 }
 
 /* It becomes a header: what is no URL by its letters is none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where the registry's records are kept, and with it who may decide. A store tells the registry that this
- * collector leads, with all records as of one moment, and that it does not any more; between the two it
+ * Where the registry's records are kept, and with it who may decide. A store reports to the registry that
+ * this collector leads, with all records as of one moment, and that it does not any more; between the two it
  * takes batches of changed records, one at a time. With SQLite (control_sqlite.h) there is always a leader
  * and a batch is written at once; with etcd (control_etcd.h) whoever holds the leader's key leads.
  */
@@ -26,7 +26,7 @@ struct control_events {
          * may call it.
          */
         int (*led)(const json_t *records, void *userdata); /* -errno: it cannot */
-        /* It leads no more: nothing of the term may be told or decided any more. */
+        /* It leads no more: nothing of the term may be published or decided any more. */
         void (*lost)(const char *why, void *userdata);
         /*
          * The batch of control_write() is written (0), or not, or nobody knows (-errno, store->why): it is
@@ -109,7 +109,7 @@ struct control_etcd_options {
         const struct clock *clock;
         usec_t lease;
         const char *tenant;
-        const char *agents_url, *people_url; /* own, as others tell it */
+        const char *agents_url, *people_url; /* own, as others reach it */
         const char *members, *user, *password_file, *ca, *certificate, *key; /* as in etcd/client.h */
 };
 

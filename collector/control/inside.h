@@ -3,20 +3,21 @@
 /* What the parts of the registry share. Inside this room only. */
 #include "registry.h"
 
-/* --- records.c: what hosts are told ---------------------------------------------------------------- */
+/* --- records.c: what is published to hosts ----------------------------------------------------------------
+ */
 
 struct record {
         struct record *newer, *older; /* by revision */
         json_t *value;                /* NULL: forgotten */
         char *text;                   /* the same as JSON; NULL: not needed yet */
-        uint64_t revision, urgent;    /* of its last change, of the last that a host is to be told at once */
+        uint64_t revision, urgent;    /* of its last change, of the last that is published at once */
         char key[];
 };
 
 struct records {
         json_t *index; /* key -> json_integer of the pointer */
         struct record *newest, *oldest;
-        uint64_t revision, floor; /* below the floor something was forgotten: all is told then */
+        uint64_t revision, floor; /* below the floor something was forgotten: everything is sent then */
         size_t forgotten;
 };
 
@@ -26,13 +27,13 @@ struct record *records_find(const struct records *t, const char *key);
 /* Takes value over, NULL: forgotten. */
 int records_put(struct records *t, const char *key, json_t *value, bool urgent, uint64_t revision);
 const char *record_text(struct record *r); /* NULL: out of memory */
-/* Whether all that changed is what a host can be told later: who is missing while a slice forms, and its
+/* Whether all that changed is what can be published later: missing hosts while a slice forms, and its
  * like. */
 bool record_is_urgent(const char *key, const json_t *before, const json_t *now);
 
 /* --- answers.c ------------------------------------------------------------------------------------- */
 
-struct view; /* what the hosts of one slice are told, once for all of them */
+struct view; /* what is sent to the hosts of one slice, once for all of them */
 
 struct answers {
         struct view *views[1024];
@@ -48,7 +49,7 @@ struct reader { /* who asks */
         uint64_t since;
         bool whole; /* it has nothing yet */
 };
-/* Something that it is to be told at once. */
+/* There is something that is sent at once. */
 bool answers_is_due(struct answers *a, const struct gang *g, const struct records *t,
                     const struct reader *w);
 /* All that it does not know. Shared; one more user. NULL: out of memory. */
@@ -106,8 +107,8 @@ usec_t sessions_next(const struct sessions *t);
 /* --- story.c: what is worth an event --------------------------------------------------------------- */
 
 /* Inside a transaction. The record as it was (NULL: none) and as it is. */
-int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
-               bool *ret_told);
+int story_store(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
+                bool *ret_stored);
 
 /* --- hosts.c: what people are shown of hosts; figures ---------------------------------------------- */
 
@@ -163,12 +164,12 @@ struct waiter { /* for a decision to be stored */
         void *userdata;
 };
 /* Calls and forgets those whose decision is stored; with an error: all. */
-void registry_tell_waiters(struct registry *r, int error);
+void registry_call_waiters(struct registry *r, int error);
 /* control_events */
 void registry_wrote(int error, void *userdata);
-int registry_tell_story(void *userdata);
+int registry_store_story(void *userdata);
 /* What hosts are never sent need not be remembered for them. */
-bool registry_is_told(const char *key);
+bool registry_is_published(const char *key);
 int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata);
 /* The timer stands at what is due next. */
 void registry_arm(struct registry *r);

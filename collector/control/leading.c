@@ -40,7 +40,7 @@ static void answer_all(struct registry *r, const char *why) {
 
 /* All that was known is forgotten, whether it was stored or not. */
 static void forget_all(struct registry *r) {
-        registry_tell_waiters(r, -EAGAIN);
+        registry_call_waiters(r, -EAGAIN);
         answers_clear(&r->answers);
         records_clear(&r->records);
         r->records = (struct records){ 0 };
@@ -85,7 +85,7 @@ static int load_record(struct registry *r, const char *key, json_t *v) {
                 log_error("registry: a record is left out: %s: %s", key, why);
                 return 0;
         }
-        if (x >= 0 && registry_is_told(key))
+        if (x >= 0 && registry_is_published(key))
                 x = records_put(&r->records, key, json_incref(v), true, 1);
         return x < 0 ? x : json_object_set(r->kept, key, v) < 0 ? -ENOMEM : 0;
 }
@@ -160,7 +160,7 @@ int registry_new(const struct registry_options *o, struct registry **ret) {
                 .led = on_led,
                 .lost = on_lost,
                 .wrote = registry_wrote,
-                .along = registry_tell_story,
+                .along = registry_store_story,
                 .resigned = on_resigned,
         };
         _cleanup_(control_freep) struct control_store *control = o->control;

@@ -3,7 +3,7 @@
 
 #include "inside.h"
 
-#define FORGOTTEN_MAX 1024 /* records that are gone and still told so */
+#define FORGOTTEN_MAX 1024 /* records that are gone and still published as gone */
 
 int records_init(struct records *t) {
         t->index = json_object();
@@ -60,7 +60,7 @@ static struct record *add_record(struct records *t, const char *key) {
         return r;
 }
 
-/* The oldest of those that are gone; who is behind that is told everything anew. */
+/* The oldest of those that are gone; a host that is behind that is sent everything. */
 static void drop_forgotten(struct records *t) {
         struct record *r = t->oldest;
 
@@ -69,6 +69,7 @@ static void drop_forgotten(struct records *t) {
         if (!r)
                 return;
         t->floor = MAX(t->floor, r->revision);
+        assert(t->forgotten > 0);
         t->forgotten--;
         unlink_record(t, r);
         (void) json_object_del(t->index, r->key); /* it is there */

@@ -46,6 +46,7 @@ struct session *sessions_drop(struct sessions *t, struct session *s) {
         while (*at != s)
                 at = &(*at)->hash_next;
         *at = s->hash_next;
+        assert(!s->call && t->n > 0); /* its call was answered */
         unlink_lease(t, s);
         t->n--;
         free(s->report);
@@ -56,6 +57,7 @@ struct session *sessions_drop(struct sessions *t, struct session *s) {
 /* All leases are as long, so that the one renewed last ends last. */
 void sessions_renew(struct sessions *t, struct session *s, usec_t expires) {
         unlink_lease(t, s);
+        assert(!t->last || t->last->expires <= expires);
         s->expires = expires;
         s->later = NULL;
         s->sooner = t->last;
@@ -88,6 +90,7 @@ void *sessions_take_call(struct sessions *t, struct session *s) {
                 if (s->wheel_next)
                         s->wheel_next->wheel_at = s->wheel_at;
                 s->wheel_at = NULL;
+                assert(t->waiting > 0);
                 t->waiting--;
         }
         s->fresh = 0;

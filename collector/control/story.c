@@ -5,14 +5,14 @@
 struct story {
         struct store *store;
         usec_t now;
-        bool *told;
+        bool *stored;
 };
 
 static int add_event(const struct story *y, const struct event *e, const char *host, const char *slice,
                      int64_t worker) {
-        int r = store_tell(y->store, e, host, slice, worker, y->now);
+        int r = store_own_event(y->store, e, host, slice, worker, y->now);
 
-        *y->told = *y->told || r > 0;
+        *y->stored = *y->stored || r > 0;
         return MIN(r, 0);
 }
 
@@ -149,9 +149,9 @@ static int report_run(const struct story *y, const json_t *before, const json_t 
                          json_text_of(first, "slice"), -1);
 }
 
-int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
-               bool *ret_told) {
-        const struct story y = { .store = s, .now = now, .told = ret_told };
+int story_store(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
+                bool *ret_stored) {
+        const struct story y = { .store = s, .now = now, .stored = ret_stored };
 
         if (!now_value)
                 return 0;

@@ -60,7 +60,7 @@ static int parse_same(const char *same, struct request *q) {
         return 0;
 }
 
-/* "EPOCH.REVISION" of ours; anything else is of another life: everything is told. */
+/* "EPOCH.REVISION" of ours; anything else is of another life: everything is sent. */
 static void parse_since(const struct registry *r, const char *text, struct request *q) {
         size_t n = strlen(r->answers.epoch);
         char *end;
@@ -208,7 +208,7 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         return keep_call(r, s, q, is_new || q->whole, call, ret);
 }
 
-/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is told so. */
+/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is refused. */
 static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
         char why[200];
 

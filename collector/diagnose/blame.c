@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "blame.h"
 
 #include "ranks.h"
@@ -216,6 +218,7 @@ static enum outcome conclude_outcome(struct diagnosis *d) {
 /* --- One host -------------------------------------------------------------------------------------- */
 
 static void add_reason(struct suspect *s, enum reason reason, double score, uint32_t rank) {
+        assert(score >= 0 && score <= 1);
         if (score <= s->parts[reason])
                 return;
         s->parts[reason] = score;
@@ -299,7 +302,7 @@ static void judge_device(const struct diagnosis *d, const struct seen_host *h, s
 }
 
 /* Of the two ends of a connection without an answer, that one is cut off which others miss, too. Where there
- * is one such connection, both of its ends are named: nobody can tell which it is. */
+ * is one such connection, both of its ends are named: it is not known which it is. */
 static void judge_path(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         static const double scores[_PATHS_VERDICT_MAX] = {
                 [PATHS_NOTHING] = 0.2, [PATHS_LIKELY] = 0.6, [PATHS_CLEAR] = 0.85, [PATHS_PAIR] = 0.55
@@ -382,6 +385,7 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         s->score = 1 - clear;
         judge_findings(d, o, h, s);
         s->score = 1 - clear * (1 - s->parts[REASON_FINDING]);
+        assert(s->score >= 0 && s->score <= 1);
 }
 
 /* --- All of them ----------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static int compare_pairs(const void *x, const void *y) {
         return r != 0 ? r : compare_texts(a->peer, b->peer);
 }
 
-/* --- What is told ---------------------------------------------------------------------------------- */
+/* --- What is found --------------------------------------------------------------------------------- */
 
 /* Both directions, so that each end has all of its own side by side. */
 static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, bool tcp) {
@@ -72,7 +72,7 @@ static int take_finding(const struct evidence *e, const struct captured_finding 
                         (struct text) { peer, strlen(peer) }, host, tcp);
 }
 
-/* Whether datagrams tell anything: where some were asked for, somebody must have answered. */
+/* Whether datagrams show anything: where some were asked for, somebody must have answered. */
 static bool datagrams_tell(const struct evidence *e) {
         bool asked = false;
 

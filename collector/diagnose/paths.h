@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Which host's network does not carry: out of connections that get no answer, as both of their ends tell of
+ * Which host's network does not carry: out of connections that get no answer, as both of their ends report
  * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from
  * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
  * have in common is.
@@ -9,7 +9,7 @@
  * Where every connection is answered, those that lose packets (link_quote.h) stand in their place.
  *
  * A datagram that is not answered counts only where others were (a firewall may keep all of their answers
- * back), and where datagrams do not tell who it is, TCP alone is asked.
+ * back), and where datagrams do not show who it is, TCP alone is asked.
  */
 #include "evidence.h"
 

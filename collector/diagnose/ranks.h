@@ -23,7 +23,7 @@ const struct captured_thread *behind_find(const struct evidence *e, const bool *
  * slow, not stuck.
  */
 
-/* By its last capture. What changed while it was read is told by the frames that were read. */
+/* By its last capture. Of a stack that changed while it was read, the frames that were read count. */
 bool rank_saves(const struct evidence *e, const struct rank *r);
 /* Pure: whether a function's name says so: save, _save_all, Checkpoints.save, write_shard, dump. */
 bool function_saves(const char *name);

@@ -420,7 +420,7 @@ static void put_nobody(FILE *f, const struct diagnosis *d) {
                 fputs("every process of the run is stopped (state T): somebody stopped the run", f);
         else if (d->n_waiting > 0 && d->n_waiting == e->n_ranks)
                 fprintf(f,
-                        "all %zu ranks wait for the others (%s): their stacks do not tell whose fault it is",
+                        "all %zu ranks wait for the others (%s): their stacks do not show whose fault it is",
                         e->n_ranks, e->classes[0].what);
         else
                 fputs("no host stands out", f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a thread is doing, told by its frames, its state and what it waits in. The frames that mean waiting
+ * What a thread is doing, by its frames, its state and what it waits in. The frames that mean waiting
  * are a table (waits.c) with the source of each; a training's own functions with a collective's name count,
  * too.
  */

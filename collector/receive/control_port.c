@@ -202,11 +202,11 @@ static int report_straggler(struct store *s, const struct pace_verdict *v, usec_
 
         log_warning("%s", v->sentence);
         if (r >= 0)
-                r = store_tell(s,
-                               EVENT_OF(STRAGGLER, .run = v->job, .host = v->name, .slice = v->slice,
-                                        .worker = v->worker, .hosts = (int64_t) v->hosts,
-                                        .sentence = v->sentence, .windows = v->windows),
-                               v->name, v->slice, v->worker, now);
+                r = store_own_event(s,
+                                    EVENT_OF(STRAGGLER, .run = v->job, .host = v->name, .slice = v->slice,
+                                             .worker = v->worker, .hosts = (int64_t) v->hosts,
+                                             .sentence = v->sentence, .windows = v->windows),
+                                    v->name, v->slice, v->worker, now);
         if (r >= 0)
                 r = store_commit(s);
         if (r < 0)

@@ -44,15 +44,15 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
 
 /* Between the registry's records and the episodes. */
 
-/* A record was published: of capture/, run/ and episode/ the episodes are told. */
+/* A record was published: the episodes receive those of capture/, run/ and episode/. */
 void episode_port_record(struct episodes *e, const struct gang *g, const char *key, const json_t *value);
 /* Whether captures of this episode are wanted of this slice; one that the registry has and the episodes do
  * not know yet begins. */
 bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode);
 
 /*
- * The figures of syncs (docs/registry.md), told to pace.h; whom it names becomes the event tpu.run.straggler
- * under that host. A collector that begins to lead begins its windows anew.
+ * The figures of syncs (docs/registry.md), given to pace.h; the host that it names becomes the event
+ * tpu.run.straggler under that host. A new leader starts its windows again.
  */
 
 /* list: of registry.h's figures(); what cannot be understood of one run is not the others'. who->host is

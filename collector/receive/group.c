@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "group.h"
 #include "inflate.h"
 #include "log.h"
@@ -156,12 +158,12 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
                         error == -ENOMEM ? "out of memory" : store_error(g->store));
         store_rollback(g->store);
         if (!g->failing)
-                log_error("cannot store what agents send, they are told to try again: %s", text);
+                log_error("cannot store what agents send, they are asked to try again: %s", text);
         g->failing = true;
         for (struct group_item *i = items; i; i = i->next)
                 if (i->reply.status == 0 || i->reply.status == 200)
                         refuse_item(i, 503, text);
-        damage_look(g->damage, error);
+        damage_handle(g->damage, error);
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
@@ -200,6 +202,7 @@ static struct group_item *take_items(struct group *g) {
         *end = NULL;
         if (!g->first)
                 g->last = &g->first;
+        assert(g->n >= n && g->bytes >= bytes);
         g->n -= n;
         g->bytes -= bytes;
         return items;

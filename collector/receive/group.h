@@ -3,8 +3,8 @@
 /*
  * Requests that wait for the disk: those that come within GROUP_DELAY are one transaction, because a commit
  * costs as much as storing hundreds of points. Each is a part of its own in it: a malformed one is undone
- * alone. 200 is answered when the commit is on the disk; when it fails, all are told to come again. One turn
- * of the loop commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
+ * alone. 200 is answered when the commit is on the disk; when it fails, all are asked to come again. One
+ * turn of the loop commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
  */
 #include "control_port.h"
 #include "clock.h"

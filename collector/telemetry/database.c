@@ -6,24 +6,24 @@
 
 /* --- Damage ---------------------------------------------------------------------------------------- */
 
-void damage_tell(struct counters *c, const char *aside) {
+void damage_report(struct counters *c, const char *aside) {
         c->started_over++;
         /* without a journal it is a line on standard error */
         (void) journal_event(EVENT_OF(DATABASE_DAMAGED, .database = aside));
 }
 
-void damage_look(const struct damage *d, int r) {
+void damage_handle(const struct damage *d, int r) {
         char aside[300], why[256];
 
         if (r != -EUCLEAN)
                 return;
         if (store_start_over(d->store, aside, why) == 0) {
-                damage_tell(d->counters, aside);
-                if (d->begun)
-                        d->begun(d->userdata);
+                damage_report(d->counters, aside);
+                if (d->replaced)
+                        d->replaced(d->userdata);
                 return;
         }
-        log_error("the database is damaged, and a new one cannot be begun: %s", why);
+        log_error("the database is damaged, and a new one cannot be made: %s", why);
         (void) sd_event_exit(d->event, -EUCLEAN);
 }
 
@@ -77,7 +77,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
                 log_warning("old data cannot be removed, tried again all the time: %s",
                             store_error(r->damage->store));
         r->failing = e < 0;
-        damage_look(r->damage, e);
+        damage_handle(r->damage, e);
         e = sd_event_source_set_time_relative(source, pause_between(r));
         if (e >= 0)
                 e = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What to do about a damaged database: it stays damaged, so it is moved aside, a new one is begun, and the
+ * What to do about a damaged database: it stays damaged, so it is moved aside, a new one is made, and the
  * agents bring what they still have. Said as an event (systemd/tpu-collector.catalog).
  */
 #include <systemd/sd-event.h>
@@ -14,15 +14,15 @@ struct damage {
         struct store *store;
         struct counters *counters;
         sd_event *event;
-        void (*begun)(void *userdata); /* a new database was begun; NULL: nobody is told */
+        void (*replaced)(void *userdata); /* a new database was made. May be NULL */
         void *userdata;
 };
 
 /* After an answer of the store, outside of a transaction; does something about -EUCLEAN only. Ends the loop
- * when no new database can be begun. */
-void damage_look(const struct damage *d, int r);
+ * when no new database can be made. */
+void damage_handle(const struct damage *d, int r);
 /* The file has been moved to aside. */
-void damage_tell(struct counters *c, const char *aside);
+void damage_report(struct counters *c, const char *aside);
 
 /*
  * Keeps the database as old and as large as it may be (RetainDays=, RetainBytes=): a small piece of work

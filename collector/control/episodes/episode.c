@@ -131,12 +131,12 @@ static int store_and_log(const struct episodes_options *o, const struct event *e
         int r;
 
         (void) log_full(severity_priority(e->severity), 0, "%s", event_sentence(e, sentence));
-        r = store_tell(o->store, e, host, slice, worker, clock_real(o->clock));
+        r = store_own_event(o->store, e, host, slice, worker, clock_real(o->clock));
         return MIN(r, 0);
 }
 
-int episode_tell_verdict(const struct episodes_options *o, const struct episode *x,
-                         const struct verdict_text *v, bool confirmed) {
+int episode_report_verdict(const struct episodes_options *o, const struct episode *x,
+                           const struct verdict_text *v, bool confirmed) {
         const enum event_id id = confirmed ? EVENT_STALL_CONFIRMED : EVENT_STALL_UNCONFIRMED;
         const char *slice = *v->slice ? v->slice : x->slice;
 
@@ -148,7 +148,7 @@ int episode_tell_verdict(const struct episodes_options *o, const struct episode 
                     v->host, slice, v->worker);
 }
 
-int episode_tell_recovered(const struct episodes_options *o, const struct episode *x) {
+int episode_report_recovered(const struct episodes_options *o, const struct episode *x) {
         usec_t now = clock_real(o->clock);
 
         return store_and_log(o,

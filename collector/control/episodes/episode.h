@@ -21,7 +21,7 @@ struct episode {
         uint64_t got[2], seen; /* captures of each round; seen: at the last look */
         unsigned rounds, looks;
         json_t *expected;     /* host -> true; NULL: whoever answers is one */
-        json_t *pausing;      /* host -> true: its log had told of a pause; NULL: none */
+        json_t *pausing;      /* host -> true: its log had announced a pause; NULL: none */
         json_t *working;      /* likewise: its agent sees the run work there */
         usec_t due, made;     /* boot clock; due USEC_INFINITY: nothing is to be done */
         usec_t at, confirmed; /* real clock */
@@ -59,7 +59,7 @@ int verdict_read(const json_t *report, struct verdict_text *ret);
 struct verdict_case {
         bool suspected; /* the hosts suspect a stall */
         bool stalls;    /* one of them sees that nothing moves, not only that it is unusual */
-        /* Of the host that is named: its log has told that it saves, compiles or evaluates, for no longer
+        /* Of the host that is named: its log announced that it saves, compiles or evaluates, for no longer
          * than that may take; its agent sees that the run works there (it writes, or burns more cores than
          * in steps). */
         bool pauses, works;
@@ -90,7 +90,7 @@ bool episode_has_older(const struct episode *x);
 
 /* Under the host that is named, and a line in the journal. Not confirmed: it is not stuck, and is looked at
  * again. */
-int episode_tell_verdict(const struct episodes_options *o, const struct episode *x,
-                         const struct verdict_text *v, bool confirmed);
+int episode_report_verdict(const struct episodes_options *o, const struct episode *x,
+                           const struct verdict_text *v, bool confirmed);
 /* tpu.run.recovered */
-int episode_tell_recovered(const struct episodes_options *o, const struct episode *x);
+int episode_report_recovered(const struct episodes_options *o, const struct episode *x);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "episodes.h"
 
 #include "child.h"
@@ -180,7 +182,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
 
         if (store_list_episodes(e->o.store, &known, on_known, e) < 0)
                 return NULL;
-        x = episode_find(e->first, c->episode); /* of before a restart: a host is late */
+        x = episode_find(e->first, c->episode); /* from before a restart: a host is late */
         if (!x)
                 x = add_episode(e, c->episode);
         if (!x || x->begun)
@@ -287,7 +289,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                                                                            .confirmed = x->confirmed });
         if (r >= 0 &&
             (says == VERDICT_CONFIRMS || (says == VERDICT_PROGRESSES && !x->excused))) /* once each */
-                r = episode_tell_verdict(&e->o, x, &v, says == VERDICT_CONFIRMS);
+                r = episode_report_verdict(&e->o, x, &v, says == VERDICT_CONFIRMS);
         if (end_write(e, r, "a verdict") < 0) {
                 x->confirmed = confirmed;
                 x->due = boot_now(e) + BETWEEN_LOOKS;
@@ -330,6 +332,7 @@ static void start_report(struct episodes *e, struct episode *x) {
                                          .userdata = e };
         int r;
 
+        assert(!e->looking); /* one report at a time */
         x->due = USEC_INFINITY;
         x->looks++;
         x->seen = x->got[0] + x->got[1];
@@ -354,16 +357,16 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
 /* --- Over ------------------------------------------------------------------------------------------ */
 
-/* tells: of a stall with several episodes it is told once. */
-static void end_stall(struct episodes *e, struct episode *x, bool tells) {
+/* reports: the end of a stall with several episodes is reported once. */
+static void end_stall(struct episodes *e, struct episode *x, bool reports) {
         usec_t now = clock_real(e->o.clock);
         int r;
 
         r = store_begin(e->o.store);
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
-        if (r >= 0 && tells)
-                r = episode_tell_recovered(&e->o, x);
+        if (r >= 0 && reports)
+                r = episode_report_recovered(&e->o, x);
         if (end_write(e, r, "that a run recovered") < 0)
                 return;
         episode_records_keep(&e->records, x->id, x->slice);
@@ -389,7 +392,7 @@ void episodes_run(struct episodes *e, const json_t *run) {
 
 /* --- Life ------------------------------------------------------------------------------------------ */
 
-/* A stall that is not over: its end is to be told. */
+/* A stall that is not over: its end is still to be reported. */
 static int on_confirmed(const struct store_episode *s, void *userdata) {
         return s->confirmed > 0 && s->recovered == 0 ? on_known(s, userdata) : 0;
 }

@@ -49,6 +49,8 @@ void election_resign(struct election *e) {
 
 static void begin_lead(struct election *e, uint64_t term, const char *cluster) {
         assert(!e->leads && e->lease != 0);
+        /* Nobody else can have the key before: 9/10 of a lease from before its last renewal was sent. */
+        assert(e->deadline <= e->sent + share_of(e->o.lease));
         e->leads = true;
         e->next = e->sent + e->o.lease / 3;
         e->o.won(term, cluster, e->o.userdata);
@@ -153,7 +155,7 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
 static void on_tried(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
 
-        if (!hear_answer(e, a)) /* it may have been done: the next look tells */
+        if (!hear_answer(e, a)) /* it may have been done: the next look shows it */
                 return;
         if (!json_is_true(json_object_get(a->body, "succeeded")))
                 take_holder(e, a, gateway_txn_kvs(a, 0));

@@ -204,6 +204,7 @@ static void go_on(struct keep *k) {
 }
 
 static void next_transaction(struct keep *k, int64_t written) {
+        assert(k->n_sent > 0 && k->at + k->n_sent <= k->n_ops);
         k->written = written;
         k->at += k->n_sent;
         if (k->at < k->n_ops)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "pace.h"
 
 #include <math.h>
@@ -113,8 +115,8 @@ struct job {
         char name[PACE_NAME_MAX];
         struct runner **runners; /* by host */
         size_t n, size;
-        usec_t heard, judged, told_at;
-        int64_t told; /* -1: nobody */
+        usec_t heard, judged, named_at;
+        int64_t named; /* -1: nobody */
         double best;  /* seconds a step; 0: not known yet */
 };
 
@@ -172,7 +174,7 @@ static struct job *find_job(struct pace *p, const char *name, usec_t now) {
         if (!j)
                 return NULL;
         (void) snprintf(j->name, sizeof(j->name), "%s", name);
-        j->told = -1;
+        j->named = -1;
         j->judged = now;
         p->jobs[p->n++] = j;
         return j;
@@ -348,10 +350,10 @@ static int name_straggler(struct job *j, usec_t now, struct runner *const *membe
                     const struct straggler_verdict *s, struct pace_verdict *ret) {
         const struct runner *r = members[s->host];
 
-        if (j->told == r->host || (j->told_at > 0 && now < j->told_at + PACE_AGAIN))
+        if (j->named == r->host || (j->named_at > 0 && now < j->named_at + PACE_AGAIN))
                 return 0;
-        j->told = r->host;
-        j->told_at = now;
+        j->named = r->host;
+        j->named_at = now;
         *ret = (struct pace_verdict){ .host = r->host,
                                       .worker = r->worker,
                                       .hosts = n,
@@ -389,7 +391,7 @@ static int judge_run(struct job *j, usec_t now, struct pace_verdict *ret) {
                 return r;
         if (s.found && is_slow(j, seconds, members, n, times, &s))
                 return name_straggler(j, now, members, n, seconds, &s, ret);
-        j->told = -1;
+        j->named = -1;
         keep_best(j, seconds, members, n);
         return 0;
 }
@@ -408,6 +410,7 @@ static bool add_mark(struct runner *r, usec_t at) {
                 memmove(r->marks, r->marks + 1, sizeof(r->marks) - sizeof(r->marks[0]));
                 r->n--;
         }
+        assert(r->n < MARKS);
         r->marks[r->n++] = now;
         return r->n == MARKS;
 }

@@ -66,7 +66,7 @@ int pace_take(struct pace *p, const struct pace_source *who, const struct pace_f
 
 /*
  * Who slows a run down that goes on. In synchronous training all hosts have the same step time: the slow
- * host is the one that the others wait for. It is told by the share of each window that a host spends
+ * host is the one that the others wait for. It shows in the share of each window that a host spends
  * computing; what measures it is the caller's: CPU time of the run's slice, 1 - device idle time, 1 - share
  * of stack samples that wait in a collective.
  *

@@ -19,7 +19,7 @@ static const json_t *request_of(const struct gang *g, const char *slice) {
         return json_object_get(g->records, key);
 }
 
-/* When the last round of this was, and which; 0: there was none. The records themselves tell, so that a
+/* When the last round of this was, and which; 0: there was none. The records themselves show it, so that a
  * planner that takes over knows it, too. */
 static usec_t last_round(const struct gang *g, const struct target *t, const char **ret_episode,
                          unsigned *ret_again) {
@@ -123,7 +123,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                 return 0;
         }
         return put_round(g, &target,
-                         &(struct round){ .by = seat_text(t->suspects, who),
+                         &(struct round){ .by = slot_text(t->suspects, who),
                                           .why = t->suspicion->suspicion ? t->suspicion->suspicion : "",
                                           .ahead = CAPTURES_AHEAD,
                                           .second = CAPTURES_SECOND,
@@ -145,7 +145,7 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
                 return 0;
         return put_round(g, &target,
                          &(struct round){
-                                 .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
+                                 .by = slot_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */
@@ -164,9 +164,9 @@ static json_t *slice_alone(struct gang *g, const char *slice) {
         struct slice *s = slice_find(g, slice);
         json_t *hosts = s ? json_array() : NULL, *place;
 
-        for (unsigned w = 0; hosts && w < s->n_seats; w++)
-                if (s->seats[w].live &&
-                    (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
+        for (unsigned w = 0; hosts && w < s->n_slots; w++)
+                if (s->slots[w].live &&
+                    (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
                         json_decref(hosts);
                         return NULL;
                 }

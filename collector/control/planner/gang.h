@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The planner: what slices are whole, which runs go where, in which generation. Pure: it is told what hosts
+ * The planner: what slices are whole, which runs go where, in which generation. Pure: it is given what hosts
  * say (members), what people want (intents) and the time, and answers with records to keep (docs/registry.md
  * is the contract of each). The collector that leads runs it.
  *
@@ -68,8 +68,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
 
 /*
- * Decides. changed is called for every record that is another one now (value NULL: forgotten): it is to be
- * kept before anybody is told. Returns when to call again at the latest (USEC_INFINITY: on news).
+ * Decides. changed is called for every record that changed (value NULL: forgotten): it is to be
+ * kept before it is published. Returns when to call again at the latest (USEC_INFINITY: on news).
  */
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),

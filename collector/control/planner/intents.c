@@ -50,7 +50,7 @@ static int parse_intent(const char *name, const json_t *v, bool strict, struct i
                 return -EINVAL;
         }
         if (!*serial) {
-                why_set(why, "\"serial\" is missing: 16 hex digits, another one for every run");
+                why_set(why, "\"serial\" is missing: 16 hex digits, new for every run");
                 return -EINVAL;
         }
         r = parse_spec(name, v, strict, &i, why);
@@ -172,7 +172,7 @@ static bool same_but_stop(json_t *a, json_t *b) {
         return same;
 }
 
-/* Of a run that goes on, `stop` alone may be another one now. */
+/* Of a run that goes on, only `stop` may change. */
 static int change_intent(struct gang *g, struct run *r, struct intent *i, char why[static GANG_WHY_MAX]) {
         if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop)) {
                 why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->spec->name);

@@ -16,7 +16,7 @@ static void stop_asking(struct run *r) {
 
 static void ask_next_host(struct gang *g, struct run *r) {
         struct watch *w = &r->watch;
-        const struct seat *s = tally_pick(g, r, w->number);
+        const struct slot *s = tally_pick(g, r, w->number);
 
         if (!s) {
                 stop_asking(r);
@@ -60,12 +60,12 @@ static bool has_answered(const struct gang *g, const struct run *r) {
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
-                for (unsigned w = 0; s && w < s->n_seats; w++) {
+                for (unsigned w = 0; s && w < s->n_slots; w++) {
                         const struct host_run *h =
-                                s->seats[w].live ? seat_run(&s->seats[w], r->intent.spec->name) : NULL;
+                                s->slots[w].live ? slot_run(&s->slots[w], r->intent.spec->name) : NULL;
 
                         if (h && h->asked == r->watch.number &&
-                            streq(json_string_value(s->seats[w].host), r->watch.host))
+                            streq(json_string_value(s->slots[w].host), r->watch.host))
                                 return true;
                 }
         }
@@ -134,7 +134,7 @@ static void blame_left(struct run *r, const struct tally *t) {
         why_set(r->why,
                 "%s left it first, with success, while the others still trained: they lost the connection "
                 "to it",
-                seat_text(t->first_success, who));
+                slot_text(t->first_success, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
         (void) snprintf(r->cause, sizeof(r->cause), "left");
         r->dirty = true;
@@ -149,11 +149,11 @@ static void blame_bad(struct run *r, const struct tally *t) {
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
         if (*detail) /* it says the status in words */
-                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                why_set(r->why, "%s %s (%s): %.*s", slot_text(t->bad, who), word, r->cause,
                         h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
                         detail);
         else
-                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
+                why_set(r->why, "%s %s: %s%s%s", slot_text(t->bad, who), word, r->cause,
                         *h->status ? " " : "", h->status);
         r->dirty = true;
 }
@@ -168,7 +168,7 @@ void run_blame(struct run *r, const struct tally *t) {
 void run_blame_lost(struct run *r, const struct tally *t) {
         char who[160];
 
-        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+        why_set(r->why, "%s was lost: %s", slot_text(t->first_lost, who),
                 t->first_lost->why ? t->first_lost->why : "its lease ended");
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s",
@@ -177,7 +177,7 @@ void run_blame_lost(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
-/* Where nobody can be asked, or who could be has nothing to tell any more. */
+/* Where nobody can be asked, or who could be has nothing to report any more. */
 static int wait_for_word(struct run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160], when[32];
@@ -186,7 +186,7 @@ static int wait_for_word(struct run *r, const struct tally *t) {
                 (void) waits_add(waits,
                                  "%s missing since %s: %u of %u hosts ended it with success, how it ended "
                                  "there is not known",
-                                 seat_text(t->first_lost, who), time_text(t->lost_since, when), t->success,
+                                 slot_text(t->first_lost, who), time_text(t->lost_since, when), t->success,
                                  t->hosts);
         else
                 (void) waits_add(
@@ -196,7 +196,7 @@ static int wait_for_word(struct run *r, const struct tally *t) {
         return run_set_waits(r, waits);
 }
 
-/* What ended with success somewhere is not begun again because another host is not heard; nor is that a
+/* What ended with success somewhere is not started again because another host is not heard; nor is that a
  * success. */
 static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
         char who[160];
@@ -208,7 +208,7 @@ static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_
                 return wait_for_word(r, t);
         }
         why_set(r->why, "%u of %u hosts ended it with success; how it ended on %s is not known", t->success,
-                t->hosts, seat_text(t->first_lost, who));
+                t->hosts, slot_text(t->first_lost, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", CAUSE_UNKNOWN);
         return run_stop(r, THEN_FAILED, g->now);
@@ -248,7 +248,7 @@ int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_n
                          until == USEC_INFINITY
                                  ? "%s missing since %s: the steps of the others go on, and so does the run"
                                  : "%s missing since %s: the others are asked for their steps",
-                         seat_text(t->first_lost, who), time_text(t->lost_since, when));
+                         slot_text(t->first_lost, who), time_text(t->lost_since, when));
         return run_set_waits(r, waits);
 }
 
@@ -295,7 +295,7 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
                 "%s ended it with success while it was not heard, and the others were stopped for that: see "
                 "the last "
                 "steps of both, and start it again if they are not the end",
-                seat_text(t.first_success, who));
+                slot_text(t.first_success, who));
         (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);
         return run_end(r, OUTCOME_FAILED, g->now);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A run of which a host is missing: whether it goes on, ends or is begun without it, and what follows from a
- * word that comes late. Inside this room only. What returns int: -ENOMEM.
+ * A run of which a host is missing: whether it goes on, ends or is started without it, and what follows from
+ * a word that comes late. Inside this room only. What returns int: -ENOMEM.
  */
 #include "tally.h"
 
@@ -30,7 +30,7 @@ int run_step_ended(struct gang *g, struct run *r);
  * ("ask"); it answers with its step ("asked" in its own record). Inside this room only.
  */
 
-/* Asks when it is time. Returns when the run is begun without them; USEC_INFINITY: not as things are. */
+/* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
 usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
 /* Nobody is missing (any more). */
 void run_evidence_clear(struct run *r);

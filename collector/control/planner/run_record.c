@@ -257,10 +257,10 @@ json_t *run_over(const struct gang *g, const struct run *r) {
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
-                for (unsigned w = 0; s && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts"));
+                for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
                         const struct host_run *h =
-                                s->seats[w].live ? NULL : seat_run(&s->seats[w], r->intent.spec->name);
+                                s->slots[w].live ? NULL : slot_run(&s->slots[w], r->intent.spec->name);
                         char key[NAME_MAX_HOST + 16];
 
                         if (!has_ended(r, h))
@@ -280,7 +280,7 @@ json_t *run_over(const struct gang *g, const struct run *r) {
         return over;
 }
 
-static int add_word(struct seat *s, const json_t *word) {
+static int add_word(struct slot *s, const json_t *word) {
         char why[GANG_WHY_MAX];
         struct host_run *more, h;
         int x = host_run_parse(word, &h, why);
@@ -313,9 +313,9 @@ int run_restore_over(struct gang *g, struct run *r) {
                 (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
                 s = slice_find(g, name);
                 w = strtoul(slash + 1, NULL, 10);
-                if (s && w < s->n_seats && !s->seats[w].live &&
-                    !seat_run(&s->seats[w], r->intent.spec->name))
-                        x = worse(x, add_word(&s->seats[w], v));
+                if (s && w < s->n_slots && !s->slots[w].live &&
+                    !slot_run(&s->slots[w], r->intent.spec->name))
+                        x = worse(x, add_word(&s->slots[w], v));
         }
         json_decref(r->over);
         r->over = NULL;

@@ -29,7 +29,7 @@ static int wait_observing(struct run *r, const struct gang *g) {
         const char *by = json_string_value(json_object_get(site, "by"));
         json_t *waits = json_array();
 
-        (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is begun",
+        (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is started",
                          by ? by : "somebody");
         return run_set_waits(r, waits);
 }
@@ -77,16 +77,16 @@ static json_t *list_refusals(const struct gang *g, const struct run *r) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
                 for (unsigned w = 0;
-                     s && waits && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts")); w++) {
-                        const struct host_run *h = seat_run(&s->seats[w], r->intent.spec->name);
+                     s && waits && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts")); w++) {
+                        const struct host_run *h = slot_run(&s->slots[w], r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
                         if (ours && h->state == PART_REFUSED)
-                                (void) waits_add(waits, "%s: %s: %s", s->name, seat_text(&s->seats[w], buf),
+                                (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(&s->slots[w], buf),
                                                  h->detail ? h->detail : "it does not say why");
                         else if (!ours || h->state != PART_PREPARED)
                                 (void) waits_add(waits, "%s: %s has not finished its checks", s->name,
-                                                 seat_text(&s->seats[w], buf));
+                                                 slot_text(&s->slots[w], buf));
                 }
         }
         return waits;
@@ -101,7 +101,7 @@ static int refuse_run(struct gang *g, struct run *r, const struct tally *t) {
         if (!waits)
                 return -ENOMEM;
         if (t->refused > 0)
-                why_set(r->why, "%s refused: %s", seat_text(t->bad, who),
+                why_set(r->why, "%s refused: %s", slot_text(t->bad, who),
                         t->bad_run->detail ? t->bad_run->detail : "");
         else
                 why_set(r->why, "%u of %u hosts did not finish their checks in time", t->hosts - t->prepared,
@@ -121,7 +121,7 @@ static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
         int x;
 
         if (t->first_lost)
-                why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                why_set(r->why, "%s was lost: %s", slot_text(t->first_lost, who),
                         t->first_lost->why ? t->first_lost->why : "");
         else if (t->obstacle)
                 why_set(r->why, "%s", t->obstacle);
@@ -197,7 +197,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         if (t.bad)
                 return fail_run(g, r, &t);
         if (t.stopped) {
-                why_set(r->why, "it was stopped on %s", seat_text(t.stopped, who));
+                why_set(r->why, "it was stopped on %s", slot_text(t.stopped, who));
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
                 return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
         }
@@ -208,10 +208,10 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         if (t.success == t.hosts)
                 return run_succeed(r, g->now);
         if (is_silent(g, r, &t, ret_next)) {
-                const struct seat *s = t.first_silent;
+                const struct slot *s = t.first_silent;
 
-                why_set(r->why, "%s says nothing of it any more: it was begun anew",
-                        s ? seat_text(s, who) : "a host");
+                why_set(r->why, "%s does not report it any more: it restarted",
+                        s ? slot_text(s, who) : "a host");
                 (void) snprintf(r->cause, sizeof(r->cause), CAUSE_HOST_LOST);
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", s ? json_string_value(s->host) : "");
                 return run_stop(r, THEN_AGAIN, g->now);
@@ -232,7 +232,7 @@ static int name_alive(struct run *r, const struct tally *t) {
         char who[160];
 
         (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (%u hosts have it)",
-                         seat_text(t->first_alive, who), r->generation, t->alive);
+                         slot_text(t->first_alive, who), r->generation, t->alive);
         return run_set_waits(r, waits);
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "fnv.h"
 #include "series.h"
 
@@ -87,6 +89,7 @@ int series_remember(struct series *s, const void *key, size_t len, int64_t id) {
         bytes = malloc(MAX(len, (size_t) 1));
         if (!bytes)
                 return -ENOMEM;
+        assert(s->n < s->size && s->n < SERIES_KEYS_MAX);
         memcpy(bytes, key, len);
         bucket = &s->buckets[h % s->n_buckets];
         s->keys[s->n] = (struct series_key) {

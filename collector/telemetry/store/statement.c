@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "statement.h"
 
 #include "log.h"
@@ -251,6 +253,8 @@ static int bind_one(sqlite3_stmt *q, int at, const struct bind *b) {
 int store_query(struct store *s, enum statement st, const struct bind *values, size_t n,
                 sqlite3_stmt **ret) {
         sqlite3_stmt *q = s->statements[st];
+
+        assert(st < _ST_MAX);
 
         for (size_t i = 0; i < n; i++) {
                 int rc = bind_one(q, (int) i + 1, &values[i]);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "statement.h"
 #include "store_episodes.h"
 
@@ -163,6 +165,7 @@ int store_begin(struct store *s) {
 int store_commit(struct store *s) {
         int r;
 
+        assert(!s->committed); /* store_begin() was called */
         r = store_end_points(s);
         if (r == 0)
                 r = store_run(s, ST_COMMIT, NULL, 0);
@@ -181,6 +184,7 @@ void store_rollback(struct store *s) {
 }
 
 int store_mark(struct store *s) {
+        assert(!s->committed);
         s->marked = series_mark(&s->series);
         return store_run(s, ST_MARK, NULL, 0);
 }
@@ -246,8 +250,8 @@ int store_add_event(struct store *s, int64_t host, const struct store_identity *
                               INT(e->severity), TEXT(e->body), TEXT(e->attributes)));
 }
 
-int store_tell(struct store *s, const struct event *e, const char *host, const char *slice, int64_t worker,
-               usec_t now) {
+int store_own_event(struct store *s, const struct event *e, const char *host, const char *slice,
+                    int64_t worker, usec_t now) {
         const struct store_identity identity = { .slice = slice, .worker_id = worker };
         char sentence[EVENT_SENTENCE_MAX];
         json_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
@@ -268,7 +272,7 @@ int store_tell(struct store *s, const struct event *e, const char *host, const c
         if (r >= 0)
                 r = store_find_host(s, *host ? host : STORE_OWN_NAME, now, &id);
         if (r == -EDQUOT)
-                return 0; /* what it tells of still says it */
+                return 0; /* the record itself still says it */
         if (r >= 0)
                 r = store_add_event(s, id, *slice ? &identity : NULL, &stored);
         return r < 0 ? r : 1;

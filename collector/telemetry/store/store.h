@@ -30,7 +30,7 @@ struct store;
 /*
  * Opens or makes the database. A newer schema is used when it says that this program may
  * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file,
- * and one of an older schema, is moved to ret_aside ("" when there was none), and a new one begun. why gets
+ * and one of an older schema, is moved to ret_aside ("" when there was none), and a new one made. why gets
  * a sentence with what to do.
  */
 int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]);
@@ -109,8 +109,8 @@ int store_add_event(struct store *s, int64_t host, const struct store_identity *
  * An event of the collector's own: its sentence is the body, its fields are the attributes. host: whom it is
  * about, "": the collector; slice may be "". Inside a transaction. 1; 0: as many hosts are known as may be.
  */
-int store_tell(struct store *s, const struct event *e, const char *host, const char *slice, int64_t worker,
-               usec_t now);
+int store_own_event(struct store *s, const struct event *e, const char *host, const char *slice,
+                    int64_t worker, usec_t now);
 
 /*
  * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1:

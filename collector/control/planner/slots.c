@@ -4,7 +4,7 @@
 #define NEXT_MAX 4
 #define HINT_MAX 128 /* a name of the network, or an address */
 
-void seat_changed(struct seat *s) {
+void slot_changed(struct slot *s) {
         json_decref(s->entry);
         json_decref(s->place);
         s->entry = s->place = NULL;
@@ -18,20 +18,20 @@ static void claim_clear(struct claim *c) {
 }
 
 /* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
-static void forget_words(struct gang *g, struct seat *s) {
-        s->print = print_drop(g, s->print);
+static void forget_words(struct gang *g, struct slot *s) {
+        s->fingerprint = gang_fingerprint_drop(g, s->fingerprint);
         free(s->reasons);
         free(s->orders);
         s->reasons = s->orders = NULL;
         s->unfit = s->observe = false;
 }
 
-void seat_clear(struct gang *g, struct seat *s) {
+void slot_clear(struct gang *g, struct slot *s) {
         unsigned worker = s->worker;
 
         forget_words(g, s);
         host_runs_free(s->runs, s->n_runs);
-        seat_changed(s);
+        slot_changed(s);
         claim_clear(&s->claim);
         json_decref(s->host);
         json_decref(s->id);
@@ -40,10 +40,10 @@ void seat_clear(struct gang *g, struct seat *s) {
         json_decref(s->before);
         free(s->why);
         free(s->hint);
-        *s = (struct seat){ .worker = worker };
+        *s = (struct slot){ .worker = worker };
 }
 
-const char *seat_text(const struct seat *s, char buf[static 160]) {
+const char *slot_text(const struct slot *s, char buf[static 160]) {
         const char *host = json_string_value(s->host),
                    *address = json_string_value(json_array_get(s->address, 0));
 
@@ -58,14 +58,14 @@ const char *seat_text(const struct seat *s, char buf[static 160]) {
         return buf;
 }
 
-struct host_run *seat_run(const struct seat *s, const char *name) {
+struct host_run *slot_run(const struct slot *s, const char *name) {
         for (size_t i = 0; i < s->n_runs; i++)
                 if (streq(s->runs[i].name, name))
                         return &s->runs[i];
         return NULL;
 }
 
-int seat_place(struct seat *s, json_t **ret) {
+int slot_place(struct slot *s, json_t **ret) {
         if (!s->place)
                 s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
                                      "address", s->address);
@@ -105,7 +105,7 @@ static int set_address(json_t **at, const json_t *address) {
  * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by
  * another name while the other lives, or by a life that was replaced and speaks again.
  */
-static bool is_holder(const struct seat *s, const struct said *w, const char **ret_how) {
+static bool is_holder(const struct slot *s, const struct said *w, const char **ret_how) {
         *ret_how = "another machine";
         if (!s->held)
                 return true;
@@ -118,8 +118,8 @@ static bool is_holder(const struct seat *s, const struct said *w, const char **r
                (!s->before || !streq(json_string_value(s->before), w->incarnation));
 }
 
-static int note_claim(struct slice *s, struct seat *seat, const struct said *w, usec_t now) {
-        struct claim *c = &seat->claim;
+static int note_claim(struct slice *s, struct slot *slot, const struct said *w, usec_t now) {
+        struct claim *c = &slot->claim;
 
         if (c->host &&
             (!streq(json_string_value(c->id), w->id) || !streq(json_string_value(c->host), w->host)))
@@ -163,7 +163,7 @@ static enum notice notice_of(const char *text) {
         return streq(text, "maintenance") ? NOTICE_MAINTENANCE : NOTICE_NONE;
 }
 
-static void take_runs(struct seat *s, struct said *w) {
+static void take_runs(struct slot *s, struct said *w) {
         host_runs_free(s->runs, s->n_runs);
         s->runs = TAKE_PTR(w->runs);
         s->n_runs = w->n_runs;
@@ -171,14 +171,15 @@ static void take_runs(struct seat *s, struct said *w) {
 }
 
 /* 1: something that the slice's record, or whether a run may begin, depends on. */
-static int take_words(struct seat *s, struct said *w, struct print *print) {
+static int take_words(struct slot *s, struct said *w, struct gang_fingerprint *fingerprint) {
         bool unfit = streq(w->state, "unfit"), changed;
         int reasons = replace_text(&s->reasons, w->reasons), orders = replace_text(&s->orders, w->orders);
 
         if (reasons < 0 || orders < 0)
                 return -ENOMEM;
-        changed = s->print != print || s->unfit != unfit || (unfit && reasons > 0) || orders > 0 ||
-                  s->observe != w->observe || s->hosts != w->hosts || s->notice != notice_of(w->notice);
+        changed = s->fingerprint != fingerprint || s->unfit != unfit || (unfit && reasons > 0) ||
+                  orders > 0 || s->observe != w->observe || s->hosts != w->hosts ||
+                  s->notice != notice_of(w->notice);
         s->unfit = unfit;
         s->observe = w->observe;
         s->hosts = w->hosts;
@@ -190,49 +191,49 @@ static int take_words(struct seat *s, struct said *w, struct print *print) {
         return changed;
 }
 
-/* Who it is: 1 when the slot is another one now. */
-static int take_identity(struct slice *s, struct seat *seat, const struct said *w) {
-        int id = set_text(&seat->id, w->id), host = set_text(&seat->host, w->host),
-            address = set_address(&seat->address, w->address);
+/* Who it is: 1 when the slot changed. */
+static int take_identity(struct slice *s, struct slot *slot, const struct said *w) {
+        int id = set_text(&slot->id, w->id), host = set_text(&slot->host, w->host),
+            address = set_address(&slot->address, w->address);
         bool changed = id > 0 || host > 0 || address > 0;
 
         if (id < 0 || host < 0 || address < 0)
                 return -ENOMEM;
         if (changed)
-                seat_changed(seat);
+                slot_changed(slot);
         s->dirty = s->dirty || changed;
-        return changed || !seat->held;
+        return changed || !slot->held;
 }
 
-static int take_life(struct slice *s, struct seat *seat, const struct said *w) {
-        bool same = seat->incarnation && streq(json_string_value(seat->incarnation), w->incarnation);
+static int take_life(struct slice *s, struct slot *slot, const struct said *w) {
+        bool same = slot->incarnation && streq(json_string_value(slot->incarnation), w->incarnation);
 
-        if (seat->live && same)
+        if (slot->live && same)
                 return 0;
-        if (seat->live)
+        if (slot->live)
                 s->bump = true; /* a life ended unseen */
         if (!same) {
-                json_decref(seat->before);
-                seat->before = seat->live ? TAKE_PTR(seat->incarnation) : NULL;
-                if (set_text(&seat->incarnation, w->incarnation) < 0)
+                json_decref(slot->before);
+                slot->before = slot->live ? TAKE_PTR(slot->incarnation) : NULL;
+                if (set_text(&slot->incarnation, w->incarnation) < 0)
                         return -ENOMEM;
         }
-        seat_changed(seat);
+        slot_changed(slot);
         s->dirty = true;
         return 0;
 }
 
-static void seat_joined(struct slice *s, struct seat *seat) {
-        if (!seat->live)
+static void slot_joined(struct slice *s, struct slot *slot) {
+        if (!slot->live)
                 s->live++;
-        if (seat->presumed)
+        if (slot->presumed)
                 s->presumed--;
-        s->dirty = s->dirty || !seat->live || seat->presumed;
-        seat->live = true;
-        seat->presumed = seat->shut_down = false;
-        seat->since = 0;
-        free(seat->why);
-        seat->why = NULL;
+        s->dirty = s->dirty || !slot->live || slot->presumed;
+        slot->live = true;
+        slot->presumed = slot->shut_down = false;
+        slot->since = 0;
+        free(slot->why);
+        slot->why = NULL;
 }
 
 /* Who comes after it, as its identity has them; of those alone who were never heard. */
@@ -241,80 +242,80 @@ static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
 
         for (size_t i = 0; i < n && w->hosts > 0; i++) {
                 const char *text = json_string_value(json_array_get(w->next, i));
-                struct seat *seat;
+                struct slot *slot;
                 int r;
 
                 if (!text || !*text || strlen(text) >= HINT_MAX)
                         continue;
-                r = slice_seat(g, s, (unsigned) ((w->worker + 1 + i) % w->hosts), &seat);
+                r = slice_slot(g, s, (unsigned) ((w->worker + 1 + i) % w->hosts), &slot);
                 if (r < 0)
                         return r;
-                r = seat->held ? 0 : replace_text(&seat->hint, text);
+                r = slot->held ? 0 : replace_text(&slot->hint, text);
                 if (r < 0)
                         return r;
                 if (r > 0) {
-                        seat_changed(seat);
+                        slot_changed(slot);
                         s->dirty = true;
                 }
         }
         return 0;
 }
 
-static int take_said(struct gang *g, struct slice *s, struct seat *seat, struct said *w,
-                     struct print *print) {
-        int r, slot;
+static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct said *w,
+                     struct gang_fingerprint *fingerprint) {
+        int r, changed;
 
-        r = take_life(s, seat, w);
-        slot = r < 0 ? r : take_identity(s, seat, w);
-        if (slot < 0) {
-                print_drop(g, print);
-                return slot;
+        r = take_life(s, slot, w);
+        changed = r < 0 ? r : take_identity(s, slot, w);
+        if (changed < 0) {
+                gang_fingerprint_drop(g, fingerprint);
+                return changed;
         }
-        if (!seat->held)
+        if (!slot->held)
                 g->n_members++;
-        seat->held = true;
-        r = take_words(seat, w, print);
-        print_drop(g, seat->print);
-        seat->print = print;
+        slot->held = true;
+        r = take_words(slot, w, fingerprint);
+        gang_fingerprint_drop(g, slot->fingerprint);
+        slot->fingerprint = fingerprint;
         s->dirty = s->dirty || r > 0;
-        seat_joined(s, seat);
-        return r < 0 || slot == 0 ? worse(r, 0) : slot_put(g, s, seat);
+        slot_joined(s, slot);
+        return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);
 }
 
-/* print: used up. */
-static int take_member(struct gang *g, struct print *print, struct said *w, usec_t now,
+/* fingerprint: used up. */
+static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, struct said *w, usec_t now,
                        char why[static GANG_WHY_MAX]) {
         struct slice *s;
-        struct seat *seat;
+        struct slot *slot;
         const char *how;
         char text[160];
         int r;
 
         r = slice_make(g, w->slice, &s, why);
         if (r >= 0)
-                r = slice_seat(g, s, w->worker, &seat);
-        if (r >= 0 && !is_holder(seat, w, &how)) {
+                r = slice_slot(g, s, w->worker, &slot);
+        if (r >= 0 && !is_holder(slot, w, &how)) {
                 why_set(why,
                         "worker %u of slice %s is held by %s since before: %s. If that machine is gone for "
                         "good, give "
                         "its id up: tpuctl fleet release %s %u",
-                        w->worker, w->slice, how, seat_text(seat, text), w->slice, w->worker);
-                r = note_claim(s, seat, w, now);
+                        w->worker, w->slice, how, slot_text(slot, text), w->slice, w->worker);
+                r = note_claim(s, slot, w, now);
                 r = r < 0 ? r : -EEXIST;
         }
-        if (r >= 0 && !seat->held && g->n_members >= GANG_MEMBERS_MAX) {
+        if (r >= 0 && !slot->held && g->n_members >= GANG_MEMBERS_MAX) {
                 why_set(why, "%d worker ids are known, which is the limit", GANG_MEMBERS_MAX);
                 r = -E2BIG;
         }
         if (r >= 0)
-                r = take_said(g, s, seat, w, print);
+                r = take_said(g, s, slot, w, fingerprint);
         else
-                print_drop(g, print);
+                gang_fingerprint_drop(g, fingerprint);
         return r < 0 ? r : take_hints(g, s, w);
 }
 
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]) {
-        struct print *print;
+        struct gang_fingerprint *fingerprint;
         struct said w;
         int r;
 
@@ -322,9 +323,9 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
         r = said_parse(member, &w, why);
         if (r < 0)
                 return r;
-        r = print_take(g, member, &print, why);
+        r = gang_fingerprint_take(g, member, &fingerprint, why);
         if (r >= 0)
-                r = take_member(g, print, &w, now, why);
+                r = take_member(g, fingerprint, &w, now, why);
         said_clear(&w);
         return r;
 }
@@ -334,48 +335,48 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now) {
         struct slice *s = slice_find(g, slice);
-        struct seat *seat = s && worker < s->n_seats ? &s->seats[worker] : NULL;
+        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
 
-        if (!seat || !seat->live || !seat->incarnation ||
-            !streq(json_string_value(seat->incarnation), incarnation))
+        if (!slot || !slot->live || !slot->incarnation ||
+            !streq(json_string_value(slot->incarnation), incarnation))
                 return -ENOENT;
-        if (replace_text(&seat->why, why) < 0)
+        if (replace_text(&slot->why, why) < 0)
                 return -ENOMEM;
         s->live--;
-        if (seat->presumed)
+        if (slot->presumed)
                 s->presumed--;
-        forget_words(g, seat);
-        seat->live = seat->presumed = false;
-        seat->shut_down = shut_down;
-        seat->since = now;
-        json_decref(seat->before);
-        seat->before = NULL;
-        seat_changed(seat);
+        forget_words(g, slot);
+        slot->live = slot->presumed = false;
+        slot->shut_down = shut_down;
+        slot->since = now;
+        json_decref(slot->before);
+        slot->before = NULL;
+        slot_changed(slot);
         s->dirty = s->bump = true;
         return 0;
 }
 
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
         struct slice *s = slice_find(g, slice);
-        struct seat *seat = s && worker < s->n_seats ? &s->seats[worker] : NULL;
+        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
         usec_t since;
         char text[160];
 
-        if (!seat || !seat->held) {
+        if (!slot || !slot->held) {
                 why_set(why, "nobody holds worker %u of slice %.64s", worker, slice);
                 return -ENOENT;
         }
-        if (seat->live) {
+        if (slot->live) {
                 why_set(why,
                         "%s is there as worker %u of slice %s: stop its agent first (systemctl stop "
                         "tpu-hostd)",
-                        seat_text(seat, text), worker, slice);
+                        slot_text(slot, text), worker, slice);
                 return -EBUSY;
         }
-        since = seat->since;
-        seat_clear(g, seat);
-        seat->since = since;
-        if (replace_text(&seat->why, "its worker id was given up") < 0)
+        since = slot->since;
+        slot_clear(g, slot);
+        slot->since = since;
+        if (replace_text(&slot->why, "its worker id was given up") < 0)
                 return -ENOMEM;
         g->n_members--;
         s->dirty = true;

@@ -5,8 +5,8 @@
 #define DIGEST_MAX 129
 #define PARTS_MAX  64
 
-static struct print **bucket_of_print(struct gang *g, const char *key) {
-        return &g->prints[fnv_text(FNV_BEGIN, key) % ELEMENTSOF(g->prints)];
+static struct gang_fingerprint **bucket_of_fingerprint(struct gang *g, const char *key) {
+        return &g->fingerprints[fnv_text(FNV_BEGIN, key) % ELEMENTSOF(g->fingerprints)];
 }
 
 static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
@@ -27,9 +27,9 @@ static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
         return 0;
 }
 
-static struct print *print_new(const char *key, const char *digest, const char *accelerator,
-                               const char *topology, const json_t *parts) {
-        struct print *p = calloc(1, sizeof(*p) + strlen(key) + 1);
+static struct gang_fingerprint *fingerprint_new(const char *key, const char *digest, const char *accelerator,
+                                           const char *topology, const json_t *parts) {
+        struct gang_fingerprint *p = calloc(1, sizeof(*p) + strlen(key) + 1);
 
         if (!p)
                 return NULL;
@@ -48,23 +48,24 @@ static struct print *print_new(const char *key, const char *digest, const char *
         return NULL;
 }
 
-int print_take(struct gang *g, const json_t *member, struct print **ret, char why[static GANG_WHY_MAX]) {
+int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
+                          char why[static GANG_WHY_MAX]) {
         const json_t *fingerprint = json_object_get(member, "fingerprint");
         json_t *parts = json_object_get(fingerprint, "parts");
         const char *digest = NULL, *accelerator = NULL, *topology = NULL;
         char key[DIGEST_MAX + 2 * TEXT_MAX];
-        struct print **at, *p;
+        struct gang_fingerprint **at, *p;
 
         if (get_text(fingerprint, "digest", DIGEST_MAX, &digest, why) < 0 ||
             get_text(member, "accelerator", 64, &accelerator, why) < 0 ||
             get_text(member, "topology", 64, &topology, why) < 0 || check_parts(parts, why) < 0)
                 return -EBADMSG;
         (void) snprintf(key, sizeof(key), "%s\n%s\n%s", digest, accelerator, topology);
-        at = bucket_of_print(g, key);
+        at = bucket_of_fingerprint(g, key);
         for (p = *at; p && !streq(p->key, key);)
                 p = p->next;
         if (!p) {
-                p = print_new(key, digest, accelerator, topology, parts);
+                p = fingerprint_new(key, digest, accelerator, topology, parts);
                 if (!p)
                         return -ENOMEM;
                 p->next = *at;
@@ -75,12 +76,12 @@ int print_take(struct gang *g, const json_t *member, struct print **ret, char wh
         return 0;
 }
 
-struct print *print_drop(struct gang *g, struct print *p) {
-        struct print **at;
+struct gang_fingerprint *gang_fingerprint_drop(struct gang *g, struct gang_fingerprint *p) {
+        struct gang_fingerprint **at;
 
         if (!p || --p->users > 0)
                 return NULL;
-        at = bucket_of_print(g, p->key);
+        at = bucket_of_fingerprint(g, p->key);
         while (*at != p)
                 at = &(*at)->next;
         *at = p->next;
@@ -92,14 +93,14 @@ struct print *print_drop(struct gang *g, struct print *p) {
         return NULL;
 }
 
-static const char *part_of(const struct print *p, const char *part) {
+static const char *part_of(const struct gang_fingerprint *p, const char *part) {
         const char *text = json_string_value(json_object_get(p->parts, part));
 
         return text && *text ? text : "none";
 }
 
 /* Calls visit for every part in which both differ; a digest that no part explains is one itself. */
-static int list_differences(const struct print *found, const struct print *others,
+static int list_differences(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                             int (*visit)(const char *part, const char *found, const char *others,
                                          void *userdata),
                             void *userdata) {
@@ -126,7 +127,7 @@ static int list_differences(const struct print *found, const struct print *other
 
 struct unlike {
         json_t *list;
-        const struct seat *seat;
+        const struct slot *slot;
 };
 
 static int add_unlike(const char *part, const char *found, const char *others, void *userdata) {
@@ -135,23 +136,23 @@ static int add_unlike(const char *part, const char *found, const char *others, v
 
         if (json_array_size(u->list) >= LIST_MAX)
                 return 1;
-        entry = json_pack("{s:I, s:O, s:s, s:s, s:s}", "worker", (json_int_t) u->seat->worker, "host",
-                          u->seat->host, "part", part, "found", found, "others", others);
+        entry = json_pack("{s:I, s:O, s:s, s:s, s:s}", "worker", (json_int_t) u->slot->worker, "host",
+                          u->slot->host, "part", part, "found", found, "others", others);
         return json_array_append_new(u->list, entry) < 0 ? -ENOMEM : 0;
 }
 
 /* What most of them have; of equals, what the lowest worker has. */
-static struct print *most_common(const struct slice *s) {
-        struct print *most = NULL;
+static struct gang_fingerprint *most_common(const struct slice *s) {
+        struct gang_fingerprint *most = NULL;
 
-        for (unsigned i = 0; i < s->n_seats; i++)
-                if (s->seats[i].print)
-                        s->seats[i].print->count = 0;
-        for (unsigned i = 0; i < s->n_seats; i++)
-                if (s->seats[i].live && s->seats[i].print)
-                        s->seats[i].print->count++;
-        for (unsigned i = 0; i < s->n_seats; i++) {
-                struct print *p = s->seats[i].live ? s->seats[i].print : NULL;
+        for (unsigned i = 0; i < s->n_slots; i++)
+                if (s->slots[i].fingerprint)
+                        s->slots[i].fingerprint->count = 0;
+        for (unsigned i = 0; i < s->n_slots; i++)
+                if (s->slots[i].live && s->slots[i].fingerprint)
+                        s->slots[i].fingerprint->count++;
+        for (unsigned i = 0; i < s->n_slots; i++) {
+                struct gang_fingerprint *p = s->slots[i].live ? s->slots[i].fingerprint : NULL;
 
                 if (p && (!most || p->count > most->count))
                         most = p;
@@ -165,11 +166,11 @@ int slice_compare(struct slice *s) {
 
         if (!u.list)
                 return -ENOMEM;
-        s->print = most_common(s);
-        for (unsigned i = 0; i < s->n_seats && r == 0; i++) {
-                u.seat = &s->seats[i];
-                if (u.seat->live && u.seat->print && u.seat->print != s->print)
-                        r = list_differences(u.seat->print, s->print, add_unlike, &u);
+        s->fingerprint = most_common(s);
+        for (unsigned i = 0; i < s->n_slots && r == 0; i++) {
+                u.slot = &s->slots[i];
+                if (u.slot->live && u.slot->fingerprint && u.slot->fingerprint != s->fingerprint)
+                        r = list_differences(u.slot->fingerprint, s->fingerprint, add_unlike, &u);
         }
         if (r < 0) {
                 json_decref(u.list);
@@ -186,7 +187,8 @@ static int first_difference(const char *part, const char *found, const char *oth
         return 1;
 }
 
-void print_difference(const struct print *found, const struct print *others, char ret[static TEXT_MAX]) {
+void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
+                                 char ret[static TEXT_MAX]) {
         ret[0] = '\0';
         (void) list_differences(found, others, first_difference, ret); /* ends at the first */
 }
