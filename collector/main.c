@@ -329,7 +329,7 @@ static int run_collector(struct collector *c) {
                                .telemetry = c->settings.telemetry.enabled,
                                .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
-                r = group_new(&c->damage, &clock_system, &c->group);
+                r = group_new(&c->damage, &clock_system, on_events, on_captures, c, &c->group);
         if (r >= 0)
                 r = pace_new(&c->pace);
         if (r >= 0)
@@ -343,7 +343,6 @@ static int run_collector(struct collector *c) {
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
-        group_on_events(c->group, on_events, on_captures, c);
         c->receiver = (struct receiver) { .group = c->group,
                                           .registry = c->registry,
                                           .telemetry = c->settings.telemetry.enabled,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector is configured with: collectord.conf, sections [Collector], [Control] and [Telemetry],
- * then the command line. Without certificates nobody is asked who he is, and an address that is not loopback
- * is refused unless InsecureListen says so in words.
+ * One function, for there is one configuration: collectord.conf, sections [Collector], [Control] and
+ * [Telemetry], then the command line. Without certificates nobody is asked who he is, and an address that is
+ * not loopback is refused unless InsecureListen says so in words.
  */
 #include "tcp_address.h"
 #include "registry.h"

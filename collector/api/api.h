@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The API for people and control planes (docs/api.md): what the store and the registry know, as JSON, and
- * what is wanted of the fleet (api_registry.h).
+ * what is wanted of the fleet (api_calls.h).
  */
 #include "clock.h"
 #include "database.h"

@@ -73,8 +73,8 @@ void api_episodes(const struct api *a, const struct http_request *q, struct http
 
 /* --- Captures: what a verdict is from, as its hosts sent it (proto/capture.proto) ------------------ */
 
-#define CAPTURES_BYTES                                                                                      \
-        ((size_t) 4 * 1024 * 1024) /* of one answer, packed; the next call goes on behind them */
+/* Of one answer, packed; the next call goes on behind them. */
+#define CAPTURES_BYTES ((size_t) 4 * 1024 * 1024)
 
 struct page {
         char episode[64];

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_calls.h"
 
-
-
 /* --- Events ---------------------------------------------------------------------------------------- */
 
 struct listing {

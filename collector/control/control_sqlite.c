@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One of the two implementations of control_store.h. */
 #include "control_store.h"
 #include "log.h"
 

@@ -64,7 +64,7 @@ static void lose_lead(struct registry *r, const char *why) {
 }
 
 bool registry_leads(struct registry *r) {
-        if (r->gang && !control_leads(r->control))
+        if (r->gang && !r->control->ops->leads(r->control))
                 lose_lead(r, "its time has run out");
         return r->gang;
 }
@@ -150,7 +150,7 @@ int registry_resign(struct registry *r) {
         if (r->control->ops->takes_along)
                 return 0; /* there is nobody else */
         lose_lead(r, "it is being stopped");
-        return control_resign(r->control);
+        return r->control->ops->resign(r->control);
 }
 
 /* --- Life ------------------------------------------------------------------------------------------ */

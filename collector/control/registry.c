@@ -172,7 +172,7 @@ static int commit_pending(struct registry *r) {
         r->sending = r->pending;
         r->pending = fresh;
         r->covers = r->decided;
-        x = control_write(r->control, r->sending);
+        x = r->control->ops->write(r->control, r->sending);
         if (x == 0)
                 on_written(r);
         else if (x < 0)
@@ -352,8 +352,8 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
                 return -EINVAL;
         if (size > REGISTRY_KEPT_MAX)
                 return -E2BIG;
-        if (!r->gang ||
-            !control_leads(r->control)) /* may be inside of published(): nothing is forgotten here */
+        /* It may be inside of published(): nothing is forgotten here. */
+        if (!r->gang || !r->control->ops->leads(r->control))
                 return -EAGAIN;
         x = add_pending(r, key, value);
         if (x < 0)

@@ -17,16 +17,17 @@
 #include "store.h"
 
 #define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most half of the lease */
-#define REGISTRY_RUN_WHOLE                                                                                  \
-        512 /* hosts: of larger runs a host is sent the hosts of its own slice, and how many the others     \
-               have */
-#define REGISTRY_FORMING_NAMED                                                                              \
-        16 /* of a slice of more hosts that still forms a host is sent how many they are, and so many of    \
-              the missing */
+/* Hosts: of larger runs a host is sent the hosts of its own slice, and how many the others have. */
+#define REGISTRY_RUN_WHOLE 512
+/*
+ * Of a slice of more hosts that still forms a host is sent how many they are, and so many of the
+ * missing.
+ */
+#define REGISTRY_FORMING_NAMED 16
 #define REGISTRY_TENANT "default" /* of hosts and collectors that name none */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
-#define REGISTRY_FIGURES_MAX                                                                                \
-        64u /* runs of one host that its figures may be of: as many as its agent lists */
+/* Runs of one host that its figures may be of: as many as its agent lists. */
+#define REGISTRY_FIGURES_MAX 64u
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */

@@ -6,7 +6,7 @@
  * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
  * have in common is.
  *
- * Where every connection is answered, those that lose packets (link_quote.h) stand in their place.
+ * Where every connection is answered, those that lose packets (link_quote_of()) stand in their place.
  *
  * A datagram that is not answered counts only where others were (a firewall may keep all of their answers
  * back), and where datagrams do not show who it is, TCP alone is asked.
@@ -14,8 +14,8 @@
 #include "evidence.h"
 
 #define PATH_CHECK "path.answer"
-#define PATH_SHARE                                                                                          \
-        0.75 /* of all bad pairs that an end has to be in, to be the one; fewer than half say nothing */
+/* Of all bad pairs that an end has to be in, to be the one; fewer than half say nothing. */
+#define PATH_SHARE 0.75
 
 struct path_end {
         const char *address; /* not ended by NUL */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What stands behind POST /registry/v1/capture? (docs/registry.md, Captures), checked. */
+/*
+ * A file of its own, so that it is fuzzed without a registry: the query of POST /registry/v1/capture
+ * (docs/registry.md, Captures), checked.
+ */
 #include "http_arguments.h"
 
 /* What a host says of its capture. */

@@ -15,7 +15,7 @@ struct group {
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
-        void (*notify)(void *userdata), (*captures)(void *userdata);
+        void (*events)(void *userdata), (*captures)(void *userdata);
         void *userdata;
         bool failing; /* the last write to the database failed: said once, not per request */
 };
@@ -67,13 +67,6 @@ static int decode_body(struct group_item *i, uint8_t **ret_own, char why[static 
         if (r == 0)
                 i->push.data = *ret_own;
         return r;
-}
-
-void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata),
-                     void *userdata) {
-        g->notify = notify;
-        g->captures = captures;
-        g->userdata = userdata;
 }
 
 static void count_item(struct counters *c, const struct group_item *i) {
@@ -182,9 +175,9 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
                 http_answer(i->call, &i->reply);
                 free(i);
         }
-        if (g->notify && g->counters->events + g->counters->lines > before)
-                g->notify(g->userdata);
-        if (g->captures && g->counters->captures > captures)
+        if (g->counters->events + g->counters->lines > before)
+                g->events(g->userdata);
+        if (g->counters->captures > captures)
                 g->captures(g->userdata);
 }
 
@@ -242,13 +235,20 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-int group_new(const struct damage *d, const struct clock *clock, struct group **ret) {
+int group_new(const struct damage *d, const struct clock *clock, void (*events)(void *userdata),
+              void (*captures)(void *userdata), void *userdata, struct group **ret) {
         _cleanup_(group_freep) struct group *g = calloc(1, sizeof(*g));
         int r;
 
         if (!g)
                 return -ENOMEM;
-        *g = (struct group) { .store = d->store, .damage = d, .clock = clock, .counters = d->counters };
+        *g = (struct group){ .store = d->store,
+                             .damage = d,
+                             .clock = clock,
+                             .counters = d->counters,
+                             .events = events,
+                             .captures = captures,
+                             .userdata = userdata };
         g->last = &g->first;
         r = sd_event_add_time_relative(d->event, &g->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_timer, g);
         if (r >= 0)

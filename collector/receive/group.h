@@ -33,11 +33,9 @@ struct group_item {
 };
 
 struct group;
-/* All borrowed. */
-int group_new(const struct damage *d, const struct clock *clock, struct group **ret);
-/* What is called when events or lines were committed, and when captures were. */
-void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata),
-                     void *userdata);
+/* d and clock are borrowed. events: events or lines were committed; captures: captures were. */
+int group_new(const struct damage *d, const struct clock *clock, void (*events)(void *userdata),
+              void (*captures)(void *userdata), void *userdata, struct group **ret);
 /* Answers all that wait with 503. */
 struct group *group_free(struct group *g);
 DEFINE_CLEANUP(struct group *, group_free)

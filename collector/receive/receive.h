@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What agents send. The registry's exchange (sync_port.h), captures (capture_port.h), and the OTLP/HTTP
- * receiver: POST /v1/metrics and /v1/logs, protobuf, plain or gzip. What is refused for its headers or its
- * size is answered at once, the rest goes to the group (group.h), which answers after its commit. Errors are
- * a google.rpc.Status.
+ * The port of the agents has one entry, the handler of its server. It takes syncs and captures
+ * (control_port.h), and is the OTLP/HTTP receiver: POST /v1/metrics and /v1/logs, protobuf, plain or gzip.
+ * What is refused for its headers or its size is answered at once, the rest goes to the group (group.h),
+ * which answers after its commit. Errors are a google.rpc.Status.
  */
 #include "episodes.h"
 #include "group.h"

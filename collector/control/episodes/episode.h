@@ -65,8 +65,8 @@ struct verdict_case {
         bool pauses, works;
         unsigned excused; /* rounds of this stall that were not confirmed for its progress */
 };
-#define VERDICT_EXCUSES                                                                                     \
-        2u /* then it is a stall, whatever moves: the planner asks for no more rounds, either */
+/* Then it is a stall, whatever moves: the planner asks for no more rounds, either. */
+#define VERDICT_EXCUSES 2u
 
 enum verdict_says {
         VERDICT_SAYS_NOTHING,

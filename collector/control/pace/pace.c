@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#define NORMAL_MAD                                                                                          \
-        1.4826 /* a normal distribution's standard deviation is this many median absolute deviations */
+/* A normal distribution's standard deviation is this many median absolute deviations. */
+#define NORMAL_MAD 1.4826
 #define SPREADS 4.0
 
 static int compare_numbers(const void *a, const void *b) {

@@ -118,8 +118,8 @@ void run_evidence_clear(struct run *r) {
 
 /* --- What follows ---------------------------------------------------------------------------------- */
 
-#define UNHEARD_MAX                                                                                         \
-        (600 * USEC_PER_SEC) /* nobody can say how it is: so long only agents are taken to be away */
+/* Nobody can say how it is: so long only agents are taken to be away. */
+#define UNHEARD_MAX (600 * USEC_PER_SEC)
 
 int run_succeed(struct run *r, usec_t now) {
         why_set(r->why, "all of its hosts ended it with success");

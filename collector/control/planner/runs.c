@@ -5,8 +5,8 @@
 #include "transitions.h"
 
 #define ENDED_MAX 64
-#define PREPARE_MAX                                                                                         \
-        (180 * USEC_PER_SEC) /* a preflight proves paths and ports: a minute and a half at worst */
+/* A preflight proves paths and ports: a minute and a half at worst. */
+#define PREPARE_MAX (180 * USEC_PER_SEC)
 #define START_MAX   (120 * USEC_PER_SEC)
 #define STOP_MARGIN (60 * USEC_PER_SEC) /* beyond the grace: then who has not stopped keeps its slice out */
 #define WAITS_AFTER (5 * USEC_PER_SEC)  /* beyond the grace: then they are named */

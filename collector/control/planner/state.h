@@ -109,7 +109,7 @@ struct intent {
         bool stop;
 };
 
-/* While a host of a run is missing: what the others know of whether it goes on (evidence.c). */
+/* While a host of a run is missing: what the others know of whether it goes on (missing.c). */
 struct watch {
         usec_t began;   /* 0: nobody is missing */
         unsigned lost;  /* how many */
@@ -197,7 +197,7 @@ int slice_compare(struct slice *s);
 void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                                  char ret[static TEXT_MAX]);
 
-/* --- slots.c, slices.c ----------------------------------------------------------------------------- */
+/* --- slots.c, slices.c, slice_load.c --------------------------------------------------------------- */
 
 void slot_clear(struct gang *g, struct slot *s);
 void slot_changed(struct slot *s); /* its parts in records are to be made again */

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * OTLP requests (protobuf) into rows, one at a time, through a visitor. Pure and bounded: whatever the bytes
- * are, the work is linear in their number and memory stays below INGEST_MEMORY_MAX plus the largest row. A
- * request is malformed or not as a whole, but rows in front of the bad place have been visited by then: the
- * caller puts all of a request into one transaction.
+ * The room has one entry: OTLP requests (protobuf) into rows, one at a time, through a visitor. Pure and
+ * bounded: whatever the bytes are, the work is linear in their number and memory stays below
+ * INGEST_MEMORY_MAX plus the largest row. A request is malformed or not as a whole, but rows in front of the
+ * bad place have been visited by then: the caller puts all of a request into one transaction.
  */
 #include <jansson.h>
 
 #include "base.h"
-
 
 #define INGEST_DEPTH_MAX 32 /* messages inside one metric or log record: about ten maps in one another */
 #define INGEST_ROWS_MAX 100000  /* points or events of one request; more is -E2BIG */
 #define INGEST_NAME_MAX 256 /* bytes with NUL of every name, unit and identity text; longer ones are cut */
 #define INGEST_ATTRIBUTES_MAX 4096 /* bytes of a point's attributes as JSON; a point with more is rejected \
                                     */
-#define INGEST_EVENT_MAX \
-        (4 * 1024 * 1024) /* bytes of an event's body, and of its attributes, as JSON; more: rejected */
+/* Bytes of an event's body, and of its attributes, as JSON; more: rejected. */
+#define INGEST_EVENT_MAX (4 * 1024 * 1024)
 #define INGEST_WHY_MAX 160
 
 /* Who sends: the resource. Texts are never NULL; empty means not given. */

@@ -3,8 +3,8 @@
 
 #define HOST_SHIFT  41
 #define MS_MAX      ((INT64_C(1) << HOST_SHIFT) - 1)
-#define NEAR_MS \
-        16 /* rows of one host that begin in the same millisecond lie side by side; more are spread */
+/* Rows of one host that begin in the same millisecond lie side by side; more are spread. */
+#define NEAR_MS 16
 #define TRIES_MAX   40
 #define SPREAD_BITS 24 /* milliseconds: some hours, for a host whose clock stands still */
 

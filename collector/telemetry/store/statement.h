@@ -77,11 +77,11 @@ int store_row(sqlite3_stmt *q);
 void store_end(sqlite3_stmt **q);
 #define _cleanup_query_ _cleanup_(store_end)
 
-/* run_lines.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
+/* store_logs.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
  * before. */
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
 
-/* episodes.c: what is beyond the limits, a little at a time. */
+/* store_episodes.c: what is beyond the limits, a little at a time. */
 int store_drop_episodes(struct store *s, uint64_t bytes);
 
 /* Columns. NULL is NULL, and -1. */

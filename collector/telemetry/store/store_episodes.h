@@ -10,9 +10,8 @@
 #define STORE_CAPTURE_MAX      (1024 * 1024) /* bytes of one, packed */
 #define STORE_CAPTURES_OF_HOST 16            /* within STORE_CAPTURES_SPAN; more are no captures of ours */
 #define STORE_CAPTURES_SPAN    (300 * USEC_PER_SEC)
-#define STORE_CAPTURE_BYTES                                                                                 \
-        ((uint64_t) 256 * 1024 *                                                                            \
-         1024) /* of all, and at most a quarter of RetainBytes=: the oldest episodes lose theirs */
+/* Of all, and at most a quarter of RetainBytes=: the oldest episodes lose theirs. */
+#define STORE_CAPTURE_BYTES ((uint64_t) 256 * 1024 * 1024)
 #define STORE_EPISODES_MAX 1000 /* verdicts that are kept */
 
 struct store_capture {

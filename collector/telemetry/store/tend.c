@@ -6,9 +6,8 @@
 #define ROWS_AT_ONCE   400
 #define EVENTS_AT_ONCE 50 /* a body may be megabytes */
 #define OTHERS_AT_ONCE 500
-#define RECORDS_KEPT                                                                                        \
-        ((usec_t) 90 * 86400 *                                                                              \
-         USEC_PER_SEC) /* at least: an agent that was away that long sends everything again */
+/* At least: an agent that was away that long sends everything again. */
+#define RECORDS_KEPT ((usec_t) 90 * 86400 * USEC_PER_SEC)
 #define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
 
 /* The oldest rows of a host go, a few at a time. */
