@@ -2,14 +2,8 @@
 #include "point_wire.h"
 
 /* Field numbers: opentelemetry-proto, metrics.proto, stable since 1.0; proto/otlp.proto has what is used. */
-enum {
-        METRIC_NAME = 1,
-        METRIC_UNIT = 3,
-        METRIC_GAUGE = 5,
-        METRIC_SUM = 7,
-        METRIC_HISTO = 9,
-        METRIC_SUMMARY = 11
-};
+enum { METRIC_NAME = 1, METRIC_UNIT = 3, METRIC_GAUGE = 5, METRIC_SUM = 7, METRIC_HISTO = 9 };
+enum { METRIC_SUMMARY = 11 };
 enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
 enum { POINT_TIME = 3, NUMBER_DOUBLE = 4, NUMBER_INT = 6, HISTOGRAM_COUNT = 4, HISTOGRAM_SUM = 5 };
 #define FLAG_NO_RECORDED_VALUE 1 /* DataPointFlags */

@@ -8,85 +8,9 @@
 #define WORD(x)   #x
 #define NUMBER(x) WORD(x)
 
-/*
- * Times are microseconds since 1970. "oldest_reader" is the lowest STORE_SCHEMA that may still use this
- * database. A later version that only adds columns or tables leaves it as it is, so that a downgrade works.
- *
- * A row of "samples" is one push of one host; its id says whose and when (points.h), so that what belongs
- * together lies together. "latest" is the last value of each series of a host in its rows up to "through".
- * "registry" is what the registry keeps (docs/registry.md): one row a record, its value JSON. "run_parts"
- * and "run_lines" are what runs print (store.h); "missing" numbers of its part were left out before a line.
- * "captures" and "episodes" are captures of hosts and the verdicts out of them (store_episodes.h).
- */
 static const char schema[] =
-        "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-        "INSERT INTO meta VALUES ('oldest_reader', " NUMBER(STORE_SCHEMA) ");"
-        "CREATE TABLE hosts ("
-        "  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL DEFAULT 0,"
-        "  slice TEXT, worker_id INTEGER, accelerator_type TEXT, version TEXT, boot_id TEXT, identity_time "
-        "INTEGER NOT NULL DEFAULT 0,"
-        "  state TEXT, state_time INTEGER NOT NULL DEFAULT 0,"
-        "  reasons TEXT, reasons_time INTEGER NOT NULL DEFAULT 0,"
-        "  job TEXT, step INTEGER, step_time INTEGER NOT NULL DEFAULT 0,"
-        "  series INTEGER NOT NULL DEFAULT 0, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL);"
-        "CREATE TABLE events ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL REFERENCES hosts, slice TEXT, "
-        "worker_id INTEGER,"
-        "  time INTEGER NOT NULL, received INTEGER NOT NULL, service TEXT NOT NULL, name TEXT NOT NULL, "
-        "severity INTEGER NOT NULL,"
-        "  body TEXT NOT NULL, attributes TEXT NOT NULL);"
-        "CREATE INDEX events_by_host ON events (host);"
-        "CREATE INDEX events_by_name ON events (name);"
-        "CREATE INDEX events_by_slice ON events (slice);"
-        "CREATE TABLE records ("
-        "  spool TEXT NOT NULL, class TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, changed "
-        "INTEGER NOT NULL,"
-        "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;"
-        "CREATE TABLE series ("
-        "  id INTEGER PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL, "
-        "unit TEXT NOT NULL,"
-        "  UNIQUE (name, attributes, service));"
-        "CREATE TABLE samples (id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
-        "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);"
-        "CREATE TABLE registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-        "CREATE TABLE run_parts ("
-        "  id INTEGER PRIMARY KEY, run TEXT NOT NULL, invocation TEXT NOT NULL, "
-        "host INTEGER NOT NULL REFERENCES hosts,"
-        "  slice TEXT, worker_id INTEGER, generation INTEGER, number INTEGER NOT NULL, "
-        "changed INTEGER NOT NULL,"
-        "  bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (run, invocation, host));"
-        "CREATE TABLE run_lines ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, part INTEGER NOT NULL, "
-        "number INTEGER NOT NULL,"
-        "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, "
-        "priority INTEGER NOT NULL,"
-        "  text TEXT NOT NULL);"
-        "CREATE INDEX run_lines_by_run ON run_lines (run);"
-        "CREATE TRIGGER run_lines_gone AFTER DELETE ON run_lines BEGIN"
-        "  UPDATE run_parts SET bytes = max(0, "
-        "bytes - length(CAST(old.text AS BLOB))) WHERE id = old.part; END;"
-        "CREATE TABLE captures ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, "
-        "worker_id INTEGER, host TEXT NOT NULL,"
-        "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, "
-        "hosts INTEGER NOT NULL,"
-        "  slice_hosts INTEGER NOT NULL, suspicion TEXT NOT NULL, taken INTEGER NOT NULL, "
-        "received INTEGER NOT NULL,"
-        "  data BLOB NOT NULL, UNIQUE (episode, host, round));"
-        "CREATE INDEX captures_by_host ON captures (host, received);"
-        "CREATE INDEX captures_by_run ON captures (run, taken);"
-        "CREATE TABLE episodes ("
-        "  id INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, run TEXT NOT NULL, generation INTEGER, "
-        "at INTEGER NOT NULL,"
-        "  suspected INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, hosts INTEGER NOT NULL, "
-        "expected TEXT,"
-        "  outcome TEXT, summary TEXT, report TEXT, diagnosed INTEGER NOT NULL DEFAULT 0, "
-        "confirmed INTEGER NOT NULL DEFAULT 0,"
-        "  recovered INTEGER NOT NULL DEFAULT 0);"
-        "CREATE TABLE episode_slices (slice TEXT NOT NULL, episode TEXT NOT NULL, at INTEGER NOT NULL,"
-        "  PRIMARY KEY (slice, episode)) WITHOUT ROWID;"
-        "PRAGMA application_id = " NUMBER(STORE_APPLICATION) "; PRAGMA user_version = "
-        NUMBER(STORE_SCHEMA) ";";
+#include "schema.def"
+        ;
 
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
