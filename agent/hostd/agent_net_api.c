@@ -5,6 +5,7 @@
 
 #include "agent_bpf.h"
 #include "agent_calls.h"
+#include "calls.h"
 #include "agent_net.h"
 #include "api_json.h"
 #include "flow_words.h"
@@ -66,7 +67,7 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
                 "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:I, s:i, s:i, "
                 "s:I, s:o, s:o, s:o, s:o}",
                 "peer", flow_peer_text(l, peer), "address", flow_address_text(l->family, l->peer, address),
-                "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "job",
+                "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "run",
                 f->runs[l->run], "worker", l->is_worker, "bad", l->bad, "text", text, "connections",
                 (int) l->connections, "connecting", (int) l->connecting, "silent", (int) l->silent,
                 "receive_buffer_full", (int) l->full, "silence", (double) l->silent_msec / 1e3, "rtt",
@@ -138,7 +139,7 @@ static json_t *nics_json(const struct flows *f) {
                         list = json_list_add(
                                 list,
                                 json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "nic", f->nics[nic].name,
-                                          "job", f->runs[run], "connections", (int) u->connections,
+                                          "run", f->runs[run], "connections", (int) u->connections,
                                           "bad_links", (int) u->bad, "share",
                                           all > 0 ? json_real((double) bytes / (double) all) : json_null(),
                                           "interval", counts_json(&u->now), "total",
@@ -211,22 +212,23 @@ static json_t *kernel_json(const struct flows *flows, const struct net_figures *
                                  : json_null());
 }
 
-int agent_get_net(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const struct agent_net *n = a->net;
+int agent_get_net(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
+        const struct agent_net *n = agent_of(b)->net;
         const struct flows *f = &n->flows;
         char text[FLOW_TEXT_MAX];
-        usec_t now = host_now(a->host);
+        usec_t now = host_now(b->host);
         int k;
 
         if (n->on && n->failed)
-                return agent_answer_error(ret, 503, "journalctl -u tpu-hostd",
+                return answer_error(ret, 503, "journalctl -u tpu-hostd",
                                           "the TCP connections cannot be looked at: %s", n->why_not);
         if (n->on)
                 flow_summary(f, FLOW_NOBODY, text);
         else
                 (void) snprintf(text, sizeof(text),
                                 "no run is known on this host: its connections are not looked at");
-        k = agent_answer_json(
+        k = answer_json(
                 ret, 200,
                 json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "verdict",
                           verdict_name(!n->on || f->span == 0 ? VERDICT_UNKNOWN
@@ -234,12 +236,12 @@ int agent_get_net(struct agent *a, const struct http_request *r, struct http_rep
                                                               : VERDICT_OK),
                           "text", text, "looked",
                           n->on && f->at > 0 && now >= f->at
-                                  ? api_json_time(host_now_real(a->host) - (now - f->at))
+                                  ? api_json_time(host_now_real(b->host) - (now - f->at))
                                   : json_null(),
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
                           "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f), "receive_buffer",
-                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(a))));
+                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(b))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
                                           between calls */

@@ -23,17 +23,17 @@ static struct world world_new(void) {
         return w;
 }
 
-static int report(struct world *w, const struct pace_source *who, const char *job, int64_t step, double user,
+static int report(struct world *w, const struct pace_source *who, const char *run, int64_t step, double user,
                   double system, double waited, usec_t at) {
         const struct pace_figures f = {
-                .run = job, .at = at, .step = step, .user = user, .system = system, .waited = waited
+                .run = run, .at = at, .step = step, .user = user, .system = system, .waited = waited
         };
 
         return pace_take(w->pace, who, &f, &w->last);
 }
 
 /* Pushes of n hosts for so long: steps of that many seconds; each host computes for busy[i] of a step. */
-static void run(struct world *w, const char *job, size_t n, double step_seconds, const double *busy,
+static void run(struct world *w, const char *run, size_t n, double step_seconds, const double *busy,
                 usec_t span) {
         for (usec_t end = w->now + span; w->now < end; w->now += PUSH) {
                 w->steps += 10 / step_seconds;
@@ -46,7 +46,7 @@ static void run(struct world *w, const char *job, size_t n, double step_seconds,
 
                         (void) snprintf(name, sizeof(name), "h%zu", i);
                         w->cpu[i] += 10 / step_seconds * busy[i];
-                        r = report(w, &who, job, (int64_t) w->steps, w->cpu[i] * 0.5, w->cpu[i] * 0.25,
+                        r = report(w, &who, run, (int64_t) w->steps, w->cpu[i] * 0.5, w->cpu[i] * 0.25,
                                    w->cpu[i] * 0.25, at);
                         ASSERT_TRUE(r >= 0);
                         w->told += (unsigned) r;
@@ -132,7 +132,7 @@ static void test_not_one_run(void) {
         (void) pace_free(w.pace);
 }
 
-/* A restart sets counters back; pushes that were held back on the way come late; more jobs than are kept. */
+/* A restart sets counters back; pushes that were held back on the way come late; more runs than are kept. */
 static void test_disorder(void) {
         const double slow[] = { 0.15, 0.9, 0.16, 0.15 };
         const struct pace_source who = { 1, "h0", NULL, -1 };
@@ -148,10 +148,10 @@ static void test_disorder(void) {
         ASSERT_OK(report(&w, &who, "train", -1, 1e9, 1e9, 0, T0));
         ASSERT_OK(report(&w, &who, "train", -1, -1, 0, 0, w.now));
         ASSERT_OK(report(&w, &who, "train", -1, (double) NAN, 0, 0, w.now));
-        for (unsigned i = 0; i < 3 * PACE_JOBS_MAX; i++) {
-                (void) snprintf(name, sizeof(name), "job%u", i);
+        for (unsigned i = 0; i < 3 * PACE_RUNS_MAX; i++) {
+                (void) snprintf(name, sizeof(name), "run%u", i);
                 ASSERT_OK(report(&w, &who, name, 1, 0, 0, 0,
-                                 w.now + (i >= PACE_JOBS_MAX ? MINUTES(20) : 0)));
+                                 w.now + (i >= PACE_RUNS_MAX ? MINUTES(20) : 0)));
         }
         memset(name, 'x', sizeof(name) - 1);
         name[sizeof(name) - 1] = 0;
