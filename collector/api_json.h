@@ -6,7 +6,6 @@
 #include <jansson.h>
 
 #include "api.h"
-#include "json_reply.h"
 #include "http_routes.h"
 
 /* 404 with the URL where telemetry goes. */

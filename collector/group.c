@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group.h"
-#include "inflate.h"
+#include "gzip.h"
 #include "log.h"
 
 #define TIMER_ACCURACY USEC_PER_MSEC

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 
-#include "capability.h"
+#include "processes.h"
 #include "kernel.h"
 #include "nic.h"
 #include "route.h"

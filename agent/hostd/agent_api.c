@@ -6,7 +6,7 @@
 #include "agent_deaths.h"
 #include "api_json.h"
 #include "clock.h"
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "metrics_text.h"
 #include "utf8.h"

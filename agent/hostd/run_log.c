@@ -5,7 +5,7 @@
 #include "jobs.h"
 #include "log.h"
 #include "paths.h"
-#include "journal_reader.h"
+#include "journal.h"
 #include "run_log.h"
 #include "steps.h"
 

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "job.h"
 #include "log.h"
 #include "secret.h"

@@ -4,7 +4,7 @@
 #include "cause.h"
 #include "child.h"
 #include "job.h"
-#include "journal_reader.h"
+#include "journal.h"
 #include "steps.h"
 
 #define TAIL_ROUNDS 5 /* others write to the journal, too */

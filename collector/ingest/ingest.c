@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest.h"
 #include "leaf.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 
 /*
  * Field numbers of the envelope, the same for metrics and logs (opentelemetry-proto, stable since 1.0): a

@@ -4,7 +4,7 @@
 #include "leaf.h"
 #include "text.h"
 #include "value.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 
 #define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3) /* it is in a point, in a gauge or the like, in a metric */
 /* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again. */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "text.h"
-#include "hex.h"
+#include "texts.h"
 #include "value.h"
 
 static json_t *number(double d) {

@@ -3,7 +3,7 @@
 /*
  * One request while it is walked. Inside the room only.
  */
-#include "unpack_memory.h"
+#include "unpack.h"
 #include "point_wire.h"
 #include "row.h"
 

@@ -6,7 +6,7 @@
 #include "base.h"
 #include "intent.h"
 #include "routes.h"
-#include "rules.h"
+#include "addresses.h"
 
 enum op_kind {
         OP_SYSCTL,

@@ -25,7 +25,7 @@
  */
 #include "found.h"
 #include "op.h"
-#include "rules.h"
+#include "addresses.h"
 
 #define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
 #define SOURCE_PRIORITY 28470
