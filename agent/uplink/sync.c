@@ -22,7 +22,7 @@ struct sync {
         void *userdata;
 };
 
-static bool receive(int fd, struct job *ret, int flags) {
+static bool receive_job(int fd, struct job *ret, int flags) {
         ssize_t n;
 
         do
@@ -35,7 +35,7 @@ static void *thread_main(void *userdata) {
         const struct sync *s = userdata;
         struct job j;
 
-        while (receive(s->its, &j, 0)) { /* until the other end says that there is no more */
+        while (receive_job(s->its, &j, 0)) { /* until the other end says that there is no more */
                 j.result = 0;
                 for (size_t i = 0; i < j.n; i++) {
                         bool whole = j.directory && i + 1 == j.n;
@@ -56,7 +56,7 @@ static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *us
 
         (void) source;
         (void) revents;
-        while (receive(fd, &j, MSG_DONTWAIT)) {
+        while (receive_job(fd, &j, MSG_DONTWAIT)) {
                 s->busy[j.slot] = false;
                 s->done(j.slot, j.result, s->userdata);
         }
