@@ -7,7 +7,7 @@ struct registry {
         struct registry_told told;
         struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
         struct sync_client *client;      /* NULL: static */
-        sd_event_source *soon;           /* static: what this host is, is told back */
+        sd_event_source *soon;           /* static: what this host is, is reported back */
         json_t *member;                  /* static */
 };
 
@@ -94,22 +94,22 @@ static int static_say(struct registry *r, const json_t *member) {
 
 /* --- The contract -------------------------------------------------------------------------------------- */
 
-static bool copy(const char **text, bool wanted) {
+static bool copy_option(const char **text, bool wanted) {
         if (!*text && !wanted)
                 return true;
         *text = strdup(*text ? *text : "");
         return *text;
 }
 
-static void drop(const char *text) {
+static void drop_option(const char *text) {
         free((void *) (uintptr_t) text);
 }
 
 static bool copy_options(struct registry_options *o) {
-        bool endpoints = copy(&o->endpoints, true), first = copy(&o->first, false),
-             tenant = copy(&o->tenant, true),
-             host = copy(&o->host, true), slice = copy(&o->slice, true), ca = copy(&o->ca, false),
-             certificate = copy(&o->certificate, false), key = copy(&o->key, false);
+        bool endpoints = copy_option(&o->endpoints, true), first = copy_option(&o->first, false),
+             tenant = copy_option(&o->tenant, true), host = copy_option(&o->host, true),
+             slice = copy_option(&o->slice, true), ca = copy_option(&o->ca, false),
+             certificate = copy_option(&o->certificate, false), key = copy_option(&o->key, false);
 
         return endpoints && first && tenant && host && slice && ca && certificate && key;
 }
@@ -146,14 +146,14 @@ struct registry *registry_free(struct registry *r) {
         r->soon = sd_event_source_disable_unref(r->soon);
         json_decref(r->member);
         registry_told_clear(&r->told);
-        drop(r->options.endpoints);
-        drop(r->options.first);
-        drop(r->options.tenant);
-        drop(r->options.host);
-        drop(r->options.slice);
-        drop(r->options.ca);
-        drop(r->options.certificate);
-        drop(r->options.key);
+        drop_option(r->options.endpoints);
+        drop_option(r->options.first);
+        drop_option(r->options.tenant);
+        drop_option(r->options.host);
+        drop_option(r->options.slice);
+        drop_option(r->options.ca);
+        drop_option(r->options.certificate);
+        drop_option(r->options.key);
         free(r);
         return NULL;
 }
@@ -189,4 +189,77 @@ int registry_post(struct registry *r, const char *path_and_query, const char *co
         return r->client ?
                        sync_client_post(r->client, path_and_query, content_type, body, len, done, userdata) :
                        -EOPNOTSUPP;
+}
+
+/* --- What the registry has sent ----------------------------------------------------------------------- */
+
+int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events,
+                       void *userdata) {
+        t->event = sd_event_ref(e);
+        t->events = *events;
+        t->userdata = userdata;
+        /* Fails for a clock that is not there only. */
+        (void) sd_event_now(e, CLOCK_BOOTTIME, &t->status.since);
+        t->records = json_object();
+        return t->records ? 0 : -ENOMEM;
+}
+
+void registry_told_clear(struct registry_told *t) {
+        json_decref(t->records);
+        t->records = NULL;
+        t->event = sd_event_unref(t->event);
+}
+
+void registry_told_record(struct registry_told *t, const char *key, const json_t *value) {
+        json_t *known = json_object_get(t->records, key), *now = (json_t *) (uintptr_t) value;
+
+        if (!now || json_is_null(now)) {
+                if (!known)
+                        return;
+                (void) json_object_del(t->records, key); /* it is there */
+                t->events.record(key, NULL, t->userdata);
+                return;
+        }
+        if (known && json_equal(known, now))
+                return;
+        /* Out of memory: the handler is called nevertheless, and called again with the next answer that
+         * names it. */
+        (void) json_object_set(t->records, key, now);
+        t->events.record(key, now, t->userdata);
+}
+
+void registry_told_whole(struct registry_told *t, const json_t *records) {
+        json_t *all = (json_t *) (uintptr_t) records, *value;
+        const char *key;
+        void *next;
+
+        json_object_foreach_safe(t->records, next, key, value) {
+                char gone[REGISTRY_KEY_MAX + 1];
+
+                if (json_object_get(all, key))
+                        continue;
+                (void) snprintf(gone, sizeof(gone), "%s", key); /* the key goes with its record */
+                registry_told_record(t, gone, NULL);
+        }
+        json_object_foreach(all, key, value)
+                registry_told_record(t, key, value);
+        if (t->complete)
+                return;
+        t->complete = true;
+        t->events.complete(t->userdata);
+}
+
+void registry_told_status(struct registry_told *t, enum registry_state s, bool may_claim, const char *why) {
+        struct registry_status *now = &t->status;
+        char text[sizeof(now->why)]; /* why may be the one that stands */
+
+        (void) snprintf(text, sizeof(text), "%s", why);
+        if (now->state == s && now->may_claim == may_claim && streq(now->why, text))
+                return;
+        if (now->state != s)
+                (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now->since); /* as in registry_told_init() */
+        now->state = s;
+        now->may_claim = may_claim;
+        memcpy(now->why, text, sizeof(now->why));
+        t->events.status(now, t->userdata);
 }

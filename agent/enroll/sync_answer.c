@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_answer.h"
 
-#include "registry_told.h"
+#include "sync_client.h"
 #include "utf8.h"
 
 void sync_answer_clear(struct sync_answer *a) {
@@ -28,7 +28,7 @@ static bool printable(const char *text, size_t max) {
         return n <= max;
 }
 
-/* "slice/s0", "run/job1": only kinds that a host is told; what is new in a later version is passed over. */
+/* "slice/s0", "run/job1": only kinds that a host receives; what is new in a later version is passed over. */
 static bool key_is_ours(const char *key) {
         static const char *const kinds[] = { "slice/", "run/", "order/", "site/", "capture/" };
 
@@ -89,7 +89,7 @@ static int take_term(const json_t *o, struct sync_answer *a, char why[static SYN
         return 0;
 }
 
-static int take(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
+static int take_answer(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
         const json_t *version = json_object_get(o, "v"), *lease = json_object_get(o, "lease");
         const char *revision = json_string_value(json_object_get(o, "revision"));
         int r;
@@ -125,7 +125,7 @@ int sync_answer_parse(const char *text, size_t len, struct sync_answer *ret, cha
         o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
         if (!o)
                 return bad(why, "no JSON: %.100s", error.text);
-        r = take(o, &a, why);
+        r = take_answer(o, &a, why);
         json_decref(o);
         if (r == -ENOMEM)
                 (void) snprintf(why, SYNC_WHY_MAX, "out of memory");

@@ -2,7 +2,6 @@
 #include "sync_client.h"
 
 #include <stdarg.h>
-#include <sys/random.h>
 
 #include "backoff.h"
 #include "exchange.h"
@@ -60,14 +59,7 @@ static usec_t boot_now(const struct sync_client *c) {
         return now;
 }
 
-static uint64_t chance(void) {
-        uint64_t v = 0;
-
-        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, a valid draw, too */
-        return v;
-}
-
-static void arm(sd_event_source *source, usec_t after) {
+static void arm_timer(sd_event_source *source, usec_t after) {
         /* Both fail for a source without a loop only. */
         (void) sd_event_source_set_time_relative(source, after);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -77,7 +69,7 @@ static void set_status(struct sync_client *c, enum registry_state s, const char 
         registry_told_status(c->told, s, sync_course_may_claim(&c->course, boot_now(c)), why);
 }
 
-static _printf_(2, 3) void notice(struct sync_client *c, const char *fmt, ...) {
+static _printf_(2, 3) void send_notice(struct sync_client *c, const char *fmt, ...) {
         char text[COURSE_WHY_MAX];
         va_list ap;
 
@@ -99,8 +91,8 @@ static struct exchange *sync_exchange(const struct sync_client *c) {
         return c->connections[c->course.at].sync;
 }
 
-static int connection(struct sync_client *c, size_t i, bool post, struct exchange **ret,
-                      char why[static 256]) {
+static int open_connection(struct sync_client *c, size_t i, bool post, struct exchange **ret,
+                           char why[static 256]) {
         struct exchange **x = post ? &c->connections[i].post : &c->connections[i].sync;
         const struct exchange_options o = { .url = c->course.urls[i],
                                             .ca = c->options->ca,
@@ -137,7 +129,7 @@ static json_t *short_form(const struct sync_client *c) {
                          json_object_get(c->member, "incarnation"));
 }
 
-static char *finish(const struct sync_client *c, json_t *o, usec_t wait) {
+static char *finish_request(const struct sync_client *c, json_t *o, usec_t wait) {
         char *text = NULL;
         int r = o ? json_object_set_new(o, "wait", json_integer((json_int_t) (wait / USEC_PER_SEC))) : -1;
 
@@ -163,13 +155,13 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         int r;
 
         sync_course_send(&c->course, boot_now(c));
-        r = connection(c, c->course.at, false, &x, why);
+        r = open_connection(c, c->course.at, false, &x, why);
         return r < 0 ? r : exchange_start(x, &q);
 }
 
 /*
  * Of one collector, one held request that ended is no news: the next try says. Where there are several,
- * another one leads within a lease and a little: until then nobody is told that a whole fleet is away.
+ * another one leads within a lease and a little: until then no whole fleet is reported as away.
  */
 static bool may_be_back(const struct sync_client *c, bool first) {
         if (c->course.n == 1)
@@ -177,15 +169,15 @@ static bool may_be_back(const struct sync_client *c, bool first) {
         return boot_now(c) < c->course.claim_until + c->course.lease;
 }
 
-static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
+static void sync_failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
         bool first = c->course.rounds == 0;
-        usec_t after = sync_course_failed(&c->course, f, why, least, chance());
+        usec_t after = sync_course_failed(&c->course, f, why, least, backoff_random());
         enum registry_state s = c->course.mildest > SYNC_AWAY ? REGISTRY_REFUSED :
                                 c->told->complete              ? REGISTRY_AWAY :
                                                                  REGISTRY_JOINING;
 
         c->heard = 0; /* it may have forgotten us meanwhile */
-        arm(c->next, after);
+        arm_timer(c->next, after);
         if (!sync_course_is_over(&c->course))
                 return;
         if (s == REGISTRY_AWAY && c->told->status.state == REGISTRY_MEMBER && may_be_back(c, first))
@@ -193,7 +185,7 @@ static void failed(struct sync_client *c, enum sync_failure f, usec_t least, con
         set_status(c, s, c->course.why);
 }
 
-static void ask(struct sync_client *c) {
+static void send_question(struct sync_client *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->heard != c->said;
         usec_t full = full_patience(c), patience = sync_course_patience(&c->course, full),
@@ -203,12 +195,13 @@ static void ask(struct sync_client *c) {
 
         if (!c->member || !c->joined || c->left || (sync_exchange(c) && exchange_at_work(sync_exchange(c))))
                 return;
-        (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm() */
+        (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm_timer() */
         c->asking = c->said;
-        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
+        text = finish_request(
+                c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
         r = text ? send_sync(c, text, patience, why) : -ENOMEM;
         if (r < 0)
-                failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
+                sync_failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
 }
 
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -219,7 +212,7 @@ static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
         c->joined = true;
         if (x && exchange_at_work(x) && c->asking != c->said && !c->left)
                 exchange_cancel(x);
-        ask(c);
+        send_question(c);
         return 0;
 }
 
@@ -256,7 +249,7 @@ static void take_status_of(struct sync_client *c, const struct sync_answer *a, u
         char why[512]; /* the status cuts it */
 
         if (!a->conflict) {
-                arm(c->claim, c->course.claim_until - MIN(now, c->course.claim_until));
+                arm_timer(c->claim, c->course.claim_until - MIN(now, c->course.claim_until));
                 set_status(c, REGISTRY_MEMBER, sync_course_url(&c->course));
                 return;
         }
@@ -283,13 +276,13 @@ static void refuse_stale(struct sync_client *c, const struct sync_answer *a) {
         const char *url = sync_course_url(&c->course);
 
         if (!c->stale_noticed)
-                notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said", url,
-                       a->term);
+                send_notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said",
+                            url, a->term);
         c->stale_noticed = true;
-        failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
+        sync_failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
 }
 
-static void take(struct sync_client *c, const struct sync_answer *a) {
+static void take_answer(struct sync_client *c, const struct sync_answer *a) {
         bool was_whole = c->heard != c->asking;
         usec_t now = boot_now(c);
 
@@ -298,12 +291,12 @@ static void take(struct sync_client *c, const struct sync_answer *a) {
                 return;
         }
         if (c->store[0] && a->store[0] && !streq(c->store, a->store))
-                notice(c, "the registry's store has changed: %s, previously %s", a->store, c->store);
+                send_notice(c, "the registry's store has changed: %s, previously %s", a->store, c->store);
         c->stale_noticed = false;
         c->heard = a->tell || a->conflict ? 0 : c->asking;
         memcpy(c->store, a->store, sizeof(c->store));
         memcpy(c->revision, a->revision, sizeof(c->revision));
-        arm(c->next, pause_after(c, a, was_whole, now));
+        arm_timer(c->next, pause_after(c, a, was_whole, now));
         take_status_of(c, a, now);
         take_records(c, a);
 }
@@ -328,9 +321,9 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         case 404:
         case 405:
                 if (!json_object_get(o, "error"))
-                        (void) snprintf(why, sizeof(why), "it keeps no registry: no tpu-collectord (HTTP %ld)",
-                                        a->status);
-                failed(c, SYNC_REFUSED, 0, why);
+                        (void) snprintf(why, sizeof(why),
+                                        "it keeps no registry: no tpu-collectord (HTTP %ld)", a->status);
+                sync_failed(c, SYNC_REFUSED, 0, why);
                 break;
         case 400:
         case 401:
@@ -338,17 +331,17 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         case 409:
         case 413:
         case 422:
-                failed(c, SYNC_REFUSED, 0, why);
+                sync_failed(c, SYNC_REFUSED, 0, why);
                 break;
         case 421:
                 if (sync_course_follow(&c->course, leader ? leader : "", why)) {
                         c->heard = 0;
-                        arm(c->next, 0);
+                        arm_timer(c->next, 0);
                 } else
-                        failed(c, SYNC_AWAY, a->retry_after, why);
+                        sync_failed(c, SYNC_AWAY, a->retry_after, why);
                 break;
         default:
-                failed(c, SYNC_AWAY, a->retry_after, why);
+                sync_failed(c, SYNC_AWAY, a->retry_after, why);
         }
 }
 
@@ -364,9 +357,9 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
                 return;
         }
         if (a->failed && c->renewed)
-                arm(c->next, 0);
+                arm_timer(c->next, 0);
         else if (a->failed)
-                failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
+                sync_failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
         else if (a->status != 200) {
                 o = error_object(a);
                 take_refusal(c, a, o);
@@ -375,9 +368,10 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
                 r = sync_answer_parse(a->body ? a->body : "", a->len, &answer, what);
                 (void) snprintf(why, sizeof(why), "its answer cannot be understood: %s", what);
                 if (r < 0)
-                        failed(c, r == -ENOMEM ? SYNC_AWAY : SYNC_NONSENSE, r == -ENOMEM ? 0 : EAGER, why);
+                        sync_failed(c, r == -ENOMEM ? SYNC_AWAY : SYNC_NONSENSE, r == -ENOMEM ? 0 : EAGER,
+                                    why);
                 else
-                        take(c, &answer);
+                        take_answer(c, &answer);
         }
         c->renewed = false;
 }
@@ -417,7 +411,7 @@ int sync_client_post(struct sync_client *c, const char *path_and_query, const ch
                 return -EBUSY;
         if (c->left || c->course.answered == c->course.n)
                 return -ENOTCONN;
-        r = connection(c, c->course.answered, true, &x, why);
+        r = open_connection(c, c->course.answered, true, &x, why);
         if (r == 0)
                 r = exchange_start(x, &q);
         if (r < 0)
@@ -442,9 +436,9 @@ int sync_client_say(struct sync_client *c, const json_t *member) {
         c->member = mine;
         c->said++;
         if (c->said == 1) /* the first: joins */
-                arm(c->next, c->options->splay > 0 ? chance() % c->options->splay : 0);
+                arm_timer(c->next, c->options->splay > 0 ? backoff_random() % c->options->splay : 0);
         else if (c->joined && !sync_course_fails(&c->course))
-                arm(c->next, TOGETHER);
+                arm_timer(c->next, TOGETHER);
         return 0;
 }
 
@@ -484,7 +478,7 @@ void sync_client_leave(struct sync_client *c) {
         c->course.at = c->course.answered;
         o = short_form(c);
         if (o && json_object_set_new(o, "leave", json_true()) == 0)
-                text = finish(c, json_incref(o), 0);
+                text = finish_request(c, json_incref(o), 0);
         json_decref(o);
         if (!text || send_sync(c, text, LEAVE_TIME, why) < 0)
                 c->leaving = false; /* best effort: the lease ends */
@@ -504,7 +498,7 @@ void sync_client_renew(struct sync_client *c) {
                 if (c->connections[i].post)
                         exchange_renew(c->connections[i].post);
         if (sync_course_fails(&c->course))
-                arm(c->next, 0);
+                arm_timer(c->next, 0);
 }
 
 static int add_timer(struct sync_client *c, const char *name, sd_event_time_handler_t handler,
@@ -537,7 +531,7 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
                 r = add_timer(c, "registry-lease", on_claim, &c->claim);
         /* Each URL is looked at while a person may be there. */
         for (size_t i = 0; i < c->course.n && r >= 0; i++)
-                r = connection(c, i, false, &x, why);
+                r = open_connection(c, i, false, &x, why);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);

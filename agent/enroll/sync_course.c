@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_course.h"
 
+#include <assert.h>
+
 #include "backoff.h"
 #include "utf8.h"
 
@@ -38,6 +40,7 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
 }
 
 const char *sync_course_url(const struct sync_course *c) {
+        assert(c->at < c->n);
         return c->urls[c->at];
 }
 
@@ -81,7 +84,7 @@ usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
         return short_one ? MIN(full, MAX(PATIENCE_LEAST, c->lease / 4)) : full;
 }
 
-static void note(struct sync_course *c, const char *why) {
+static void note_reason(struct sync_course *c, const char *why) {
         size_t n = strlen(c->why);
 
         (void) snprintf(c->why + n, sizeof(c->why) - n, "%s%s: %.*s", n > 0 ? "; " : "", sync_course_url(c),
@@ -93,7 +96,7 @@ usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char
                           uint64_t chance) {
         usec_t most = c->lease / 4, wait;
 
-        note(c, why);
+        note_reason(c, why);
         c->silent = f == SYNC_SILENT ? c->silent | 1U << c->at : c->silent & ~(1U << c->at);
         c->mildest = MIN(c->mildest, f);
         c->at = (c->at + 1) % c->n;

@@ -68,7 +68,7 @@ int sync_course_answer(struct sync_course *c, const char *store, uint64_t term, 
 bool sync_course_follow(struct sync_course *c, const char *leader, char why[static COURSE_WHY_MAX]);
 /*
  * urls[at] has failed. How long to wait until the next one is asked; least: what the server asks for. A
- * round that is over is begun anew by sync_course_send().
+ * round that is over is restarted by sync_course_send().
  */
 usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least,
                           uint64_t chance);
