@@ -4,7 +4,7 @@
 #include "sync_client.h"
 
 struct registry {
-        struct registry_told told;
+        struct registry_known told;
         struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
         struct sync_client *client;      /* NULL: static */
         sd_event_source *soon;           /* static: what this host is, is reported back */
@@ -66,8 +66,8 @@ static int on_soon(sd_event_source *source, void *userdata) {
         (void) snprintf(key, sizeof(key), "slice/%.63s", r->options.slice);
         all = json_pack("{s:o}", key, static_slice(r));
         if (all)
-                registry_told_whole(&r->told, all);
-        registry_told_status(&r->told, REGISTRY_MEMBER, false,
+                registry_known_whole(&r->told, all);
+        registry_known_status(&r->told, REGISTRY_MEMBER, false,
                              "no registry: membership is what the identity says");
         json_decref(all);
         return 0;
@@ -129,7 +129,7 @@ int registry_new(sd_event *e, const struct registry_options *o, const struct reg
         if (!r)
                 return -ENOMEM;
         r->options = *o;
-        k = copy_options(&r->options) ? registry_told_init(&r->told, e, events, userdata) : -ENOMEM;
+        k = copy_options(&r->options) ? registry_known_init(&r->told, e, events, userdata) : -ENOMEM;
         if (k >= 0)
                 k = o->kind == REGISTRY_STATIC ? static_new(r) :
                                                  sync_client_new(&r->told, &r->options, &r->client, why);
@@ -145,7 +145,7 @@ struct registry *registry_free(struct registry *r) {
         r->client = sync_client_free(r->client);
         r->soon = sd_event_source_disable_unref(r->soon);
         json_decref(r->member);
-        registry_told_clear(&r->told);
+        registry_known_clear(&r->told);
         drop_option(r->options.endpoints);
         drop_option(r->options.first);
         drop_option(r->options.tenant);
@@ -189,77 +189,4 @@ int registry_post(struct registry *r, const char *path_and_query, const char *co
         return r->client ?
                        sync_client_post(r->client, path_and_query, content_type, body, len, done, userdata) :
                        -EOPNOTSUPP;
-}
-
-/* --- What the registry has sent ----------------------------------------------------------------------- */
-
-int registry_told_init(struct registry_told *t, sd_event *e, const struct registry_events *events,
-                       void *userdata) {
-        t->event = sd_event_ref(e);
-        t->events = *events;
-        t->userdata = userdata;
-        /* Fails for a clock that is not there only. */
-        (void) sd_event_now(e, CLOCK_BOOTTIME, &t->status.since);
-        t->records = json_object();
-        return t->records ? 0 : -ENOMEM;
-}
-
-void registry_told_clear(struct registry_told *t) {
-        json_decref(t->records);
-        t->records = NULL;
-        t->event = sd_event_unref(t->event);
-}
-
-void registry_told_record(struct registry_told *t, const char *key, const json_t *value) {
-        json_t *known = json_object_get(t->records, key), *now = (json_t *) (uintptr_t) value;
-
-        if (!now || json_is_null(now)) {
-                if (!known)
-                        return;
-                (void) json_object_del(t->records, key); /* it is there */
-                t->events.record(key, NULL, t->userdata);
-                return;
-        }
-        if (known && json_equal(known, now))
-                return;
-        /* Out of memory: the handler is called nevertheless, and called again with the next answer that
-         * names it. */
-        (void) json_object_set(t->records, key, now);
-        t->events.record(key, now, t->userdata);
-}
-
-void registry_told_whole(struct registry_told *t, const json_t *records) {
-        json_t *all = (json_t *) (uintptr_t) records, *value;
-        const char *key;
-        void *next;
-
-        json_object_foreach_safe(t->records, next, key, value) {
-                char gone[REGISTRY_KEY_MAX + 1];
-
-                if (json_object_get(all, key))
-                        continue;
-                (void) snprintf(gone, sizeof(gone), "%s", key); /* the key goes with its record */
-                registry_told_record(t, gone, NULL);
-        }
-        json_object_foreach(all, key, value)
-                registry_told_record(t, key, value);
-        if (t->complete)
-                return;
-        t->complete = true;
-        t->events.complete(t->userdata);
-}
-
-void registry_told_status(struct registry_told *t, enum registry_state s, bool may_claim, const char *why) {
-        struct registry_status *now = &t->status;
-        char text[sizeof(now->why)]; /* why may be the one that stands */
-
-        (void) snprintf(text, sizeof(text), "%s", why);
-        if (now->state == s && now->may_claim == may_claim && streq(now->why, text))
-                return;
-        if (now->state != s)
-                (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now->since); /* as in registry_told_init() */
-        now->state = s;
-        now->may_claim = may_claim;
-        memcpy(now->why, text, sizeof(now->why));
-        t->events.status(now, t->userdata);
 }

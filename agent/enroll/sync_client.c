@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_client.h"
 
-#include <stdarg.h>
-
 #include "backoff.h"
 #include "exchange.h"
 #include "sync_answer.h"
@@ -10,15 +8,10 @@
 #include "utf8.h"
 
 #define SYNC_PATH "/registry/v1/sync"
-#define WAIT_MIN (1 * USEC_PER_SEC)
-#define ANSWER_TIME (10 * USEC_PER_SEC) /* of the only collector, beyond what it may hold a sync */
-#define ANSWER_MIN (2 * USEC_PER_SEC)   /* and where there are others, at least */
 #define EAGER (1 * USEC_PER_SEC) /* who has nothing new to say, and holds nothing, is asked so often */
-#define ANSWERS_A_SECOND 20
 #define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
 #define LEAVE_TIME (2 * USEC_PER_SEC)
 #define POST_TIME (60 * USEC_PER_SEC)
-#define POST_ANSWER_MAX (64 * 1024)
 #define LEASE (15 * USEC_PER_SEC)
 
 /* A connection of its own for each: no sync waits for the end of a body that is posted. */
@@ -27,7 +20,7 @@ struct connections {
 };
 
 struct sync_client {
-        struct registry_told *told;
+        struct registry_known *told;
         const struct registry_options *options;
         struct sync_course course;
         struct connections connections[CONFIG_URLS_MAX];
@@ -40,24 +33,12 @@ struct sync_client {
         bool left, leaving;
         bool stale_noticed;
         struct {
-                usec_t since;
-                unsigned n;
-        } answers;
-        struct {
                 registry_post_done done;
                 void *userdata;
                 uint64_t term; /* in which it was posted */
         } post;
         char revision[64], store[COURSE_STORE_MAX];
 };
-
-static usec_t boot_now(const struct sync_client *c) {
-        usec_t now = 0;
-
-        /* Fails for a clock that is not there only. */
-        (void) sd_event_now(c->told->event, CLOCK_BOOTTIME, &now);
-        return now;
-}
 
 static void arm_timer(sd_event_source *source, usec_t after) {
         /* Both fail for a source without a loop only. */
@@ -66,20 +47,8 @@ static void arm_timer(sd_event_source *source, usec_t after) {
 }
 
 static void set_status(struct sync_client *c, enum registry_state s, const char *why) {
-        registry_told_status(c->told, s, sync_course_may_claim(&c->course, boot_now(c)), why);
-}
-
-static _printf_(2, 3) void send_notice(struct sync_client *c, const char *fmt, ...) {
-        char text[COURSE_WHY_MAX];
-        va_list ap;
-
-        if (!c->told->events.notice)
-                return;
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        (void) utf8_scrub(text, strlen(text)); /* it may hold what came, cut anywhere */
-        c->told->events.notice(text, c->told->userdata);
+        registry_known_status(c->told, s, sync_course_may_claim(&c->course, registry_known_now(c->told)),
+                              why);
 }
 
 /* --- Connections --------------------------------------------------------------------------------------- */
@@ -98,7 +67,7 @@ static int open_connection(struct sync_client *c, size_t i, bool post, struct ex
                                             .ca = c->options->ca,
                                             .certificate = c->options->certificate,
                                             .key = c->options->key,
-                                            .answer_max = post ? POST_ANSWER_MAX : SYNC_ANSWER_MAX,
+                                            .answer_max = post ? SYNC_ERROR_MAX : SYNC_ANSWER_MAX,
                                             .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                                             .name = "registry",
                                             .done = post ? on_posted : on_synced,
@@ -111,15 +80,6 @@ static int open_connection(struct sync_client *c, size_t i, bool post, struct ex
 }
 
 /* --- What is said -------------------------------------------------------------------------------------- */
-
-static usec_t wait_of(const struct sync_client *c) {
-        return MAX(WAIT_MIN, c->course.lease / 2);
-}
-
-/* Where there are others, a collector whose machine is gone must not cost the lease. */
-static usec_t full_patience(const struct sync_client *c) {
-        return wait_of(c) + (c->course.n == 1 ? ANSWER_TIME : MAX(ANSWER_MIN, c->course.lease / 4));
-}
 
 static json_t *short_form(const struct sync_client *c) {
         char same[96];
@@ -154,7 +114,7 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         struct exchange *x = NULL;
         int r;
 
-        sync_course_send(&c->course, boot_now(c));
+        sync_course_send(&c->course, registry_known_now(c->told));
         r = open_connection(c, c->course.at, false, &x, why);
         return r < 0 ? r : exchange_start(x, &q);
 }
@@ -166,7 +126,7 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
 static bool may_be_back(const struct sync_client *c, bool first) {
         if (c->course.n == 1)
                 return first;
-        return boot_now(c) < c->course.claim_until + c->course.lease;
+        return registry_known_now(c->told) < c->course.claim_until + c->course.lease;
 }
 
 static void sync_failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
@@ -188,8 +148,8 @@ static void sync_failed(struct sync_client *c, enum sync_failure f, usec_t least
 static void send_question(struct sync_client *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->heard != c->said;
-        usec_t full = full_patience(c), patience = sync_course_patience(&c->course, full),
-               wait = patience < full ? 0 : wait_of(c); /* who may be gone holds nothing */
+        usec_t full = sync_course_longest(&c->course), patience = sync_course_patience(&c->course, full),
+               wait = patience < full ? 0 : sync_course_hold(&c->course); /* who may be gone holds nothing */
         char why[256] = "";
         int r;
 
@@ -220,28 +180,20 @@ static int on_claim(sd_event_source *source, uint64_t usec, void *userdata) {
         struct sync_client *c = userdata;
 
         (void) source, (void) usec;
-        registry_told_status(c->told, c->told->status.state, false, c->told->status.why);
+        registry_known_status(c->told, c->told->status.state, false, c->told->status.why);
         return 0;
 }
 
 /* --- What is answered ---------------------------------------------------------------------------------- */
 
-/* A server that answers always and at once would be asked as fast as the network goes. */
-static bool too_often(struct sync_client *c, usec_t now) {
-        if (now >= c->answers.since + USEC_PER_SEC) {
-                c->answers.since = now;
-                c->answers.n = 0;
-        }
-        return ++c->answers.n > ANSWERS_A_SECOND;
-}
-
 /* How long until the next question. */
 static usec_t pause_after(struct sync_client *c, const struct sync_answer *a, bool was_whole, usec_t now) {
         bool news = a->whole || a->tell || json_object_size(a->records) > 0,
-             early = now < c->course.sent + wait_of(c) / 2, often = too_often(c, now);
+             early = now < c->course.sent + sync_course_hold(&c->course) / 2,
+             often = sync_course_too_often(&c->course, now);
 
         if (a->conflict)
-                return wait_of(c);
+                return sync_course_hold(&c->course);
         return often || (a->tell && was_whole) || (!news && early && c->heard == c->said) ? EAGER : 0;
 }
 
@@ -265,10 +217,10 @@ static void take_records(struct sync_client *c, const struct sync_answer *a) {
         json_t *value;
 
         if (a->whole)
-                registry_told_whole(c->told, a->records);
+                registry_known_whole(c->told, a->records);
         else
                 json_object_foreach(a->records, key, value)
-                        registry_told_record(c->told, key, value);
+                        registry_known_record(c->told, key, value);
 }
 
 /* Of a collector that led before, and does not know it yet. */
@@ -276,22 +228,25 @@ static void refuse_stale(struct sync_client *c, const struct sync_answer *a) {
         const char *url = sync_course_url(&c->course);
 
         if (!c->stale_noticed)
-                send_notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said",
-                            url, a->term);
+                registry_known_notice(c->told,
+                                      "%.200s is not believed: its term %" PRIu64
+                                      " is older than what others said",
+                                      url, a->term);
         c->stale_noticed = true;
         sync_failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
 }
 
 static void take_answer(struct sync_client *c, const struct sync_answer *a) {
         bool was_whole = c->heard != c->asking;
-        usec_t now = boot_now(c);
+        usec_t now = registry_known_now(c->told);
 
         if (sync_course_answer(&c->course, a->store, a->term, a->lease) < 0) {
                 refuse_stale(c, a);
                 return;
         }
         if (c->store[0] && a->store[0] && !streq(c->store, a->store))
-                send_notice(c, "the registry's store has changed: %s, previously %s", a->store, c->store);
+                registry_known_notice(c->told, "the registry's store has changed: %s, previously %s",
+                                      a->store, c->store);
         c->stale_noticed = false;
         c->heard = a->tell || a->conflict ? 0 : c->asking;
         memcpy(c->store, a->store, sizeof(c->store));
@@ -301,22 +256,11 @@ static void take_answer(struct sync_client *c, const struct sync_answer *a) {
         take_records(c, a);
 }
 
-/* What a server says beside a status that is no 200: {"error": …}. */
-static void error_text(const struct exchange_answer *a, const json_t *o, char *buf, size_t size) {
-        const char *error = json_string_value(json_object_get(o, "error"));
-
-        (void) snprintf(buf, size, "HTTP %ld%s%.160s", a->status, error ? ": " : "", error ? error : "");
-}
-
-static json_t *error_object(const struct exchange_answer *a) {
-        return a->len > 0 && a->len < POST_ANSWER_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
-}
-
 static void take_refusal(struct sync_client *c, const struct exchange_answer *a, const json_t *o) {
         const char *leader = json_string_value(json_object_get(o, "leader"));
         char why[COURSE_WHY_MAX];
 
-        error_text(a, o, why, sizeof(why));
+        sync_error_text(a->status, o, why, sizeof(why));
         switch (a->status) {
         case 404:
         case 405:
@@ -361,7 +305,7 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
         else if (a->failed)
                 sync_failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
         else if (a->status != 200) {
-                o = error_object(a);
+                o = sync_error_object(a->body, a->len);
                 take_refusal(c, a, o);
                 json_decref(o);
         } else {
@@ -380,12 +324,12 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
 
 static void on_posted(const struct exchange_answer *a, void *userdata) {
         struct sync_client *c = userdata;
-        json_t *o = error_object(a);
+        json_t *o = sync_error_object(a->body, a->len);
         uint64_t term = c->post.term;
         registry_post_done done = c->post.done;
         char why[200];
 
-        error_text(a, o, why, sizeof(why));
+        sync_error_text(a->status, o, why, sizeof(why));
         json_decref(o);
         c->post.done = NULL; /* done may post the next one */
         if (!done)
@@ -512,7 +456,7 @@ static int add_timer(struct sync_client *c, const char *name, sd_event_time_hand
         return r;
 }
 
-int sync_client_new(struct registry_told *told, const struct registry_options *o, struct sync_client **ret,
+int sync_client_new(struct registry_known *told, const struct registry_options *o, struct sync_client **ret,
                     char why[static 256]) {
         _cleanup_(sync_client_freep) struct sync_client *c = calloc(1, sizeof(*c));
         struct exchange *x;

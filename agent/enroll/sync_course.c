@@ -6,6 +6,10 @@
 #include "backoff.h"
 #include "utf8.h"
 
+#define HOLD_LEAST (1 * USEC_PER_SEC)
+#define ANSWER_TIME (10 * USEC_PER_SEC) /* of the only collector, beyond what it may hold a sync */
+#define ANSWER_LEAST (2 * USEC_PER_SEC) /* and where there are others, at least */
+#define ANSWERS_A_SECOND 20
 #define PATIENCE_LEAST (1 * USEC_PER_SEC)
 
 /* --- Endpoints ----------------------------------------------------------------------------------------- */
@@ -76,6 +80,22 @@ void sync_course_send(struct sync_course *c, usec_t now) {
         c->asked |= 1U << c->at;
         c->named = false;
         c->sent = now;
+}
+
+usec_t sync_course_hold(const struct sync_course *c) {
+        return MAX(HOLD_LEAST, c->lease / 2);
+}
+
+usec_t sync_course_longest(const struct sync_course *c) {
+        return sync_course_hold(c) + (c->n == 1 ? ANSWER_TIME : MAX(ANSWER_LEAST, c->lease / 4));
+}
+
+bool sync_course_too_often(struct sync_course *c, usec_t now) {
+        if (now >= c->second + USEC_PER_SEC) {
+                c->second = now;
+                c->answers = 0;
+        }
+        return ++c->answers > ANSWERS_A_SECOND;
 }
 
 usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
