@@ -30,7 +30,8 @@ void sync_answer_clear(struct sync_answer *a);
 /* -EBADMSG with why; members that are not known are passed over. -E2BIG, -ENOMEM. */
 int sync_answer_parse(const char *text, size_t len, struct sync_answer *ret, char why[static SYNC_WHY_MAX]);
 
-/* What a server says beside a status that is no 200, {"error": …}: a new reference, NULL where it is none. */
+/* What a server says beside a status that is no 200, {"error": …}: a new reference, NULL where it is
+ * none. */
 json_t *sync_error_object(const void *body, size_t len);
 /* The same as one text. o may be NULL. */
 void sync_error_text(long status, const json_t *o, char *buf, size_t size);

@@ -52,8 +52,8 @@ void sync_course_prefer(struct sync_course *c, const char *url);
 
 /* How long a collector may hold a sync: half of the lease. */
 usec_t sync_course_hold(const struct sync_course *c);
-/* How long an answer is waited for at most. Where there are several collectors, one whose machine is gone must
- * not cost the lease. */
+/* How long an answer is waited for at most. Where there are several collectors, one whose machine is gone
+ * must not cost the lease. */
 usec_t sync_course_longest(const struct sync_course *c);
 /* Counts an answer. A server that answers always and at once would be asked as fast as the network goes. */
 bool sync_course_too_often(struct sync_course *c, usec_t now);

@@ -16,7 +16,7 @@
 struct lookup;
 /* A question ended: error is NULL, or why there is no newer answer. */
 typedef void (*lookup_done)(const char *error, void *userdata);
-/* Of the host and port of a URL; *ret stays as it is when the host is an address. -EINVAL: it has no host. */
+/* Of the host and port of a URL; *ret stays as it is when the host is an address. -EINVAL: it has none. */
 int lookup_new(sd_event *e, const char *url, lookup_done done, void *userdata, struct lookup **ret);
 /* Kills a question at work. */
 struct lookup *lookup_free(struct lookup *r);
