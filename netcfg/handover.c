@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 
-#include "durable.h"
+#include "io.h"
 #include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"

@@ -6,9 +6,9 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
-#include "capability.h"
 #include "ethtool.h"
 #include "netlink.h"
+#include "processes.h"
 #include "route_write.h"
 
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {

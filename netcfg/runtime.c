@@ -3,7 +3,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "log.h"
 #include "paths.h"
 #include "runtime.h"

@@ -3,7 +3,6 @@
 #include "words.h"
 #include "host.h"
 #include "host_stat.h"
-#include "mountinfo.h"
 #include "paths.h"
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */

@@ -2,7 +2,7 @@
 #include "answer.h"
 
 #include "log.h"
-#include "secret_name.h"
+#include "texts.h"
 #include "steps.h"
 
 void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "kept_run.h"
 #include "log.h"
 #include "secret.h"

@@ -17,7 +17,7 @@
 #include "paths.h"
 #include "restart.h"
 #include "run_spec.h"
-#include "text_list.h"
+#include "texts.h"
 
 #define RUN_NAME_MAX 41 /* run_name_is_valid() */
 #define RUN_UNIT_MAX 80 /* "tpu-run-" NAME ".service" and NUL */

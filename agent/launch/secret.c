@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "environment.h"
 
 char **secrets_free(char **l) {

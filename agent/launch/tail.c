@@ -3,8 +3,8 @@
 
 #include "cause.h"
 #include "child.h"
+#include "journal.h"
 #include "kept_run.h"
-#include "journal_reader.h"
 #include "steps.h"
 
 #define TAIL_ROUNDS 5 /* others write to the journal, too */

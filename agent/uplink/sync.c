@@ -22,7 +22,7 @@ struct sync {
         void *userdata;
 };
 
-static bool receive(int fd, struct task *ret, int flags) {
+static bool receive_task(int fd, struct task *ret, int flags) {
         ssize_t n;
 
         do
@@ -35,7 +35,7 @@ static void *thread_main(void *userdata) {
         const struct sync *s = userdata;
         struct task task;
 
-        while (receive(s->its, &task, 0)) { /* until the other end says that there is no more */
+        while (receive_task(s->its, &task, 0)) { /* until the other end says that there is no more */
                 task.result = 0;
                 for (size_t i = 0; i < task.n; i++) {
                         bool whole = task.directory && i + 1 == task.n;
@@ -56,7 +56,7 @@ static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *us
 
         (void) source;
         (void) revents;
-        while (receive(fd, &task, MSG_DONTWAIT)) {
+        while (receive_task(fd, &task, MSG_DONTWAIT)) {
                 s->busy[task.slot] = false;
                 s->done(task.slot, task.result, s->userdata);
         }

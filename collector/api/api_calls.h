@@ -5,7 +5,7 @@
 
 #include "api.h"
 #include "http_routes.h"
-#include "json_reply.h"
+#include "http_routes.h"
 
 /* 404 with the URL where telemetry goes. */
 void api_no_telemetry(const struct api *a, struct http_reply *reply);

@@ -2,6 +2,8 @@
 #include "api_calls.h"
 #include "exposition.h"
 #include "counters.h"
+#include "host.h"
+#include "process_cost.h"
 
 static const unsigned statuses[COUNTERS_STATUSES_N] = COUNTERS_STATUSES;
 
@@ -186,6 +188,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
                 r = exposition_begin(&e, open_metrics);
         if (r >= 0) {
                 print_build(&e);
+                print_process(&e);
                 print_counters(&e, a->counters);
                 print_hosts(&e, &sum);
                 print_database(&e, &size, lines);

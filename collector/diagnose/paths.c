@@ -5,7 +5,7 @@
 
 #define PAIRS_OF_HOST 64u
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
-#define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/reach.h */
+#define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/unanswered.h */
 
 struct text {
         const char *s;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "fnv.h"
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 
 /* --- Syncs ----------------------------------------------------------------------------------------- */

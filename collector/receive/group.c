@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "group.h"
-#include "inflate.h"
+#include "gzip.h"
 #include "log.h"
 
 #define TIMER_ACCURACY USEC_PER_MSEC

@@ -9,7 +9,7 @@
 #include "links.h"
 #include "nic_setting.h"
 #include "routes.h"
-#include "rules.h"
+#include "addresses.h"
 
 /* Of all data-centre NICs together, there being 16 at the most on any machine that has such settings. */
 #define NIC_SETTINGS_MAX (16 * INTENT_NIC_SETTINGS_MAX)

@@ -24,7 +24,7 @@
  * after them; throws come before the default route, and go after it.
  */
 #include "op.h"
-#include "rules.h"
+#include "addresses.h"
 
 #define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
 #define SOURCE_PRIORITY 28470

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "libtpu.pb-c.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 #include "utf8.h"
 
 #define DEPTH_MAX 16 /* messages in one another: the deepest that we know has eight */

@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 
-#include "secret_name.h"
 #include "text.h"
+#include "texts.h"
 
 #define TYPE_NAME_OFFSET 24u /* PyTypeObject.tp_name, 3.8 to 3.15 (Include/cpython/object.h) */
 #define FIRST_MEMBER 16u     /* behind PyObject: ob_fval, ob_ref, ma_used, ob_size (Include/cpython/) */

@@ -5,7 +5,6 @@
 
 #include "gateway.h"
 #include "gzip.h"
-#include "inflate.h"
 #include "json_text.h"
 
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="

@@ -5,8 +5,7 @@
 #include <stdarg.h>
 
 #include "point_wire.h"
-#include "unpack_memory.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 #include "value.h"
 
 /* One request while it is walked. */

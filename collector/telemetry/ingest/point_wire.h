@@ -5,7 +5,7 @@
  * done with a point, and of a series that is known nothing but time and value is wanted. Attributes are not
  * looked into here: their bytes name the series. Inside the room only. Pure.
  */
-#include "unpack_wire.h"
+#include "unpack.h"
 
 #define METRIC_TEXT_MAX 1024 /* a name or unit is cut there */
 #define POINT_KEY_MAX   1024

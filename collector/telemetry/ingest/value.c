@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "hex.h"
+#include "texts.h"
 
 static bool is_utf8(const char *s, size_t len) {
         json_t *j = json_stringn(s, len); /* jansson takes UTF-8 only */

@@ -9,8 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "capability.h"
-#include "spawn_program.h"
+#include "processes.h"
 
 #define SETS_MAX 16u
 #define MAPPINGS_MAX 4u /* of one set */
