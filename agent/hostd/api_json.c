@@ -4,7 +4,7 @@
 #include "api_json.h"
 #include "clock.h"
 #include "report.h"
-#include "uplink_samples.h"
+#include "uplink_part.h"
 
 json_t *api_json_time(usec_t real) {
         char text[CLOCK_TEXT_MAX];
