@@ -10,6 +10,7 @@
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
+#include "checks_part.h"
 #include "cost.h"
 #include "frame.h"
 #include "identity_part.h"
@@ -200,55 +201,6 @@ static void sample_net(void *self, struct bus_sink *s) {
 }
 static const struct part old_net = { "net", sizeof(struct bus *), .start = start_net, .sample = sample_net, .stop = stop_net };
 
-static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
-        bus_take_finding(userdata, source, round, f);
-}
-static void on_probe_sample(unsigned source, unsigned round, const struct sample *m, void *userdata) {
-        struct bus *b = userdata;
-
-        bus_take_sample(b, source, round, m, b->boot_real);
-}
-/* A probe that could not look leaves what is known of its checks as it was. */
-static void on_probe_done(unsigned source, unsigned round, bool whole, void *userdata) {
-        if (whole)
-                bus_end_round(userdata, source, round);
-        else
-                bus_report_state(userdata);
-}
-static int start_probes(void *self) {
-        static const struct schedule_handlers handlers = { .finding = on_probe_finding,
-                                                           .sample = on_probe_sample,
-                                                           .done = on_probe_done };
-        struct agent *a = agent_of(BUS(self));
-        int r;
-
-        a->probe_program = PROBE_PROGRAM_NULL;
-        r = probe_program_open(&a->probe_program);
-        if (r < 0)
-                (void) log_error_errno(
-                        r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                        a->probe_program.program.path);
-        return schedule_new(a->bus.event, probe_table, &a->probe_program.program, a->bus.settings.probe_interval,
-                         a->bus.host, &a->bus.context, &handlers, &a->bus, &a->schedule);
-}
-static void stop_probes(void *self) {
-        struct agent *a = agent_of(BUS(self));
-
-        a->schedule = schedule_free(a->schedule);
-        probe_program_close(&a->probe_program);
-}
-static void tick_probes(void *self) {
-        schedule_go_along(agent_of(BUS(self))->schedule); /* what they find goes out at once */
-}
-static void reload_probes(void *self) {
-        schedule_set_interval(agent_of(BUS(self))->schedule, BUS(self)->settings.probe_interval);
-}
-static void hear_probes(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_IDENTITY && agent_of(BUS(self))->schedule)
-                schedule_run_all(agent_of(BUS(self))->schedule);
-}
-static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
-
 START(path) STOP(path)
 static void reload_path(void *self) { agent_path_reload(BUS(self)); }
 static const struct part old_path = { "path", sizeof(struct bus *), .start = start_path, .reload = reload_path, .stop = stop_path };
@@ -347,7 +299,7 @@ static const struct part *const parts[PARTS] = {
         &old_runs,
         &old_stack_files,
         &old_net,
-        &old_probes,
+        &checks_part,
         &old_path,
         &old_watch,
         &old_registry,

@@ -16,8 +16,6 @@
 #include "kernel_log.h"
 #include "run_lines.h"
 #include "run_log.h"
-#include "private_program.h"
-#include "schedule.h"
 #include "run_totals.h"
 #include "uplink.h"
 
@@ -60,8 +58,6 @@ struct agent {
                 bool broken, mark_failed;
         } kernel; /* agent_kernel.c */
         struct uplink *uplink;
-        struct probe_program probe_program;
-        struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct agent_progress *progress; /* in agent_progress.c */
