@@ -15,6 +15,7 @@
 #include "frame.h"
 #include "identity_part.h"
 #include "log.h"
+#include "orders_part.h"
 #include "uplink_samples.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -57,14 +58,6 @@ static void sample_uplink(void *self, struct bus_sink *s) {
         uplink_samples(&u, b->telemetry.lost, host_now_real(b->host), &s->sink);
 }
 static const struct part old_uplink = { "uplink", sizeof(struct bus *), .start = start_uplink, .sample = sample_uplink, .stop = stop_uplink };
-
-START(orders) STOP(orders)
-static void tick_orders(void *self) { agent_orders_tick(BUS(self)); }
-static void hear_orders(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_CHECKS)
-                agent_orders_save(BUS(self));
-}
-static const struct part old_orders = { "orders", sizeof(struct bus *), .start = start_orders, .tick = tick_orders, .hear = hear_orders, .stop = stop_orders };
 
 static int start_metrics(void *self) {
         struct bus *b = BUS(self);
@@ -142,6 +135,10 @@ static void hear_runs(void *self, const struct bus_news *n) {
                 captures_durable(a->captures, n->durable.seq);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
                 run_lines_durable(a->run_lines, n->durable.seq);
+        if (n->topic == BUS_ASK_RUNS) {
+                a->bus.runs_asked = launchd_runs_asked(a->runs);
+                launchd_runs_ask(a->runs);
+        }
         if (n->topic == BUS_NOTICE && n->notice.ahead)
                 agent_preempted(&a->bus, n->notice.kind, n->notice.text);
         if (n->topic == BUS_NOTICE && !n->notice.ahead)
@@ -290,7 +287,7 @@ static const struct part *const parts[PARTS] = {
         &identity_part,
         &old_uplink,
         &calls_part,
-        &old_orders,
+        &orders_part,
         &old_metrics,
         &old_kernel,
         &old_libtpu,

@@ -66,7 +66,6 @@ struct agent {
         struct agent_capture *capture; /* in agent_capture.c */
         struct agent_path *path; /* in agent_path.c */
         struct agent_net *net; /* in agent_net.c */
-        struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
@@ -203,17 +202,6 @@ void agent_events_stop(struct bus *b);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
-
-
-/* agent_orders.c: what people ordered, and the file that it and the health of checks outlive the agent in.
- */
-int agent_orders_start(struct bus *b); /* before the first finding */
-void agent_orders_stop(struct bus *b);
-void agent_orders_save(struct bus *b);
-void agent_orders_tick(struct bus *b);  /* what has come to its end */
-/* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
-int agent_orders_call(void *self, const struct http_request *r, struct http_reply *ret);
-json_t *agent_orders_status(struct bus *b, json_t *status);
 
 
 /* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */

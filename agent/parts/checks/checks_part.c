@@ -16,11 +16,11 @@ struct checks_state {
         struct bus *bus;
         struct schedule *schedule;
         struct worker_program program;
-        int fd; /* holds the program open: after an upgrade the one of this version still runs; -1: it is not there */
+        int fd; /* of the program: after an upgrade the one of this version still runs; -1: it is not there */
         char path[32]; /* of fd, in /proc/self/fd */
 };
 
-/* Of a program that is not there the installed one is named: each blocking probe then says what is missing. */
+/* Where there is no program, the installed one is named: each probe that blocks then says what is missing. */
 static void open_program(struct checks_state *p) {
         char path[PATH_MAX];
         int r = private_program_find(PROGRAM, path);
@@ -28,9 +28,10 @@ static void open_program(struct checks_state *p) {
         p->fd = r < 0 ? -1 : open(path, O_PATH | O_CLOEXEC);
         if (p->fd < 0) {
                 p->program.path = PRIVATE_PROGRAMS "/" PROGRAM;
-                (void) log_error_errno(
-                        r < 0 ? r : -errno, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                        p->program.path);
+                (void) log_error_errno(r < 0 ? r : -errno,
+                                       "%s: %m: what it would look at stays unknown; reinstall the package "
+                                       "tpu-hostd",
+                                       p->program.path);
                 return;
         }
         (void) snprintf(p->path, sizeof(p->path), "/proc/self/fd/%d", p->fd);
@@ -70,8 +71,8 @@ static int start_checks(void *self) {
         struct bus *b = p->bus;
 
         open_program(p);
-        return schedule_new(b->event, probe_table, &p->program, b->settings.probe_interval, b->host, &b->context,
-                            &handlers, p, &p->schedule);
+        return schedule_new(b->event, probe_table, &p->program, b->settings.probe_interval, b->host,
+                            &b->context, &handlers, p, &p->schedule);
 }
 
 static void reload_checks(void *self) {
