@@ -41,9 +41,6 @@ static const struct part_route routes[] = {
           .call = agent_get_events },
         { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = agent_get_sched },
         { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = agent_get_io },
-        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_SOME("peer"))), .call = agent_get_net },
-        { ROUTE("GET", "/v1/path"), .call = agent_path_get },
-        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_SOME("peer"))), .call = agent_path_post },
         PART_ROUTES_END,
 };
 
