@@ -44,11 +44,17 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
                 .uplink = &uplink,
                 .endpoint = b->settings.endpoint,
         };
+        json_t *status;
 
         (void) r;
         uplink_get_stats(uplink_of(b), &uplink);
-        return answer_json(ret, 200,
-                                 agent_registry_to_status(b, agent_orders_status(b, api_json_status(&s))));
+        status = agent_registry_to_status(b, api_json_status(&s));
+        for (size_t i = 0; status && i < b->n_parts; i++)
+                if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
+                        json_decref(status);
+                        status = NULL;
+                }
+        return answer_json(ret, 200, status);
 }
 
 int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret) {
