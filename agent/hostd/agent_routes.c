@@ -69,8 +69,8 @@ int agent_routes_start(struct bus *b) {
         return 0;
 }
 
-static struct route_table table_of(const struct bus *b) {
-        return (struct route_table){ agent_of(b)->served, agent_of(b)->n_served, sizeof(struct served) };
+static struct http_route_table table_of(const struct bus *b) {
+        return (struct http_route_table){ agent_of(b)->served, agent_of(b)->n_served, sizeof(struct served) };
 }
 
 static int too_much(const struct http_request *r, struct http_reply *ret) {
@@ -84,7 +84,7 @@ static int too_much(const struct http_request *r, struct http_reply *ret) {
 
 /* 1: the answer follows. */
 static int answer_call(struct bus *b, const struct http_request *r, struct http_reply *ret) {
-        const struct route_table table = table_of(b);
+        const struct http_route_table table = table_of(b);
         struct http_request known = *r;
         const struct served *s;
         char allow[HTTP_ALLOW_MAX];
@@ -95,7 +95,8 @@ static int answer_call(struct bus *b, const struct http_request *r, struct http_
         if (caller_is_refused(b, r, ret))
                 return 0;
         known.routed = &routed;
-        s = (const struct served *) (const void *) routes_find(&table, r, &routed, allow); /* the route is the first member */
+        /* The route is the first member. */
+        s = (const struct served *) (const void *) routes_find(&table, r, &routed, allow);
         if (!s)
                 routes_refuse(&table, r, allow, ret);
         else if (routes_check_arguments(r, &routed, ret))

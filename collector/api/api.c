@@ -200,7 +200,7 @@ static const struct api_route routes[] = {
         { ROUTE("GET", "/metrics"), NEEDS_NOTHING, api_metrics },
         { ROUTE("GET", "/healthz"), NEEDS_NOTHING, api_health },
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 /* True: the reply is complete. */
 static bool lacks_what_it_needs(const struct api *a, const struct api_route *route,

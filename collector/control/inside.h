@@ -122,7 +122,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
  * ---------------------------------------------------------------------------------- */
 
 struct registry {
-        struct registry_options o;
+        struct control_registry_options o;
         struct control_store *control;
         struct gang *gang; /* NULL: this collector does not lead, and all below is empty */
         struct records records;

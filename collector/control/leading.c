@@ -155,7 +155,7 @@ int registry_resign(struct registry *r) {
 
 /* --- Life ------------------------------------------------------------------------------------------ */
 
-int registry_new(const struct registry_options *o, struct registry **ret) {
+int control_registry_new(const struct control_registry_options *o, struct registry **ret) {
         static const struct control_events events = {
                 .led = on_led,
                 .lost = on_lost,
@@ -164,7 +164,7 @@ int registry_new(const struct registry_options *o, struct registry **ret) {
                 .resigned = on_resigned,
         };
         _cleanup_(control_freep) struct control_store *control = o->control;
-        _cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
+        _cleanup_(control_registry_freep) struct registry *r = calloc(1, sizeof(*r));
         int x;
 
         if (!r)
@@ -185,7 +185,7 @@ int registry_new(const struct registry_options *o, struct registry **ret) {
         return 0;
 }
 
-struct registry *registry_free(struct registry *r) {
+struct registry *control_registry_free(struct registry *r) {
         if (!r)
                 return NULL;
         answer_all(r, "the collector stops");

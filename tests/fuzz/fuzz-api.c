@@ -28,7 +28,7 @@ static const struct http_route routes[] = {
                                     TAKES_TIME("until"), TAKES_TEXT("peer", 0))),
         ROUTE("POST", "/v1/NAME/capture"),
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 static void make_answer(struct http_reply *ret, unsigned status, const char *text) {
         *ret = (struct http_reply) {

@@ -96,7 +96,7 @@ static const struct own_route {
         { ROUTE_WITH("POST", "/v1/runs/NAME/capture", page), 5 },
         { ROUTE("DELETE", "/v1/slices/SLICE/slots/NUMBER"), 6 },
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 static int find(const char *method, const char *path, struct routed *ret, char allow[static HTTP_ALLOW_MAX]) {
         const struct http_request q = { .method = method, .path = path };

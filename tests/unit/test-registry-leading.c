@@ -351,7 +351,7 @@ int main(void) {
         ASSERT_OK(store_open(path, &store, aside, why));
         ASSERT_TRUE(sd_event_new(&event) >= 0);
         fake.base.ops = &fake_ops;
-        ASSERT_OK(registry_new(&(struct registry_options){ .event = event, .store = store, .control = &fake.base, .clock = &clock_system,
+        ASSERT_OK(control_registry_new(&(struct control_registry_options){ .event = event, .store = store, .control = &fake.base, .clock = &clock_system,
                                                            .lease = 15 * USEC_PER_SEC, .tenant = REGISTRY_TENANT, .answer = on_answer,
                                                            .published = on_published, .events = on_events, .leads = on_leads, .failed = on_failed }, &r));
         test_leading();
@@ -359,7 +359,7 @@ int main(void) {
         test_lost_while_deciding();
         test_forgotten_runs_crowd_nothing_out();
         test_waiting_runs_crowd_nothing_out();
-        r = registry_free(r);
+        r = control_registry_free(r);
         (void) sd_event_unref(event);
         (void) store_free(store);
         printf("5 tests passed\n");

@@ -24,7 +24,7 @@ struct gang *gang_free(struct gang *g) {
         for (size_t i = 0; i < g->n_slices; i++)
                 slice_free(g, g->slices[i]);
         for (size_t i = 0; i < g->n_runs; i++)
-                run_free(g->runs[i]);
+                gang_run_free(g->runs[i]);
         free(g->slices);
         free(g->runs);
         json_decref(g->records);
