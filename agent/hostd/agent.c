@@ -12,7 +12,9 @@
 #include "checks_part.h"
 #include "frame.h"
 #include "identity_part.h"
+#include "leave.h"
 #include "log.h"
+#include "member.h"
 #include "net_part.h"
 #include "orders_part.h"
 #include "path_part.h"
@@ -164,25 +166,6 @@ static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_fil
 static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
 
 
-START(registry) STOP(registry)
-static void sample_registry(void *self, struct bus_sink *s) {
-        (void) s;
-        agent_registry_tick(BUS(self)); /* behind all samples: it hands figures on */
-}
-static void hear_registry(void *self, const struct bus_news *n) {
-        if (!agent_of(BUS(self))->enrollment)
-                return;
-        if (n->topic == BUS_MEMBER)
-                agent_registry_news(BUS(self));
-        if (n->topic == BUS_IDENTITY)
-                agent_registry_look(BUS(self));
-        if (n->topic == BUS_RUNS)
-                agent_registry_runs(BUS(self));
-        if (n->topic == BUS_SUSPICION)
-                agent_registry_suspicion(BUS(self));
-}
-static const struct part old_registry = { "registry", sizeof(struct bus *), .start = start_registry, .sample = sample_registry, .hear = hear_registry, .stop = stop_registry };
-
 START(capture) STOP(capture)
 static void hear_capture(void *self, const struct bus_news *n) {
         struct bus *b = BUS(self);
@@ -224,7 +207,6 @@ static int start_api(void *self) {
 }
 static void stop_api(void *self) {
         stop_events(self);
-        agent_stop_clear(BUS(self));
         agent_of(BUS(self))->api = http_server_free(agent_of(BUS(self))->api);
         agent_tls_stop(BUS(self));
         free(agent_of(BUS(self))->served);
@@ -259,11 +241,12 @@ static const struct part *const parts[PARTS] = {
         &old_stack_files,
         &checks_part,
         &old_watch,
-        &old_registry,
+        &member_part,
         &net_part,
         &path_part,
         &old_capture,
         &old_api,
+        &leave_part,
 };
 
 /* Samples and findings of all parts. */
@@ -385,16 +368,17 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
         r = start_tick(a);
         if (r < 0)
                 return r;
-        a->up = true;
         *ret = TAKE_PTR(a);
         return 0;
+}
+
+void agent_stop(struct agent *a) {
+        leave_begin(&a->bus);
 }
 
 struct agent *agent_free(struct agent *a) {
         if (!a)
                 return NULL;
-        if (a->up && !a->stopping)
-                (void) bus_emit(&a->bus, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
         a->tick = sd_event_source_disable_unref(a->tick);
         for (size_t i = PARTS; i > 0; i--)
                 if (a->states[i - 1] && parts[i - 1]->stop)

@@ -22,21 +22,19 @@
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
 enum agent_source {
         SOURCE_API = 10000, /* above those that the bus gives away */
-        SOURCE_ENROLL, /* agent_registry.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
         SOURCE_RUN_TOTALS_LAST = SOURCE_RUN_TOTALS + RUN_TOTALS_MAX - 1,
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
-#define PARTS 19
+#define PARTS 20
 
 struct agent {
         struct bus bus; /* the first member */
         void *states[PARTS];
         struct served *served; /* agent_routes.c */
         size_t n_served;
-        bool up; /* all parts were started */
 
         bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
 
@@ -62,11 +60,9 @@ struct agent {
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
         struct agent_events *events; /* in agent_events.c */
-        struct agent_registry *enrollment; /* in agent_registry.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
         struct http_server *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
-        struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
         sd_event_source *tick;
         bool ticking; /* the tick has found its moment: see arm() */
         usec_t runs_asked; /* boot clock: the last question outside the tick */
@@ -83,10 +79,7 @@ static inline struct agent *agent_of(const struct bus *b) {
  */
 int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
               struct agent **ret);
-/*
- * Says that it stops, and ends the loop: as soon as what was recorded up to now is delivered, at once when no
- * endpoint takes it, and after 5 s in any case. Called again: at once.
- */
+/* On a signal: leave.h. */
 void agent_stop(struct agent *a);
 /* Ends all parts. */
 struct agent *agent_free(struct agent *a);
@@ -96,9 +89,6 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
-
-void agent_stop_clear(struct bus *b);
-
 /* agent_notice.c: what is to happen to this host, as the metadata server says. */
 /* text: the server's word. The event, and what runs are told. */
 void agent_preempted(struct bus *b, enum metadata_notice kind, const char *text);
@@ -107,22 +97,6 @@ void agent_preemption_over(struct bus *b, enum metadata_notice kind, const char 
 const char *agent_notice(const struct bus *b);
 
 void agent_signal_stop(struct bus *b);
-
-/* agent_registry.c: the slice that this host is in, and what is told of it. */
-int agent_registry_start(struct bus *b);
-void agent_registry_stop(struct bus *b);
-/* Identity or settings may be other ones now. */
-void agent_registry_look(struct bus *b);
-/* What the registry is told of this host may be another thing now: health, orders, runs. */
-void agent_registry_news(struct bus *b);
-/* A suspicion began, counts now, or ended: told at once, with the steps of now. */
-void agent_registry_suspicion(struct bus *b);
-/* tpu-launchd's list of runs is another one. */
-void agent_registry_runs(struct bus *b);
-/* In the tick. */
-void agent_registry_tick(struct bus *b);
-/* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
-json_t *agent_registry_to_status(struct bus *b, json_t *status);
 
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct bus *b);

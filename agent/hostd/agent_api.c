@@ -5,11 +5,11 @@
 #include "agent_calls.h"
 #include "calls.h"
 #include "agent_deaths.h"
-#include "agent_parts.h"
 #include "api_json.h"
 #include "clock.h"
 #include "http_routes.h"
 #include "log.h"
+#include "member.h"
 #include "metrics_text.h"
 #include "uplink_part.h"
 #include "utf8.h"
@@ -48,7 +48,7 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
 
         (void) r;
         uplink_get_stats(uplink_of(b), &uplink);
-        status = agent_registry_to_status(b, api_json_status(&s));
+        status = api_json_status(&s);
         for (size_t i = 0; status && i < b->n_parts; i++)
                 if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
                         json_decref(status);
@@ -79,14 +79,12 @@ static struct run_seen find_progress(const char *run, void *userdata) {
 
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
         struct bus *b = self;
-        const struct agent_registry *g = agent_of(b)->enrollment;
 
         (void) r;
-        return answer_json(
-                ret, 200,
-                json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(b->runs, find_progress, b),
-                          "registry", g ? registry_kind_name(g->kind) : "none", "records",
-                          g && g->parts ? agent_parts_records(g->parts) : json_array()));
+        return answer_json(ret, 200,
+                           json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(b->runs, find_progress, b),
+                                     "registry", registry_kind_name(member_of(b)->kind), "records",
+                                     member_run_records(b)));
 }
 
 int agent_get_metrics(void *self, const struct http_request *r, struct http_reply *ret) {

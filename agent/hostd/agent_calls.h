@@ -14,12 +14,6 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
 int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret);
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret);
 
-/* agent_runs_api.c: they wait for tpu-launchd or the registry. */
-int agent_post_run(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_delete_run(void *self, const struct http_request *r, struct http_reply *ret); /* "/v1/runs/NAME" */
-/* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
-unsigned agent_status_of(int error);
-
 /* agent_events.c: may wait. */
 #define AGENT_EVENTS_WAIT_MAX 30 /* seconds */
 int agent_get_events(void *self, const struct http_request *r, struct http_reply *ret);

@@ -7,8 +7,8 @@
  */
 #include "agent_capture_send.h"
 #include "agent_libtpu.h"
-#include "net_part.h"
 #include "agent_parts.h"
+#include "net_part.h"
 #include "agent_watch.h"
 #include "capture_host.h"
 #include "capture_peers.h"
@@ -21,6 +21,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
+#include "member.h"
 #include "run_record.h"
 
 #define ROUNDS_MAX   4
@@ -83,15 +84,6 @@ static void round_clear(struct capture_round *c) {
 
 /* --- What is sent -------------------------------------------------------------------------------------- */
 
-static const char *first_address(const struct bus *b) {
-        const struct agent_registry *g = agent_of(b)->enrollment;
-
-        const char *text =
-                g ? json_string_value(json_array_get(json_object_get(g->said, "address"), 0)) : NULL;
-
-        return text ? text : "";
-}
-
 static int64_t last_step(const struct bus *b, const char *run) {
         uint64_t step = agent_last_step(b, run);
 
@@ -116,7 +108,7 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
 
         *ret = (struct capture_about){ .slice = slice ? slice : "",
                                        .host = b->name,
-                                       .address = first_address(b),
+                                       .address = member_address(b),
                                        .episode = c->own ? "" : c->episode,
                                        .worker = CAPTURE_WORKER_NONE,
                                        .round = c->round,
@@ -428,10 +420,7 @@ void agent_capture_record(struct bus *b, const json_t *v, bool fresh) {
 
 /* Whether there is a registry that sees to this run. */
 static bool is_seen_to(const struct bus *b, const char *run, uint64_t generation) {
-        const struct agent_registry *g = agent_of(b)->enrollment;
-
-        return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
-               g->kind == REGISTRY_COLLECTOR && agent_parts_find(g->parts, run);
+        return generation > 0 && member_collector(b) && member_run_record(b, run);
 }
 
 /* At most one round of a generation in OWN_APART. */

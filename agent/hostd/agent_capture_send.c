@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent_capture_send.h"
 
-#include "agent_registry.h"
+#include "member.h"
 #include "capture_host.h"
 #include "log.h"
 #include "run_record.h"
@@ -56,14 +56,6 @@ static struct sent *add(struct agent_capture_send *s, const struct capture_sent 
 
 /* --- One at a time ------------------------------------------------------------------------------------- */
 
-static struct agent_registry *registry_of(const struct agent_capture_send *s) {
-        struct agent_registry *g = agent_of(s->bus)->enrollment;
-
-        return g && g->registry && g->kind == REGISTRY_COLLECTOR && g->status.state == REGISTRY_MEMBER
-                       ? g
-                       : NULL;
-}
-
 /* Those of the episode that is asked for go to each collector that leads; the others once. */
 static bool is_due(const struct agent_capture_send *s, const struct sent *x, uint64_t term) {
         return x->state == SENT_NOT ||
@@ -116,7 +108,8 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
                 try_again(s);
 }
 
-static int post(struct agent_capture_send *s, struct agent_registry *g, struct sent *x) {
+static int post(struct agent_capture_send *s, struct registry *g, struct sent *x) {
+        const struct member *who = member_of(s->bus);
         const struct capture_sent *c = &x->what;
         _cleanup_free_ uint8_t *own = NULL;
         const uint8_t *data = x->data;
@@ -133,17 +126,17 @@ static int post(struct agent_capture_send *s, struct agent_registry *g, struct s
                 "capture?episode=%s&round=%u&rounds=%u&slice=%s&worker=%u&host=%s&incarnation=%s&run=%s"
                 "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64
                 "&suspicion=%s&taken=%" PRIu64,
-                c->episode, c->round, c->rounds, g->slice, g->worker, g->host, g->incarnation, c->run,
-                c->generation, c->hosts, c->slice_hosts, c->suspicion, c->taken);
-        return registry_post(g->registry, path, "application/x-protobuf", data ? data : own, len, on_posted,
+                c->episode, c->round, c->rounds, who->slice, who->worker, who->host,
+                member_incarnation(s->bus), c->run, c->generation, c->hosts, c->slice_hosts, c->suspicion, c->taken);
+        return registry_post(g, path, "application/x-protobuf", data ? data : own, len, on_posted,
                              s);
 }
 
 static void send_next(struct agent_capture_send *s) {
-        struct agent_registry *g = registry_of(s);
+        struct registry *g = member_collector(s->bus);
         struct sent *x;
 
-        while (g && !s->posted && (x = next_due(s, registry_term(g->registry)))) {
+        while (g && !s->posted && (x = next_due(s, registry_term(g)))) {
                 int r;
 
                 s->posted = x; /* the answer may come from inside */
@@ -157,7 +150,7 @@ static void send_next(struct agent_capture_send *s) {
                 }
                 log_warning("the capture of run %s, episode %s, cannot be read any more: %s", x->what.run,
                             x->what.episode, strerror(-r));
-                settle(x, registry_term(g->registry));
+                settle(x, registry_term(g));
         }
 }
 
@@ -220,13 +213,13 @@ void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record
 }
 
 void agent_capture_send_look(struct agent_capture_send *s) {
-        struct agent_registry *g = registry_of(s);
+        struct registry *g = member_collector(s->bus);
         bool was_away = s->away;
 
         s->away = !g;
-        if (!g || (!was_away && s->term == registry_term(g->registry)))
+        if (!g || (!was_away && s->term == registry_term(g)))
                 return;
-        s->term = registry_term(g->registry);
+        s->term = registry_term(g);
         s->tries = 0;
         send_next(s);
 }

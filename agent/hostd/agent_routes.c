@@ -30,8 +30,6 @@ static const struct part_route routes[] = {
         { ROUTE("GET", "/v1/status"), .call = agent_get_status },
         { ROUTE("GET", "/v1/checks"), .call = agent_get_checks },
         { ROUTE("GET", "/v1/runs"), .call = agent_get_runs },
-        { ROUTE("POST", "/v1/runs"), .takes_body = true, .call = agent_post_run },
-        { ROUTE("DELETE", "/v1/runs/NAME"), .call = agent_delete_run },
         { ROUTE("POST", "/v1/runs/NAME/capture"), .call = agent_post_stack },
         { ROUTE("GET", "/v1/captures"), .call = agent_get_captures },
         { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), .call = agent_post_capture },
@@ -109,10 +107,15 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
 }
 
 /* Other bodies are passed over. */
-static bool takes_body(const struct http_request *r) {
-        for (const struct part_route *p = routes; p->call; p++)
+static bool takes_body(const struct http_request *r, void *userdata) {
+        const struct agent *a = agent_of(userdata);
+
+        for (size_t i = 0; i < a->n_served; i++) {
+                const struct part_route *p = &a->served[i].route;
+
                 if (p->takes_body && streq(p->route.method, r->method) && streq(p->route.path, r->path))
                         return true;
+        }
         return false;
 }
 

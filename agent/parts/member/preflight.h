@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command, devices), the
- * coordinator's port, full-size packets to peers. In the loop, over within PREFLIGHT_TIME. What is wrong is a refusal that names
- * the host and the remedy; what cannot be known is a warning and refuses nothing.
+ * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command,
+ * devices), the coordinator's port, full-size packets to peers. In the loop, over within PREFLIGHT_TIME.
+ * What is wrong is a refusal that names the host and the remedy; what cannot be known is a warning and
+ * refuses nothing.
  */
 #include <systemd/sd-event.h>
 
@@ -12,8 +13,8 @@
 #include "run_record.h"
 
 #define PREFLIGHT_TIME (10 * USEC_PER_SEC)
-#define PREFLIGHT_PORT_TIME (3 * USEC_PER_SEC) /* silence for so long is a blocked port: two SYNs again are in it */
-#define PREFLIGHT_PEERS 16 /* that packets are sent to: the next ones in the run's order, so that each host is tried by 16 */
+#define PREFLIGHT_PORT_TIME (3 * USEC_PER_SEC) /* silence for so long is a blocked port */
+#define PREFLIGHT_PEERS 16 /* that packets are sent to: the next ones in the run's order */
 #define PREFLIGHT_TEXT_MAX 480
 
 struct preflight_options {
@@ -28,12 +29,14 @@ struct preflight_options {
 
 struct preflight_result {
         bool refused;
-        char text[PREFLIGHT_TEXT_MAX]; /* why, and the remedy after a line feed; or the warnings, "; " between; or empty */
+        /* Why, and the remedy after a line feed; or the warnings, "; " between; or empty. */
+        char text[PREFLIGHT_TEXT_MAX];
 };
 
 struct preflight;
 /* done is called once, from the loop, and may free it. */
 int preflight_new(sd_event *e, const struct preflight_options *o,
-                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata, struct preflight **ret);
+                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata,
+                  struct preflight **ret);
 struct preflight *preflight_free(struct preflight *p);
 DEFINE_CLEANUP(struct preflight *, preflight_free)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "check_words.h"
 #include "preflight.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
+#include "check_words.h"
 #include "local_call.h"
 #include "pathproof.h"
 #include "port_probe.h"
@@ -27,7 +28,7 @@ struct preflight {
 
 /* --- What was found ------------------------------------------------------------------------------------ */
 
-static void refuse(struct preflight *p, const char *reason, const char *remedy) {
+static void refuse_run(struct preflight *p, const char *reason, const char *remedy) {
         if (p->result.refused) /* the first says enough */
                 return;
         p->result.refused = true;
@@ -36,14 +37,14 @@ static void refuse(struct preflight *p, const char *reason, const char *remedy) 
 }
 
 /* Out of the list of checks, with its fields. */
-#define refuse_as(p, w, ...)                                                                                \
-        do {                                                                                                \
-                struct finding _f;                                                                          \
-                check_tell(&_f, (w), "", ##__VA_ARGS__);                                                    \
-                refuse((p), _f.reason, _f.remedy);                                                          \
+#define refuse_as(p, w, ...)                                                                        \
+        do {                                                                                        \
+                struct finding _f;                                                                  \
+                check_tell(&_f, (w), "", ##__VA_ARGS__);                                            \
+                refuse_run((p), _f.reason, _f.remedy);                                              \
         } while (0)
 
-__attribute__((format(printf, 2, 3))) static void warn(struct preflight *p, const char *fmt, ...) {
+_printf_(2, 3) static void add_warning(struct preflight *p, const char *fmt, ...) {
         size_t n = strlen(p->result.text);
         char text[200];
         va_list ap;
@@ -63,7 +64,8 @@ static void end_at(struct preflight *p, usec_t after) {
         (void) sd_event_source_set_enabled(p->end, SD_EVENT_ONESHOT);
 }
 
-static void answered(struct preflight *p) {
+static void count_answer(struct preflight *p) {
+        assert(p->open > 0);
         if (--p->open == 0 || p->result.refused)
                 end_at(p, 0);
 }
@@ -73,9 +75,10 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
         (void) source, (void) usec;
         if (p->call)
-                warn(p, "not known: whether tpu-launchd would start it (it has not answered yet)");
+                add_warning(p, "not known: whether tpu-launchd would start it (it has not answered yet)");
         if (p->proof)
-                warn(p, "not known: whether full-size packets reach the peers (the proof has not ended)");
+                add_warning(p, "not known: whether full-size packets reach the peers (the proof has not "
+                               "ended)");
         p->done(&p->result, p->userdata); /* and p may be gone */
         return 0;
 }
@@ -87,11 +90,11 @@ static void on_checked(const struct local_answer *a, void *userdata) {
 
         /* EBADMSG, EOPNOTSUPP: it does not know the kind. */
         if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP)
-                warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
+                add_warning(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
-                refuse(p, a->text, a->remedy);
+                refuse_run(p, a->text, a->remedy);
         p->call = local_call_free(p->call);
-        answered(p);
+        count_answer(p);
 }
 
 /* --- The coordinator's port ---------------------------------------------------------------------------- */
@@ -115,7 +118,7 @@ static void on_port(enum port_answer a, int error, void *userdata) {
                 break;
         }
         p->probe = port_probe_free(p->probe);
-        answered(p);
+        count_answer(p);
 }
 
 static void ask_port(struct preflight *p, const struct preflight_options *o) {
@@ -133,13 +136,15 @@ static void ask_port(struct preflight *p, const struct preflight_options *o) {
                 if (r == -EADDRINUSE)
                         refuse_as(p, WORDS_PORT_TAKEN, p->port, o->name);
                 else if (r < 0)
-                        warn(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
+                        add_warning(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
                 return;
         }
-        r = c.address[0] ? port_probe_new(p->event, c.address, c.port, PREFLIGHT_PORT_TIME, on_port, p, &p->probe) :
-                           -EDESTADDRREQ;
+        r = -EDESTADDRREQ;
+        if (c.address[0])
+                r = port_probe_new(p->event, c.address, c.port, PREFLIGHT_PORT_TIME, on_port, p, &p->probe);
         if (r < 0)
-                warn(p, "not known: whether the coordinator %s can be reached (%s)", p->peer, strerror(-r));
+                add_warning(p, "not known: whether the coordinator %s can be reached (%s)", p->peer,
+                            strerror(-r));
         else
                 p->open++;
 }
@@ -156,14 +161,14 @@ static void take_paths(struct preflight *p, const struct path_report *report) {
                 if (f->verdict == VERDICT_FAIL) {
                         (void) snprintf(text, sizeof(text), "%.63s: path %.100s: %.120s", p->name,
                                         f->subject, f->reason);
-                        refuse(p, text, f->remedy);
+                        refuse_run(p, text, f->remedy);
                         return;
                 }
                 if (f->verdict != VERDICT_OK && !worst)
                         worst = f;
         }
         if (worst)
-                warn(p, "path %.80s: %.100s", worst->subject, worst->reason);
+                add_warning(p, "path %.80s: %.100s", worst->subject, worst->reason);
 }
 
 static void on_paths(struct path_report *report, void *userdata) {
@@ -171,7 +176,7 @@ static void on_paths(struct path_report *report, void *userdata) {
 
         take_paths(p, report);
         p->proof = pathproof_free(p->proof);
-        answered(p);
+        count_answer(p);
 }
 
 struct peers_of {
@@ -187,7 +192,7 @@ static bool add_peer(const char *host, const char *address, void *userdata) {
         (void) host;
         if (address[0]) {
                 (void) snprintf(one.name, sizeof(one.name), "%.*s", (int) sizeof(one.name) - 1, address);
-                (void) path_peers_add_one(&x->peers, &one, why); /* what is no address of a peer is not tried */
+                (void) path_peers_add_one(&x->peers, &one, why); /* what is no peer's address is not tried */
         }
         return ++x->n < PREFLIGHT_PEERS;
 }
@@ -200,7 +205,7 @@ static void ask_paths(struct preflight *p, const struct preflight_options *o) {
         if (x.peers.n > 0)
                 r = pathproof_new(p->event, o->host, o->intent, &x.peers, true, on_paths, p, &p->proof);
         if (r < 0)
-                warn(p, "not known: whether full-size packets reach the peers (%s)",
+                add_warning(p, "not known: whether full-size packets reach the peers (%s)",
                      r == -EOPNOTSUPP ? "--root names another machine's files" : strerror(-r));
         else if (x.peers.n > 0)
                 p->open++;
@@ -210,7 +215,8 @@ static void ask_paths(struct preflight *p, const struct preflight_options *o) {
 /* --- All ----------------------------------------------------------------------------------------------- */
 
 int preflight_new(sd_event *e, const struct preflight_options *o,
-                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata, struct preflight **ret) {
+                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata,
+                  struct preflight **ret) {
         _cleanup_(preflight_freep) struct preflight *p = calloc(1, sizeof(*p));
         int r;
 
@@ -221,7 +227,8 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         p->socket = o->launchd_socket;
         p->done = done;
         p->userdata = userdata;
-        r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC, on_end, p);
+        r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC,
+                                       on_end, p);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(p->end, "preflight");

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * POST /v1/runs and DELETE /v1/runs/NAME: a run of this host, asked of tpu-launchd, to which we are principal remote. Runs
- * over slices are asked of a collector: refused here, with that.
- * Starting and stopping is for those who may order only: what is asked of us here has no other credentials than ours.
- */
-#include "agent_calls.h"
-#include "calls.h"
-#include "agent_parts.h"
-#include "run_body.h"
-#include "paths.h"
+#include "run_calls.h"
 
-#define START_TIME (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
+#include "calls.h"
+#include "local_call.h"
+#include "member.h"
+#include "run_record.h"
+#include "until_parts.h"
+
+#define START_TIME (120 * USEC_PER_SEC) /* a unit waits for its exec, and for the end of a previous one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
 #define WAITING_MAX 16
 
@@ -38,7 +35,8 @@ static struct run_call *run_call_new(struct bus *b, const struct http_request *r
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-unsigned agent_status_of(int error) {
+/* The HTTP status that says what went wrong at tpu-launchd (-errno). */
+static unsigned http_status_of(int error) {
         switch (error) {
         case -EACCES:
         case -EPERM:
@@ -66,11 +64,13 @@ unsigned agent_status_of(int error) {
 }
 
 /* Answers and forgets. v is taken over; NULL with an error. */
-static void finish(struct run_call *c, unsigned status, json_t *v, const char *error, const char *remedy) {
+static void finish_call(struct run_call *c, unsigned status, json_t *v, const char *error,
+                        const char *remedy) {
         struct http_reply answer;
         char result[200];
 
-        (void) snprintf(result, sizeof(result), "%s%.180s", error ? "refused: " : "done", error ? error : "");
+        (void) snprintf(result, sizeof(result), "%s%.180s", error ? "refused: " : "done",
+                        error ? error : "");
         if (error)
                 call_audit_refusal(c->call.bus, c->call.what, &c->call.caller, result);
         else
@@ -82,26 +82,21 @@ static void finish(struct run_call *c, unsigned status, json_t *v, const char *e
 
 /* --- On this host -------------------------------------------------------------------------------------- */
 
-static const char *launchd_socket(const struct bus *b) {
-        return b->settings.launchd_socket[0] ? b->settings.launchd_socket :
-               b->host->real_root            ? PATH_LAUNCHD_SOCKET :
-                                               NULL;
-}
-
 static json_t *reply_json(const struct local_answer *a, const char *serial, bool *ret_already) {
         Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
         json_t *warnings = json_array(), *v = NULL;
 
         for (size_t i = 0; m && i < m->n_conflict; i++)
-                (void) json_array_append_new(warnings, json_string(m->conflict[i])); /* then one warning less is told */
+                (void) json_array_append_new(warnings, json_string(m->conflict[i])); /* else one less */
         for (size_t i = 0; m && i < m->n_warning; i++)
                 if (m->warning[i][0])
                         (void) json_array_append_new(warnings, json_string(m->warning[i]));
         if (m) {
                 *ret_already = m->already;
-                v = json_pack("{s:s, s:s, s:I, s:s, s:s, s:b, s:s, s:o}", "name", m->name, "serial", serial, "generation",
-                              (json_int_t) m->generation, "unit", m->unit, "state", m->state[0] ? m->state : "running",
-                              "already", m->already, "malloc", m->malloc, "warnings", warnings);
+                v = json_pack("{s:s, s:s, s:I, s:s, s:s, s:b, s:s, s:o}", "name", m->name, "serial", serial,
+                              "generation", (json_int_t) m->generation, "unit", m->unit, "state",
+                              m->state[0] ? m->state : "running", "already", m->already, "malloc", m->malloc,
+                              "warnings", warnings);
                 local__run_reply__free_unpacked(m, NULL);
         } else
                 json_decref(warnings);
@@ -113,13 +108,13 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        launchd_runs_ask(agent_of(c->call.bus)->runs);
+        runs_ask(c->call.bus);
         if (l->no_answer) {
-                finish(c, 503, NULL, l->text, l->remedy);
+                finish_call(c, 503, NULL, l->text, l->remedy);
                 return;
         }
         if (l->error < 0) {
-                finish(c, agent_status_of(l->error), NULL, l->text, l->remedy);
+                finish_call(c, http_status_of(l->error), NULL, l->text, l->remedy);
                 return;
         }
         if (c->stops)
@@ -127,17 +122,17 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         else
                 v = reply_json(l, c->serial, &already);
         if (v)
-                finish(c, c->stops || already ? 200 : 201, v, NULL, NULL);
+                finish_call(c, c->stops || already ? 200 : 201, v, NULL, NULL);
         else
-                finish(c, 503, NULL, "tpu-launchd's answer makes no sense", "tpu-launchd --version; tpu-hostd --version");
+                finish_call(c, 503, NULL, "tpu-launchd's answer makes no sense",
+                            "tpu-launchd --version; tpu-hostd --version");
 }
 
-static int ask_launchd(struct run_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
-                       struct http_reply *ret) {
+static int ask_launchd(struct run_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want,
+                       usec_t timeout, struct http_reply *ret) {
         struct bus *b = c->call.bus;
-        int r = local_call_new(b->event,
-                               &(struct local_question){ "tpu-launchd", launchd_socket(b), kind, want, m, timeout },
-                               on_launchd, c, &c->launchd);
+        const struct local_question q = { "tpu-launchd", bus_launchd_socket(b), kind, want, m, timeout };
+        int r = local_call_new(b->event, &q, on_launchd, c, &c->launchd);
 
         if (r >= 0)
                 return 1;
@@ -158,7 +153,8 @@ static int start_here(struct run_call *c, const struct run_body *b, struct http_
         char why[ORDER_REASON_MAX + 64];
 
         if (o) {
-                (void) snprintf(why, sizeof(why), "this host is %s: %s", o->kind == ORDER_DRAIN ? "draining" : "cordoned", o->reason);
+                (void) snprintf(why, sizeof(why), "this host is %s: %s",
+                                o->kind == ORDER_DRAIN ? "draining" : "cordoned", o->reason);
                 call_audit_refusal(c->call.bus, c->call.what, &c->call.caller, why);
                 late_call_free(&c->call);
                 return answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
@@ -173,47 +169,56 @@ static int start_here(struct run_call *c, const struct run_body *b, struct http_
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int not_for_you(struct bus *b, const struct http_request *r, const char *what, struct http_reply *ret) {
+static int refuse_caller(struct bus *b, const struct http_request *r, const char *what,
+                         struct http_reply *ret) {
         return call_refuse(b, r, ret, what, 403,
                             "only root may start and stop runs by tpu-hostd: it asks with its own rights",
                             "as yourself: tpuctl run, tpuctl stop");
 }
 
-static int not_here(struct bus *b, const struct http_request *r, const char *what, struct http_reply *ret) {
+static int refuse_slices(struct bus *b, const struct http_request *r, const char *what,
+                         struct http_reply *ret) {
         return call_refuse(b, r, ret, what, 409,
                             "runs over slices are started and stopped by the registry, not by a host",
-                            "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
+                            "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs "
+                            "there");
 }
 
-int agent_post_run(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = self;
+static int refuse_more(struct bus *b, const struct http_request *r, const char *what,
+                       struct http_reply *ret) {
+        return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way",
+                           "try again in a minute");
+}
+
+static int post_run(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = *(struct bus **) self; /* the first member of each part's state */
         _cleanup_run_body_ struct run_body body = { 0 };
         char why[RUN_WHY_MAX], what[80] = "POST /v1/runs";
         struct run_call *c;
 
         if (!caller_may_order(r->caller))
-                return not_for_you(b, r, what, ret);
+                return refuse_caller(b, r, what, ret);
         if (run_body_parse(r->body ? (const char *) r->body : "", r->len, &body, why) < 0)
                 return call_refuse(b, r, ret, what, 400, why, "docs/api.md, POST /v1/runs");
         if (body.over_slices)
-                return not_here(b, r, what, ret);
+                return refuse_slices(b, r, what, ret);
         (void) snprintf(what, sizeof(what), "POST /v1/runs %.41s", body.spec->name);
         c = run_call_new(b, r, what);
         if (!c)
-                return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
+                return refuse_more(b, r, what, ret);
         (void) snprintf(c->name, sizeof(c->name), "%s", body.spec->name);
         return start_here(c, &body, ret);
 }
 
-/* The record of a run over slices that has not ended. */
-static const json_t *find_run(const struct bus *b, const char *name) {
-        const json_t *record = agent_of(b)->enrollment && agent_of(b)->enrollment->parts ? agent_parts_find(agent_of(b)->enrollment->parts, name) : NULL;
+/* A run over slices that has not ended. */
+static bool is_of_registry(const struct bus *b, const char *name) {
+        const json_t *record = member_run_record(b, name);
 
-        return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
+        return record && !streq(run_text(record, "state"), "ended");
 }
 
-int agent_delete_run(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = self;
+static int delete_run(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = *(struct bus **) self; /* the first member of each part's state */
         const char *name = r->path + strlen("/v1/runs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct run_call *c;
@@ -221,16 +226,24 @@ int agent_delete_run(void *self, const struct http_request *r, struct http_reply
 
         (void) snprintf(what, sizeof(what), "DELETE /v1/runs/%.41s", run_name_is_valid(name) ? name : "?");
         if (!caller_may_order(r->caller))
-                return not_for_you(b, r, what, ret);
+                return refuse_caller(b, r, what, ret);
         if (!run_name_is_valid(name))
-                return answer_error(ret, 404, "GET /v1/runs has the names", "the path holds no name of a run");
-        if (find_run(b, name))
-                return not_here(b, r, what, ret);
+                return answer_error(ret, 404, "GET /v1/runs has the names",
+                                    "the path holds no name of a run");
+        if (is_of_registry(b, name))
+                return refuse_slices(b, r, what, ret);
         c = run_call_new(b, r, what);
         if (!c)
-                return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
+                return refuse_more(b, r, what, ret);
         c->stops = true;
         (void) snprintf(c->name, sizeof(c->name), "%s", name);
         m.name = c->name;
-        return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIME, ret);
+        return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,
+                           STOP_TIME, ret);
 }
+
+const struct part_route run_calls[] = {
+        { ROUTE("POST", "/v1/runs"), .takes_body = true, .call = post_run },
+        { ROUTE("DELETE", "/v1/runs/NAME"), .call = delete_run },
+        PART_ROUTES_END,
+};
