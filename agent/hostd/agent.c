@@ -9,6 +9,7 @@
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
+#include "capture_part.h"
 #include "checks_part.h"
 #include "frame.h"
 #include "identity_part.h"
@@ -126,7 +127,6 @@ static void stop_runs(void *self) {
         struct agent *a = agent_of(BUS(self));
 
         agent_signal_stop(&a->bus);
-        a->captures = captures_free(a->captures);
         a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(&a->bus);
@@ -136,8 +136,6 @@ static void stop_runs(void *self) {
 static void hear_runs(void *self, const struct bus_news *n) {
         struct agent *a = agent_of(BUS(self));
 
-        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && a->captures)
-                captures_durable(a->captures, n->durable.seq);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
                 run_lines_durable(a->run_lines, n->durable.seq);
         if (n->topic == BUS_ASK_RUNS) {
@@ -210,25 +208,11 @@ static void hear_registry(void *self, const struct bus_news *n) {
 }
 static const struct part old_registry = { "registry", sizeof(struct bus *), .start = start_registry, .sample = sample_registry, .hear = hear_registry, .stop = stop_registry };
 
-START(capture) STOP(capture)
-static void hear_capture(void *self, const struct bus_news *n) {
-        struct bus *b = BUS(self);
-
-        if (!agent_of(b)->capture)
-                return;
-        if (n->topic == BUS_REGISTRY)
-                agent_capture_registry(b, n->registry.other);
-        if (n->topic == BUS_RECORD && startswith(n->record.key, "capture/"))
-                agent_capture_record(b, n->record.value, n->record.fresh);
-        if (n->topic == BUS_SUSPICION && n->suspicion.now && n->suspicion.now->counts)
-                agent_capture_suspected(b, n->suspicion.run, n->suspicion.generation, n->suspicion.now);
-}
 static void stop_watch(void *self) {
         agent_watch_stop(BUS(self));
         agent_watch_round_stop(BUS(self));
 }
 static const struct part old_watch = { "watch", sizeof(struct bus *), .stop = stop_watch };
-static const struct part old_capture = { "capture", sizeof(struct bus *), .start = start_capture, .hear = hear_capture, .stop = stop_capture };
 
 STOP(events)
 static int start_api(void *self) {
@@ -289,7 +273,7 @@ static const struct part *const parts[PARTS] = {
         &old_registry,
         &net_part,
         &path_part,
-        &old_capture,
+        &capture_part,
         &old_api,
 };
 
