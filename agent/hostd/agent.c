@@ -9,6 +9,7 @@
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
+#include "capture_part.h"
 #include "checks_part.h"
 #include "frame.h"
 #include "identity_part.h"
@@ -101,7 +102,6 @@ static void stop_runs(void *self) {
         struct agent *a = agent_of(BUS(self));
 
         agent_signal_stop(&a->bus);
-        a->captures = captures_free(a->captures);
         a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(&a->bus);
@@ -111,8 +111,6 @@ static void stop_runs(void *self) {
 static void hear_runs(void *self, const struct bus_news *n) {
         struct agent *a = agent_of(BUS(self));
 
-        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && a->captures)
-                captures_durable(a->captures, n->durable.seq);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
                 run_lines_durable(a->run_lines, n->durable.seq);
         if (n->topic == BUS_ASK_RUNS) {
@@ -166,25 +164,11 @@ static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_fil
 static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
 
 
-START(capture) STOP(capture)
-static void hear_capture(void *self, const struct bus_news *n) {
-        struct bus *b = BUS(self);
-
-        if (!agent_of(b)->capture)
-                return;
-        if (n->topic == BUS_REGISTRY)
-                agent_capture_registry(b, n->registry.other);
-        if (n->topic == BUS_RECORD && startswith(n->record.key, "capture/"))
-                agent_capture_record(b, n->record.value, n->record.fresh);
-        if (n->topic == BUS_SUSPICION && n->suspicion.now && n->suspicion.now->counts)
-                agent_capture_suspected(b, n->suspicion.run, n->suspicion.generation, n->suspicion.now);
-}
 static void stop_watch(void *self) {
         agent_watch_stop(BUS(self));
         agent_watch_round_stop(BUS(self));
 }
 static const struct part old_watch = { "watch", sizeof(struct bus *), .stop = stop_watch };
-static const struct part old_capture = { "capture", sizeof(struct bus *), .start = start_capture, .hear = hear_capture, .stop = stop_capture };
 
 STOP(events)
 static int start_api(void *self) {
@@ -244,7 +228,7 @@ static const struct part *const parts[PARTS] = {
         &member_part,
         &net_part,
         &path_part,
-        &old_capture,
+        &capture_part,
         &old_api,
         &leave_part,
 };

@@ -9,7 +9,6 @@
 
 #include "bus.h"
 #include "calls.h"
-#include "capture.h"
 #include "host_metrics.h"
 #include "http_server.h"
 #include "launchd_runs.h"
@@ -57,8 +56,6 @@ struct agent {
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct agent_progress *progress; /* in agent_progress.c */
         struct launchd_runs *runs;
-        struct captures *captures;
-        struct agent_capture *capture; /* in agent_capture.c */
         struct agent_events *events; /* in agent_events.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
         struct http_server *api;
@@ -105,25 +102,8 @@ void agent_kernel_tick(struct bus *b, struct sink *s);
 /* Tells what waits. */
 void agent_kernel_stop(struct bus *b);
 
-/* agent_runs.c: runs and captures. */
+/* agent_runs.c: runs. */
 int agent_runs_start(struct bus *b);
-/* agent_capture.c: this host's part in captures for a diagnosis. */
-int agent_capture_start(struct bus *b);
-void agent_capture_stop(struct bus *b);
-/* The registry may be back, or led by another collector; other: it is another one altogether. */
-void agent_capture_registry(struct bus *b, bool other);
-/* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
-void agent_capture_record(struct bus *b, const json_t *record, bool fresh);
-/* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */
-void agent_capture_suspected(struct bus *b, const char *run, uint64_t generation, const struct suspicion *s);
-const char *agent_capture_directory(const struct bus *b);
-/* One capture of the run ("": of the one that runs here) for somebody: agent_capture_answered() follows. -EBUSY. */
-int agent_capture_order(struct bus *b, const char *run, void *token);
-/* data: the capture; NULL: why there is none. */
-void agent_capture_answered(void *token, const uint8_t *data, size_t len, const char *why);
-/* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
-const char *agent_capture_suspicion(const struct bus *b, const char *run);
-
 /* agent_progress.c: whether runs make steps. */
 int agent_progress_start(struct bus *b);
 void agent_progress_stop(struct bus *b);
@@ -157,12 +137,6 @@ int agent_events_start(struct bus *b);
 void agent_events_news(struct bus *b);
 /* Answers all who wait. */
 void agent_events_stop(struct bus *b);
-
-/* agent_api.c */
-/* A capture that a call waits for has ended. */
-void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
-                            const char *remedy, void *userdata);
-
 
 /* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */
 int agent_tls_start(struct bus *b);

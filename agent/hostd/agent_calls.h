@@ -17,10 +17,3 @@ int agent_get_runs(void *self, const struct http_request *r, struct http_reply *
 /* agent_events.c: may wait. */
 #define AGENT_EVENTS_WAIT_MAX 30 /* seconds */
 int agent_get_events(void *self, const struct http_request *r, struct http_reply *ret);
-
-/* agent_capture_api.c */
-int agent_get_captures(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_post_capture(void *self, const struct http_request *r, struct http_reply *ret);
-
-/* agent_api.c: path is "/v1/runs/NAME/capture". */
-int agent_post_stack(void *self, const struct http_request *r, struct http_reply *ret);

@@ -147,24 +147,6 @@ static void on_listed(void *userdata) {
 
 static const struct launchd_runs_handlers launchd_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
-/* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
-static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
-        struct bus *b = userdata;
-        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME),
-                   *worker = identity_get(&b->identity, IDENTITY_WORKER_ID);
-        char taken[CLOCK_TEXT_MAX];
-
-        return bus_emit(b,
-                          EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = b->name,
-                                   .slice = slice ? slice : "", .worker = worker ? worker : "",
-                                   .run = c->run, .taken = clock_text(c->taken_real, taken),
-                                   .processes = c->processes, .threads = c->threads, .text = c->text),
-                          ret_seq);
-}
-
-static const struct captures_handlers captures_handlers = { .captured = on_captured,
-                                                            .finished = agent_capture_finished };
-
 static void expect_steps(struct bus *b) {
         struct step_expression *e;
         char why[96];
@@ -178,9 +160,6 @@ int agent_runs_start(struct bus *b) {
         int r;
 
         r = launchd_runs_new(b->event, socket, b->started_real, &launchd_handlers, b, &agent_of(b)->runs);
-        if (r < 0)
-                return r;
-        r = captures_new(b->event, socket, b->settings.capture_timeout, &captures_handlers, b, &agent_of(b)->captures);
         if (r < 0)
                 return r;
         launchd_runs_refresh(agent_of(b)->runs);

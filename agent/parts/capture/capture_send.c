@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent_capture_send.h"
+#include "capture_send.h"
 
-#include "member.h"
+#include "agent.h" /* until runs is a part */
 #include "capture_host.h"
 #include "log.h"
+#include "member.h"
 #include "run_record.h"
 
 #define PATH_BYTES  640
@@ -17,14 +18,15 @@ enum sent_state {
 };
 
 struct sent {
-        struct capture_sent what; /* file "": the place is free */
+        struct capture_sent what;
+        char suspicion[16]; /* how this host suspected the run then: "stall", "work", "pause", "announced"; empty: not at all */
         enum sent_state state;
         uint64_t term; /* in which it is done */
         uint8_t *data; /* of one that the shelf did not take */
         size_t len;
 };
 
-struct agent_capture_send {
+struct capture_send {
         struct bus *bus;
         const char *directory; /* borrowed */
         struct sent sent[SHELF_KEPT]; /* the oldest first */
@@ -37,39 +39,48 @@ struct agent_capture_send {
         uint64_t term;  /* likewise */
 };
 
-static void drop_first(struct agent_capture_send *s) {
+static void drop_first(struct capture_send *s) {
         free(s->sent[0].data);
         memmove(&s->sent[0], &s->sent[1], --s->n * sizeof(s->sent[0]));
         if (s->posted)
                 s->posted = s->posted == &s->sent[0] ? NULL : s->posted - 1;
 }
 
-static struct sent *add(struct agent_capture_send *s, const struct capture_sent *c) {
+static const char *suspicion_word(const struct bus *b, const char *run) {
+        const struct suspicion *s = agent_suspicion(b, run); /* until runs is a part */
+
+        if (s && (s->counts || s->kind != SUSPICION_PAUSE))
+                return suspicion_kind_name(s->kind);
+        return agent_pause_announced(b, run) ? "announced" : "";
+}
+
+static struct sent *add_sent(struct capture_send *s, const struct capture_sent *c) {
         struct sent *x;
 
         if (s->n == SHELF_KEPT)
                 drop_first(s);
         x = &s->sent[s->n++];
         *x = (struct sent){ .what = *c };
+        (void) snprintf(x->suspicion, sizeof(x->suspicion), "%s", suspicion_word(s->bus, c->run));
         return x;
 }
 
 /* --- One at a time ------------------------------------------------------------------------------------- */
 
 /* Those of the episode that is asked for go to each collector that leads; the others once. */
-static bool is_due(const struct agent_capture_send *s, const struct sent *x, uint64_t term) {
+static bool is_due(const struct capture_send *s, const struct sent *x, uint64_t term) {
         return x->state == SENT_NOT ||
                (x->term != term && x->what.episode[0] && streq(x->what.episode, s->asked));
 }
 
-static struct sent *next_due(struct agent_capture_send *s, uint64_t term) {
+static struct sent *next_due(struct capture_send *s, uint64_t term) {
         for (size_t i = 0; i < s->n; i++)
                 if (is_due(s, &s->sent[i], term))
                         return &s->sent[i];
         return NULL;
 }
 
-static void try_again(struct agent_capture_send *s) {
+static void try_again(struct capture_send *s) {
         usec_t span = SECOND_TRY << MIN(s->tries, 5U);
 
         if (++s->tries > TRIES_MAX)
@@ -79,16 +90,16 @@ static void try_again(struct agent_capture_send *s) {
         (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-static void settle(struct sent *x, uint64_t term) {
+static void settle_sent(struct sent *x, uint64_t term) {
         x->state = SENT_DONE;
         x->term = term;
         free(TAKE_PTR(x->data));
 }
 
-static void send_next(struct agent_capture_send *s);
+static void send_next(struct capture_send *s);
 
 static void on_posted(int error, unsigned status, uint64_t term, const char *why, void *userdata) {
-        struct agent_capture_send *s = userdata;
+        struct capture_send *s = userdata;
         struct sent *x = s->posted;
         bool refused = error == 0 && (status == 400 || status == 403 || status == 413);
 
@@ -101,14 +112,14 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
                 if (refused)
                         log_warning("the collector does not take the capture of run %s, episode %s: %u: %s",
                                     x->what.run, x->what.episode, status, why);
-                settle(x, term);
+                settle_sent(x, term);
                 s->tries = 0;
                 send_next(s);
         } else
                 try_again(s);
 }
 
-static int post(struct agent_capture_send *s, struct registry *g, struct sent *x) {
+static int post_capture(struct capture_send *s, struct registry *g, struct sent *x) {
         const struct member *who = member_of(s->bus);
         const struct capture_sent *c = &x->what;
         _cleanup_free_ uint8_t *own = NULL;
@@ -127,12 +138,12 @@ static int post(struct agent_capture_send *s, struct registry *g, struct sent *x
                 "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64
                 "&suspicion=%s&taken=%" PRIu64,
                 c->episode, c->round, c->rounds, who->slice, who->worker, who->host,
-                member_incarnation(s->bus), c->run, c->generation, c->hosts, c->slice_hosts, c->suspicion, c->taken);
+                member_incarnation(s->bus), c->run, c->generation, c->hosts, c->slice_hosts, x->suspicion, c->taken);
         return registry_post(g, path, "application/x-protobuf", data ? data : own, len, on_posted,
                              s);
 }
 
-static void send_next(struct agent_capture_send *s) {
+static void send_next(struct capture_send *s) {
         struct registry *g = member_collector(s->bus);
         struct sent *x;
 
@@ -140,7 +151,7 @@ static void send_next(struct agent_capture_send *s) {
                 int r;
 
                 s->posted = x; /* the answer may come from inside */
-                r = post(s, g, x);
+                r = post_capture(s, g, x);
                 if (r >= 0)
                         return;
                 s->posted = NULL;
@@ -150,7 +161,7 @@ static void send_next(struct agent_capture_send *s) {
                 }
                 log_warning("the capture of run %s, episode %s, cannot be read any more: %s", x->what.run,
                             x->what.episode, strerror(-r));
-                settle(x, registry_term(g));
+                settle_sent(x, registry_term(g));
         }
 }
 
@@ -162,9 +173,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- What there is ------------------------------------------------------------------------------------- */
 
-void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *data,
+void capture_send_add(struct capture_send *s, const struct capture_sent *c, const void *data,
                             size_t len) {
-        struct sent *x = add(s, c);
+        struct sent *x = add_sent(s, c);
 
         if (data) {
                 x->data = malloc(len);
@@ -177,13 +188,13 @@ void agent_capture_send_add(struct agent_capture_send *s, const struct capture_s
 }
 
 struct shelf_look {
-        struct agent_capture_send *send;
+        struct capture_send *send;
         const json_t *record;
 };
 
 static bool on_shelf(const char *name, void *userdata) {
         const struct shelf_look *w = userdata;
-        struct agent_capture_send *s = w->send;
+        struct capture_send *s = w->send;
         struct capture_sent c = { .rounds = run_number(w->record, "second") > 0 ? 2 : 1,
                                   .generation = run_number(w->record, "generation"),
                                   .hosts = run_number(w->record, "hosts"),
@@ -196,12 +207,11 @@ static bool on_shelf(const char *name, void *userdata) {
                         return true;
         (void) snprintf(c.file, sizeof(c.file), "%s", name);
         (void) snprintf(c.run, sizeof(c.run), "%s", run_text(w->record, "run"));
-        (void) snprintf(c.suspicion, sizeof(c.suspicion), "%s", agent_capture_suspicion(s->bus, c.run));
-        (void) add(s, &c);
+        (void) add_sent(s, &c);
         return true;
 }
 
-void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record) {
+void capture_send_asked(struct capture_send *s, const json_t *record) {
         struct shelf_look w = { .send = s, .record = record };
 
         (void) snprintf(s->asked, sizeof(s->asked), "%s", run_text(record, "episode"));
@@ -212,7 +222,7 @@ void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record
         send_next(s);
 }
 
-void agent_capture_send_look(struct agent_capture_send *s) {
+void capture_send_look(struct capture_send *s) {
         struct registry *g = member_collector(s->bus);
         bool was_away = s->away;
 
@@ -224,15 +234,15 @@ void agent_capture_send_look(struct agent_capture_send *s) {
         send_next(s);
 }
 
-void agent_capture_send_anew(struct agent_capture_send *s) {
+void capture_send_reset(struct capture_send *s) {
         s->posted = NULL;
         s->away = true;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int agent_capture_send_new(struct bus *b, const char *directory, struct agent_capture_send **ret) {
-        struct agent_capture_send *s = calloc(1, sizeof(*s));
+int capture_send_new(struct bus *b, const char *directory, struct capture_send **ret) {
+        struct capture_send *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
@@ -243,7 +253,7 @@ int agent_capture_send_new(struct bus *b, const char *directory, struct agent_ca
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
         if (r < 0) {
-                (void) agent_capture_send_free(s);
+                (void) capture_send_free(s);
                 return r;
         }
         (void) sd_event_source_set_description(s->timer, "capture-send");
@@ -251,7 +261,7 @@ int agent_capture_send_new(struct bus *b, const char *directory, struct agent_ca
         return 0;
 }
 
-struct agent_capture_send *agent_capture_send_free(struct agent_capture_send *s) {
+struct capture_send *capture_send_free(struct capture_send *s) {
         if (!s)
                 return NULL;
         while (s->n > 0)
