@@ -21,6 +21,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
+#include "progress_part.h"
 #include "run_record.h"
 
 #define ROUNDS_MAX   4
@@ -93,7 +94,7 @@ static const char *first_address(const struct bus *b) {
 }
 
 static int64_t last_step(const struct bus *b, const char *run) {
-        uint64_t step = agent_last_step(b, run);
+        uint64_t step = progress_last_step(b, run);
 
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }
@@ -233,11 +234,11 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
 }
 
 const char *agent_capture_suspicion(const struct bus *b, const char *run) {
-        const struct suspicion *s = agent_suspicion(b, run);
+        const struct suspicion *s = progress_suspicion(b, run);
 
         if (s && (s->counts || s->kind != SUSPICION_PAUSE))
                 return suspicion_kind_name(s->kind);
-        return agent_pause_announced(b, run) ? "announced" : "";
+        return progress_pause_announced(b, run) ? "announced" : "";
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */

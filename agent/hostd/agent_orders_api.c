@@ -11,6 +11,7 @@
 #include "calls.h"
 #include "paths.h"
 #include "http_routes.h"
+#include "runs_part.h"
 
 /* --- Who ----------------------------------------------------------------------------------------------- */
 
@@ -165,8 +166,8 @@ static int give_order(struct bus *b, const struct http_request *r, size_t which,
         agent_orders_tell(b, &o, true, o.by);
         agent_orders_changed(b);
         if (o.kind == ORDER_DRAIN) { /* the list that is here may lack a run of the last seconds */
-                agent_of(b)->orders->drain_asked = launchd_runs_asked(agent_of(b)->runs);
-                launchd_runs_ask(agent_of(b)->runs);
+                agent_of(b)->orders->drain_asked = runs_asked(b);
+                runs_ask(b);
         }
         return answer_when_durable(b, r, order_to_public_json(&o), ret);
 }

@@ -10,6 +10,7 @@
 #include "agent_orders.h"
 #include "json_text.h"
 #include "log.h"
+#include "runs_part.h"
 #include "utf8.h"
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */
@@ -174,7 +175,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);
-        launchd_runs_ask(agent_of(part_bus(p))->runs); /* its list says how far it is */
+        runs_ask(part_bus(p)); /* its list says how far it is */
 }
 
 void part_start(struct run_part *p) {
@@ -206,7 +207,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         }
         p->call = local_call_free(p->call);
         p->stopping = false;
-        launchd_runs_ask(agent_of(part_bus(p))->runs);
+        runs_ask(part_bus(p));
 }
 
 void part_stop(struct run_part *p) {

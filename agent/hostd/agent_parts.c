@@ -4,6 +4,7 @@
 #include "agent_part.h"
 #include "log.h"
 #include "paths.h"
+#include "runs_part.h"
 #include "utf8.h"
 
 #define AGAIN (1 * USEC_PER_SEC)
@@ -155,7 +156,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct agent_parts *all = userdata;
 
         (void) source, (void) usec;
-        launchd_runs_ask(agent_of(all->registry->bus)->runs); /* what became of what was not answered? */
+        runs_ask(all->registry->bus); /* what became of what was not answered? */
         agent_parts_look(all);
         if (!all->registry->bus->runs->known && any_lives(all))
                 parts_try_again(all);
@@ -166,7 +167,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 
 int64_t part_step(const struct run_part *p) {
         const struct bus *b = part_bus(p);
-        const struct run_progress *log = agent_of(b)->run_log ? run_log_find(agent_of(b)->run_log, p->name) : NULL;
+        const struct run_progress *log = run_log_of(b) ? run_log_find(run_log_of(b), p->name) : NULL;
 
         if ((p->now.state == PART_RUNNING || p->now.state == PART_EXITED || p->now.state == PART_STOPPED) &&
             log && log->progress.lines > 0)
@@ -214,13 +215,11 @@ static void take_run(struct agent_parts *all, const struct host_run *run) {
 
 /* tpu-launchd knows nothing of what was there: after a boot, or when its record was lost. */
 static void take_absence(struct run_part *p, const struct host_runs *l) {
-        struct launchd_runs *runs = agent_of(part_bus(p))->runs;
-
         if (p->now.state != PART_RUNNING && !(p->now.state == PART_STARTING && !p->call))
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, launchd_runs_asked(runs));
+                p->absent = MAX(p->absent, runs_asked(part_bus(p)));
                 parts_try_again(p->owner);
                 return;
         }

@@ -2,6 +2,7 @@
 /* What is said of runs: to the registry, to people, as events. */
 #include "agent_part.h"
 #include "json_text.h"
+#include "progress_part.h"
 #include "utf8.h"
 
 void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,
@@ -55,14 +56,14 @@ void agent_parts_freshen(struct agent_parts *all) {
                 struct run_part *p = all->parts[i];
 
                 p->step_said = part_step(p);
-                p->step_time_said = agent_step_time(part_bus(p), p->name);
+                p->step_time_said = progress_step_time(part_bus(p), p->name);
         }
 }
 
 /* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
-                p->now.state == PART_RUNNING ? agent_suspicion(part_bus(p), p->name) : NULL;
+                p->now.state == PART_RUNNING ? progress_suspicion(part_bus(p), p->name) : NULL;
 
         if (!o || !s ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&

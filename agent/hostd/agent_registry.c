@@ -10,6 +10,8 @@
 #include "clock.h"
 #include "fingerprint.h"
 #include "log.h"
+#include "notice_part.h"
+#include "progress_part.h"
 #include "route.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
@@ -133,7 +135,7 @@ static json_t *make_member(struct agent_registry *g) {
                          make_fingerprint(b), "state", host_state_name(b->state), "reasons",
                          check_table_reasons(&b->checks, reasons, sizeof(reasons)), "orders",
                          ordered(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
-                         agent_notice(b), "next", next_of(b, g->worker), "runs_known",
+                         notice_ahead(b), "next", next_of(b, g->worker), "runs_known",
                          agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
 }
 
@@ -178,7 +180,7 @@ static void add_figure(json_t *figure, const struct sample *m) {
 static json_t *figure_of(struct bus *b, const struct host_run *run) {
         json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation", (json_int_t) run->generation, "at",
                                    (json_int_t) host_now_real(b->host));
-        usec_t step_time = agent_step_time(b, run->name);
+        usec_t step_time = progress_step_time(b, run->name);
 
         if (figure && step_time > 0)
                 (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));

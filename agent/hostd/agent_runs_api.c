@@ -9,6 +9,7 @@
 #include "agent_parts.h"
 #include "run_body.h"
 #include "paths.h"
+#include "runs_part.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
@@ -113,7 +114,7 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        launchd_runs_ask(agent_of(c->call.bus)->runs);
+        runs_ask(c->call.bus);
         if (l->no_answer) {
                 finish(c, 503, NULL, l->text, l->remedy);
                 return;
