@@ -6,7 +6,6 @@
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_run_totals.h"
-#include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
 #include "capture_part.h"
@@ -17,9 +16,13 @@
 #include "log.h"
 #include "member.h"
 #include "net_part.h"
+#include "notice_part.h"
 #include "orders_part.h"
 #include "path_part.h"
 #include "process_cost.h"
+#include "progress_part.h"
+#include "runs_part.h"
+#include "stack_files_part.h"
 #include "uplink_part.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -97,73 +100,6 @@ static void tick_run_totals(void *self) { agent_run_totals_tick(BUS(self)); }
 STOP(run_totals)
 static const struct part old_run_totals = { "run-totals", sizeof(struct bus *), .tick = tick_run_totals, .stop = stop_run_totals };
 
-START(runs)
-static void stop_runs(void *self) {
-        struct agent *a = agent_of(BUS(self));
-
-        agent_signal_stop(&a->bus);
-        a->run_lines = run_lines_free(a->run_lines);
-        a->run_log = run_log_free(a->run_log);
-        agent_progress_stop(&a->bus);
-        bus_forget_runs(&a->bus);
-        a->runs = launchd_runs_free(a->runs);
-}
-static void hear_runs(void *self, const struct bus_news *n) {
-        struct agent *a = agent_of(BUS(self));
-
-        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
-                run_lines_durable(a->run_lines, n->durable.seq);
-        if (n->topic == BUS_ASK_RUNS) {
-                a->bus.runs_asked = launchd_runs_asked(a->runs);
-                launchd_runs_ask(a->runs);
-        }
-        if (n->topic == BUS_NOTICE && n->notice.ahead)
-                agent_preempted(&a->bus, n->notice.kind, n->notice.text);
-        if (n->topic == BUS_NOTICE && !n->notice.ahead)
-                agent_preemption_over(&a->bus, n->notice.kind, n->notice.text);
-}
-static bool run_lives(const char *name, void *userdata) {
-        const struct host_run *r = host_runs_find(((const struct bus *) userdata)->runs, name);
-
-        return r && host_run_lives(r);
-}
-static void tick_runs(void *self) {
-        struct agent *a = agent_of(BUS(self));
-
-        if (a->run_log && a->bus.runs->known)
-                run_log_prune(a->run_log, run_lives, &a->bus);
-        if (a->run_log)
-                (void) run_log_look(a->run_log); /* what is left is read in the next turns */
-        launchd_runs_refresh(a->runs);
-}
-static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
-        if (isfinite(value)) /* else the line did not say */
-                put_double(s, id, value, run, NULL, NULL);
-}
-static void sample_runs(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        size_t n = 0;
-        const struct run_progress *runs = agent_of(b)->run_log ? run_log_runs(agent_of(b)->run_log, &n) : NULL;
-
-        for (size_t i = 0; i < n; i++) {
-                const struct progress *p = &runs[i].progress;
-
-                if (p->lines == 0)
-                        continue;
-                put_uint(&s->sink, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
-                put_known(&s->sink, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
-                put_known(&s->sink, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
-                put_known(&s->sink, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
-        }
-        agent_progress_tick(b, &s->sink);
-}
-static const struct part old_runs = { "runs", sizeof(struct bus *), .start = start_runs, .hear = hear_runs, .tick = tick_runs, .sample = sample_runs, .stop = stop_runs };
-
-START(stack_files) STOP(stack_files)
-static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
-static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
-
-
 static void stop_watch(void *self) {
         agent_watch_stop(BUS(self));
         agent_watch_round_stop(BUS(self));
@@ -221,8 +157,10 @@ static const struct part *const parts[PARTS] = {
         &old_libtpu,
         &old_deaths,
         &old_run_totals,
-        &old_runs,
-        &old_stack_files,
+        &runs_part,
+        &progress_part,
+        &notice_part,
+        &stack_files_part,
         &checks_part,
         &old_watch,
         &member_part,

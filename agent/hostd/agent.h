@@ -11,9 +11,7 @@
 #include "calls.h"
 #include "host_metrics.h"
 #include "http_server.h"
-#include "launchd_runs.h"
 #include "kernel_log.h"
-#include "run_lines.h"
 #include "run_log.h"
 #include "run_totals.h"
 #include "uplink.h"
@@ -27,15 +25,13 @@ enum agent_source {
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
-#define PARTS 20
+#define PARTS 22
 
 struct agent {
         struct bus bus; /* the first member */
         void *states[PARTS];
         struct served *served; /* agent_routes.c */
         size_t n_served;
-
-        bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
 
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
@@ -45,24 +41,17 @@ struct agent {
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct agent_run_totals *run_totals; /* in agent_run_totals.c; NULL: there are none */
         struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
-        struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
                 sd_event_source *source;
                 unsigned batches; /* since the last tick */
                 bool broken, mark_failed;
         } kernel; /* agent_kernel.c */
-        struct run_log *run_log; /* NULL: no journal */
-        struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
-        struct agent_progress *progress; /* in agent_progress.c */
-        struct launchd_runs *runs;
-        struct agent_events *events; /* in agent_events.c */
-        struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
         struct http_server *api;
+        struct agent_events *events; /* in agent_events.c */
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         sd_event_source *tick;
         bool ticking; /* the tick has found its moment: see arm() */
-        usec_t runs_asked; /* boot clock: the last question outside the tick */
 };
 
 /* Until every part has a state of its own. */
@@ -86,14 +75,6 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
-/* agent_notice.c: what is to happen to this host, as the metadata server says. */
-/* text: the server's word. The event, and what runs are told. */
-void agent_preempted(struct bus *b, enum metadata_notice kind, const char *text);
-void agent_preemption_over(struct bus *b, enum metadata_notice kind, const char *text);
-/* "preemption", "maintenance", or empty: the gravest that is ahead; the word of a member's record. */
-const char *agent_notice(const struct bus *b);
-
-void agent_signal_stop(struct bus *b);
 
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct bus *b);
@@ -102,27 +83,6 @@ void agent_kernel_tick(struct bus *b, struct sink *s);
 /* Tells what waits. */
 void agent_kernel_stop(struct bus *b);
 
-/* agent_runs.c: runs. */
-int agent_runs_start(struct bus *b);
-/* agent_progress.c: whether runs make steps. */
-int agent_progress_start(struct bus *b);
-void agent_progress_stop(struct bus *b);
-void agent_progress_line(struct bus *b, const struct run_log_line *l);
-/* tpu-launchd says that the run was started, is over. */
-void agent_progress_started(struct bus *b, const struct host_run *run);
-void agent_progress_ended(struct bus *b, const char *run);
-/* In the tick, after the host's counters were read: the metrics of it. */
-void agent_progress_tick(struct bus *b, struct sink *s);
-/* NULL: it is not suspected. Valid until the loop turns. */
-const struct suspicion *agent_suspicion(const struct bus *b, const char *run);
-/* SUSPICION_STEP_NONE: not known. */
-uint64_t agent_last_step(const struct bus *b, const char *run);
-/* Its log told of a pause (checkpoint, compile, evaluation) behind its last step, and not of its end. */
-bool agent_pause_announced(const struct bus *b, const char *run);
-/* The share of its time that went into steps, 0 to 1; NAN: not known. */
-double agent_goodput(const struct bus *b, const char *run);
-/* The time from one step line to the next that is expected of it; 0: not known. */
-usec_t agent_step_time(const struct bus *b, const char *run);
 
 /* agent_routes.c: the calls of docs/api.md. */
 int agent_routes_start(struct bus *b);

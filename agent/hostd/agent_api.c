@@ -11,6 +11,7 @@
 #include "log.h"
 #include "member.h"
 #include "metrics_text.h"
+#include "progress_part.h"
 #include "uplink_part.h"
 #include "utf8.h"
 
@@ -64,25 +65,12 @@ int agent_get_checks(void *self, const struct http_request *r, struct http_reply
                                  api_json_checks(&b->checks, host_now(b->host), host_now_real(b->host)));
 }
 
-static struct run_seen find_progress(const char *run, void *userdata) {
-        struct bus *b = userdata;
-        const struct suspicion *s = agent_suspicion(b, run);
-        const struct host_run *j = host_runs_find(b->runs, run);
-        struct run_seen seen = { .log = agent_of(b)->run_log ? run_log_find(agent_of(b)->run_log, run) : NULL,
-                                 .goodput = agent_goodput(b, run),
-                                 .suspicion = s ? s->why : NULL };
-
-        if (j && !host_run_lives(j))
-                (void) agent_killed_by(b, j, seen.killed_by);
-        return seen;
-}
-
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
         struct bus *b = self;
 
         (void) r;
         return answer_json(ret, 200,
-                           json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(b->runs, find_progress, b),
+                           json_pack("{s:o, s:s, s:o}", "runs", progress_runs_to_json(b),
                                      "registry", registry_kind_name(member_of(b)->kind), "records",
                                      member_run_records(b)));
 }

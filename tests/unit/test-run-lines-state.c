@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_lines_state.h"
+#include "run_lines.h"
 #include "state_file.h"
 #include "test.h"
 

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "member.h"
 #include "net_part.h"
+#include "progress_part.h"
 #include "unanswered.h"
 
 #define HOW_MAX 80
@@ -82,7 +83,7 @@ static void list_own_addresses(const struct host *h, struct capture_own *ret) {
 /* --- What this host knows of the run ------------------------------------------------------------------- */
 
 static int64_t last_step(const struct bus *b, const char *run) {
-        uint64_t step = agent_last_step(b, run); /* until runs is a part */
+        uint64_t step = progress_last_step(b, run);
 
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_send.h"
 
-#include "agent.h" /* until runs is a part */
 #include "capture_host.h"
 #include "log.h"
 #include "member.h"
+#include "progress_part.h"
 #include "run_record.h"
 
 #define PATH_BYTES  640
@@ -47,11 +47,11 @@ static void drop_first(struct capture_send *s) {
 }
 
 static const char *suspicion_word(const struct bus *b, const char *run) {
-        const struct suspicion *s = agent_suspicion(b, run); /* until runs is a part */
+        const struct suspicion *s = progress_suspicion(b, run);
 
         if (s && (s->counts || s->kind != SUSPICION_PAUSE))
                 return suspicion_kind_name(s->kind);
-        return agent_pause_announced(b, run) ? "announced" : "";
+        return progress_pause_announced(b, run) ? "announced" : "";
 }
 
 static struct sent *add_sent(struct capture_send *s, const struct capture_sent *c) {

@@ -9,7 +9,9 @@
 #include "log.h"
 #include "member_state.h"
 #include "path_address.h"
-#include "until_parts.h"
+#include "notice_part.h"
+#include "orders_part.h"
+#include "progress_part.h"
 #include "utf8.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC)   /* news that come together are reported together */

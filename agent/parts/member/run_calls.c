@@ -5,7 +5,8 @@
 #include "local_call.h"
 #include "member.h"
 #include "run_record.h"
-#include "until_parts.h"
+#include "orders_part.h"
+#include "runs_part.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* a unit waits for its exec, and for the end of a previous one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */

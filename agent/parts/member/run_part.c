@@ -11,7 +11,7 @@
 #include "log.h"
 #include "member_state.h"
 #include "orders_part.h"
-#include "until_parts.h"
+#include "runs_part.h"
 #include "utf8.h"
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */

@@ -4,7 +4,8 @@
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
-#include "until_parts.h"
+#include "progress_part.h"
+#include "runs_part.h"
 #include "utf8.h"
 
 #define AGAIN (1 * USEC_PER_SEC)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frame.h"
 #include "launchd_runs.h"
+
+#include <assert.h>
+
+#include "frame.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "utf8.h"
 
 /*
- * So long a question may stay open, however short MetricsInterval is: who asks anew sooner than a busy host can
- * answer never hears anything. As long as PREFLIGHT_TIME, which asks the same process.
+ * A question may stay open for so long, however short MetricsInterval is: whoever asks again before a
+ * busy host can answer never hears anything. As long as PREFLIGHT_TIME, which asks the same process.
  */
 #define ANSWER_TIME (10 * USEC_PER_SEC)
 
@@ -25,7 +28,7 @@ struct launchd_runs {
 };
 
 /* Its process is known; or it was over before that. */
-static bool has_begun(const struct host_run *run) {
+static bool has_started(const struct host_run *run) {
         return run->main_pid > 0 || streq(run->state, "exited");
 }
 
@@ -33,18 +36,18 @@ void launchd_runs_compare(const struct host_runs *old, const struct host_runs *n
                           const struct launchd_runs_handlers *h, void *userdata) {
         for (size_t i = 0; i < new->n; i++) {
                 const struct host_run *now = &new->runs[i], *before = host_runs_find(old, now->name);
-                bool anew = !before || before->started_real != now->started_real,
+                bool other = !before || before->started_real != now->started_real,
                      ended = streq(now->state, "exited");
 
-                if (has_begun(now) && (anew || !has_begun(before)) && now->started_real >= since)
+                if (has_started(now) && (other || !has_started(before)) && now->started_real >= since)
                         h->started(now, userdata);
-                if (ended && (anew || !streq(before->state, "exited")) &&
-                    (!anew || now->ended_real >= since))
+                if (ended && (other || !streq(before->state, "exited")) &&
+                    (!other || now->ended_real >= since))
                         h->exited(now, userdata);
         }
 }
 
-/* A tpu-launchd that was started again knows what runs before it knows the process. */
+/* A restarted tpu-launchd knows that a run lives before it knows its process. */
 static void keep_pid(struct host_run *run, const struct host_runs *old) {
         const struct host_run *before = host_runs_find(old, run->name);
 
@@ -86,6 +89,7 @@ static void take_run(struct host_run *run, const Local__Run *m) {
 static void take_reply(struct launchd_runs *runs, const Local__RunListReply *reply) {
         struct host_runs *swap = runs->list;
 
+        assert(runs->asked > 0); /* nobody answers what was not asked */
         runs->next->n = 0;
         runs->next->known = true;
         runs->next->question = runs->asked;
@@ -99,15 +103,14 @@ static void take_reply(struct launchd_runs *runs, const Local__RunListReply *rep
         runs->list = runs->next;
         runs->next = swap;
         launchd_runs_compare(runs->next, runs->list, runs->since, runs->handlers, runs->userdata);
-        if (runs->handlers->listed)
-                runs->handlers->listed(runs->userdata);
+        runs->handlers->listed(runs->userdata);
 }
 
-static void unknown(struct launchd_runs *runs) {
+static void forget_list(struct launchd_runs *runs) {
         bool news = runs->list->known;
 
         runs->list->known = false;
-        if (news && runs->handlers->listed)
+        if (news)
                 runs->handlers->listed(runs->userdata);
 }
 
@@ -118,12 +121,12 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
         (void) p;
         runs->asking = false;
         if (f->kind != LOCAL__KIND__KIND_RUN_LIST_REPLY) {
-                unknown(runs); /* refused, or an answer of another version */
+                forget_list(runs); /* refused, or an answer of another version */
                 return;
         }
         reply = local__run_list_reply__unpack(NULL, f->len, f->data);
         if (!reply) {
-                unknown(runs);
+                forget_list(runs);
                 return;
         }
         take_reply(runs, reply);
@@ -136,7 +139,7 @@ static void on_closed(struct frame_peer *p, void *userdata) {
         (void) p;
         runs->peer = NULL;
         runs->asking = false;
-        unknown(runs);
+        forget_list(runs);
 }
 
 static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
@@ -172,12 +175,11 @@ struct launchd_runs *launchd_runs_free(struct launchd_runs *runs) {
         return NULL;
 }
 
-static int ask(struct launchd_runs *runs) {
+static int send_question(struct launchd_runs *runs) {
         Local__RunListRequest request = LOCAL__RUN_LIST_REQUEST__INIT;
         int r;
 
         request.watch = true;
-
         if (!runs->peer) {
                 r = frame_peer_connect(runs->event, runs->socket, &peer_handlers, runs, &runs->peer);
                 if (r < 0)
@@ -198,16 +200,16 @@ void launchd_runs_refresh(struct launchd_runs *runs) {
         if (runs->asking) {
                 log_debug("%s did not answer in time", runs->socket);
                 runs->peer = frame_peer_free(runs->peer);
-                unknown(runs);
+                forget_list(runs);
         }
         runs->asked++;
-        r = ask(runs);
+        r = send_question(runs);
         runs->asking = r >= 0;
         runs->asking_since = now;
         if (r < 0) {
                 (void) log_debug_errno(r, "%s: %m", runs->socket);
                 runs->peer = frame_peer_free(runs->peer);
-                unknown(runs);
+                forget_list(runs);
         }
 }
 
@@ -223,4 +225,3 @@ uint64_t launchd_runs_asked(const struct launchd_runs *runs) {
 const struct host_runs *launchd_runs_get(const struct launchd_runs *runs) {
         return runs->list;
 }
-

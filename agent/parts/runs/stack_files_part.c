@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent_stack_files.h"
+#include "stack_files_part.h"
 
 #include "clock.h"
 #include "log.h"
@@ -8,7 +8,7 @@
 
 #define STATE_FILE "stack-files"
 
-struct agent_stack_files {
+struct stack_files_state {
         struct bus *bus;
         struct stack_folder *folders[SETTINGS_STACK_PATHS_MAX];
         size_t n;
@@ -21,7 +21,7 @@ struct agent_stack_files {
  * Files of root, of the folder's owner, or in a folder that root made for all. Never our own: whoever may
  * write there must not have us tell what only we may read.
  */
-static bool accepts(uid_t owner, uid_t folder_owner, void *userdata) {
+static bool accepts_owner(uid_t owner, uid_t folder_owner, void *userdata) {
         (void) userdata;
         if (owner == geteuid() && owner != 0)
                 return false;
@@ -46,24 +46,24 @@ static const char *or_empty(const char *s) {
 }
 
 static void on_snapshot(const struct stack_text *t, const struct stack_source *s, void *userdata) {
-        struct agent_stack_files *l = userdata;
-        const struct identity *i = &l->bus->identity;
+        struct stack_files_state *p = userdata;
+        const struct identity *i = &p->bus->identity;
         char written[CLOCK_TEXT_MAX], path[SETTINGS_STACK_PATH_MAX + 160];
 
         (void) snprintf(path, sizeof(path), "%s", s->path);
         (void) utf8_scrub(path, strlen(path));
-        (void) bus_emit(l->bus,
+        (void) bus_emit(p->bus,
                           EVENT_AS(STACK_FILE, severity_of(t->kind), .verb = "stacktraceanalyzer",
-                                   .node = l->bus->name,
+                                   .node = p->bus->name,
                                    .slice = or_empty(identity_get(i, IDENTITY_SLICE_NAME)),
                                    .worker = or_empty(identity_get(i, IDENTITY_WORKER_ID)),
                                    .zone = or_empty(identity_get(i, IDENTITY_ZONE)),
-                                   .run = host_runs_only(l->bus->runs), .file = path, .uid = s->owner,
+                                   .run = host_runs_only(p->bus->runs), .file = path, .uid = s->owner,
                                    .kind = stack_text_kind_name(t->kind), .reason = t->reason,
                                    .threads = t->threads, .written = clock_text(s->written_real, written),
                                    .text = t->text),
                           NULL);
-        l->dirty = true;
+        p->dirty = true;
 }
 
 static void on_refused(const char *path, const char *why, void *userdata) {
@@ -77,80 +77,76 @@ static void on_refused(const char *path, const char *why, void *userdata) {
                 shown, why);
 }
 
-static void save(struct agent_stack_files *l) {
+static void save_seen(struct stack_files_state *p) {
         int r;
 
-        if (!l->dirty)
+        if (!p->dirty)
                 return;
-        r = stack_seen_save(l->state, &l->seen);
-        if (r < 0 && !l->save_failed)
+        r = stack_seen_save(p->state, &p->seen);
+        if (r < 0 && !p->save_failed)
                 (void) log_warning_errno(
-                        r, "%s cannot be written, a restart tells stacks of files again: %m", l->state);
-        l->save_failed = r < 0;
-        l->dirty = r < 0;
+                        r, "%s cannot be written, a restart reports stacks of files again: %m", p->state);
+        p->save_failed = r < 0;
+        p->dirty = r < 0;
 }
 
-void agent_stack_files_tick(struct bus *b, struct sink *s) {
-        struct agent_stack_files *l = agent_of(b)->stack_files;
+/* The numbers; folders are listened to again. */
+static void sample_stack_files(void *self, struct bus_sink *s) {
+        struct stack_files_state *p = self;
         struct stack_folder_stats sum = { .snapshots = 0 };
 
-        for (size_t i = 0; l && i < l->n; i++) {
-                const struct stack_folder_stats *f = stack_folder_stats(l->folders[i]);
+        for (size_t i = 0; i < p->n; i++) {
+                const struct stack_folder_stats *f = stack_folder_stats(p->folders[i]);
 
                 sum.snapshots += f->snapshots;
                 sum.repeated += f->repeated;
                 sum.passed_over += f->passed_over;
-                stack_folder_tick(l->folders[i]);
+                stack_folder_tick(p->folders[i]);
         }
-        if (!l || l->n == 0)
+        if (p->n == 0)
                 return;
-        save(l);
-        put_uint(s, METRIC_STACK_FILES, sum.snapshots, "told", NULL, NULL);
-        put_uint(s, METRIC_STACK_FILES, sum.repeated, "repeated", NULL, NULL);
-        put_uint(s, METRIC_STACK_FILES, sum.passed_over, "passed_over", NULL, NULL);
+        save_seen(p);
+        put_uint(&s->sink, METRIC_STACK_FILES, sum.snapshots, "told", NULL, NULL);
+        put_uint(&s->sink, METRIC_STACK_FILES, sum.repeated, "repeated", NULL, NULL);
+        put_uint(&s->sink, METRIC_STACK_FILES, sum.passed_over, "passed_over", NULL, NULL);
 }
 
-static void load(struct agent_stack_files *l) {
-        int r;
-
-        (void) snprintf(l->state, sizeof(l->state), "%s/" STATE_FILE, l->bus->settings.spool_directory);
-        r = stack_seen_load(l->state, &l->seen);
-        if (r < 0 && r != -ENOENT)
-                (void) log_warning_errno(r, "%s cannot be read, stacks of files may be told again: %m",
-                                         l->state);
-}
-
-int agent_stack_files_start(struct bus *b) {
-        static const struct stack_folder_handlers handlers = { accepts, on_snapshot, on_refused };
-        struct agent_stack_files *l = calloc(1, sizeof(*l));
+static int start_stack_files(void *self) {
+        static const struct stack_folder_handlers handlers = { accepts_owner, on_snapshot, on_refused };
+        struct stack_files_state *p = self;
+        const struct bus *b = p->bus;
         char paths[SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX];
         size_t n;
+        int r;
 
-        if (!l)
-                return -ENOMEM;
-        l->bus = b;
-        agent_of(b)->stack_files = l;
-        load(l);
+        (void) snprintf(p->state, sizeof(p->state), "%s/" STATE_FILE, b->settings.spool_directory);
+        r = stack_seen_load(p->state, &p->seen);
+        if (r < 0 && r != -ENOENT)
+                (void) log_warning_errno(r, "%s cannot be read, stacks of files may be reported again: %m", p->state);
         n = settings_stack_paths(b->settings.stack_paths, paths);
         for (size_t i = 0; i < n; i++) {
-                int r = stack_folder_new(b->event, b->host, paths[i], STACK_SETTLE, &l->seen, &handlers, l,
-                                         &l->folders[l->n]);
-
+                r = stack_folder_new(b->event, b->host, paths[i], STACK_SETTLE, &p->seen, &handlers, p,
+                                     &p->folders[p->n]);
                 if (r < 0)
                         (void) log_warning_errno(r, "stacks in %s cannot be watched: %m", paths[i]);
                 else
-                        l->n++;
+                        p->n++;
         }
         return 0;
 }
 
-void agent_stack_files_stop(struct bus *b) {
-        struct agent_stack_files *l = agent_of(b)->stack_files;
+static void stop_stack_files(void *self) {
+        struct stack_files_state *p = self;
 
-        if (!l)
-                return;
-        for (size_t i = 0; i < l->n; i++)
-                (void) stack_folder_free(l->folders[i]);
-        save(l);
-        free(TAKE_PTR(agent_of(b)->stack_files));
+        for (size_t i = 0; i < p->n; i++)
+                (void) stack_folder_free(p->folders[i]);
+        save_seen(p);
 }
+
+const struct part stack_files_part = {
+        .name = "stack-files",
+        .size = sizeof(struct stack_files_state),
+        .start = start_stack_files,
+        .sample = sample_stack_files,
+        .stop = stop_stack_files,
+};

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "log.h"
 #include "journal.h"
+#include "log.h"
 #include "run_lines.h"
+
+#include <assert.h>
+#include <fcntl.h>
+
+#include "journal.h"
+#include "json_fields.h"
+#include "json_text.h"
+#include "log.h"
+#include "run_key.h"
 #include "run_log.h"
+#include "state_file.h"
 
 struct run_lines {
         sd_event *event;
-        struct journal_reader followed;
+        struct journal_reader reader;
         sd_journal *journal; /* its */
         sd_event_source *timer;
         const struct run_lines_handlers *handlers;
@@ -22,6 +32,84 @@ struct run_lines {
         usec_t filled;     /* boot clock: when tokens were counted */
         uint64_t dropped;
 };
+
+/* --- The state ------------------------------------------------------------------------------------------ */
+
+static const struct state_format format = {
+        .what = "run-lines", .version = 1, .max = 64 * 1024, .options = { .mode = 0600, .lazy = true }
+};
+
+struct run_lines_part *run_lines_part(struct run_lines_state *s, const char *run, const char *invocation) {
+        struct run_lines_part *p = NULL, *oldest = &s->parts[0];
+
+        assert(s->n <= RUN_LINES_PARTS_MAX);
+        for (size_t i = 0; i < s->n && !p; i++) {
+                if (streq(s->parts[i].invocation, invocation) && streq(s->parts[i].run, run))
+                        p = &s->parts[i];
+                if (s->parts[i].used < oldest->used)
+                        oldest = &s->parts[i];
+        }
+        if (!p) {
+                p = s->n < RUN_LINES_PARTS_MAX ? &s->parts[s->n++] : oldest;
+                *p = (struct run_lines_part) { 0 };
+                (void) snprintf(p->run, sizeof(p->run), "%s", run);
+                (void) snprintf(p->invocation, sizeof(p->invocation), "%s", invocation);
+        }
+        p->used = ++s->clock;
+        return p;
+}
+
+#define FIELD(...) JSON_FIELD(struct run_lines_part, __VA_ARGS__)
+static const struct json_field fields[] = {
+        FIELD(WORD, "run", run),
+        FIELD(WORD, "invocation", invocation),
+        FIELD(NUMBER, "number", number),
+};
+
+static int take_parts(const json_t *list, struct run_lines_state *s) {
+        const json_t *v;
+        size_t i;
+
+        if (!json_is_array(list) || json_array_size(list) > RUN_LINES_PARTS_MAX)
+                return -EBADMSG;
+        json_array_foreach (list, i, v) {
+                struct run_lines_part p = { 0 };
+
+                if (json_fields_take(v, fields, ELEMENTSOF(fields), &p) < 0 || !run_name_is_valid(p.run))
+                        return -EBADMSG;
+                run_lines_part(s, p.run, p.invocation)->number = p.number;
+        }
+        return 0;
+}
+
+int run_lines_load(const char *path, struct run_lines_state *s) {
+        json_t *o;
+        int r;
+
+        *s = (struct run_lines_state) { 0 };
+        r = state_file_load_json(AT_FDCWD, path, &format, &o);
+        if (r < 0)
+                return r;
+        r = take_parts(json_object_get(o, "parts"), s);
+        (void) snprintf(s->cursor, sizeof(s->cursor), "%s", json_text_of(o, "cursor"));
+        json_decref(o);
+        if (r == 0 && !s->cursor[0])
+                r = -EBADMSG;
+        if (r < 0)
+                *s = (struct run_lines_state) { 0 };
+        return r;
+}
+
+int run_lines_save(const char *path, const struct run_lines_state *s) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < s->n; i++)
+                list = json_list_add(list, json_fields_pack(fields, ELEMENTSOF(fields), &s->parts[i]));
+        if (!list)
+                return -ENOMEM;
+        return state_file_write_json(AT_FDCWD, path, &format,
+                                     json_pack("{s:s, s:o}", "cursor", s->cursor, "parts", list));
+}
 
 static usec_t boot_now(const struct run_lines *l) {
         usec_t now = 0;
@@ -44,10 +132,11 @@ static void copy_text(char ret[static RUN_LINE_MAX + sizeof(RUN_LINE_CUT)], cons
 }
 
 /* 1: may go out; 0: it is one too many, and too old to wait; -EAGAIN: it has to wait. */
-static int pace(struct run_lines *l, usec_t time_real) {
+static int pace_lines(struct run_lines *l, usec_t time_real) {
         usec_t now = boot_now(l), real = 0;
 
-        l->tokens = MIN(l->tokens + (double) (now - l->filled) * RUN_LINES_RATE / USEC_PER_SEC, (double) RUN_LINES_BURST);
+        l->tokens = MIN(l->tokens + (double) (now - l->filled) * RUN_LINES_RATE / USEC_PER_SEC,
+                        (double) RUN_LINES_BURST);
         l->filled = now;
         if (l->tokens >= 1)
                 return 1;
@@ -58,18 +147,18 @@ static int pace(struct run_lines *l, usec_t time_real) {
 /* 0: it is done with; -EAGAIN, -E2BIG: it has to come again, later or in the next batch. */
 static int take_entry(struct run_lines *l) {
         char run[64], invocation[33], text[RUN_LINE_MAX + sizeof(RUN_LINE_CUT)];
-        const char *unit, *line, *priority;
+        const char *unit, *message, *priority;
         struct run_lines_part *part;
         uint64_t real = 0;
         size_t len, n;
         int r;
 
-        if (journal_reader_field(&l->followed, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
+        if (journal_reader_field(&l->reader, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
             run_log_name_of_unit(unit, n, run) < 0)
                 return 0;
         (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
-        journal_reader_invocation(&l->followed, invocation);
-        r = pace(l, real);
+        journal_reader_invocation(&l->reader, invocation);
+        r = pace_lines(l, real);
         if (r < 0)
                 return r;
         part = run_lines_part(&l->state, run, invocation);
@@ -78,20 +167,20 @@ static int take_entry(struct run_lines *l) {
                 l->dropped++;
                 return 0;
         }
-        const struct run_line told = {
+        const struct run_line line = {
                 .run = run,
                 .invocation = invocation,
                 .number = part->number,
                 .time_real = real,
-                .priority = journal_reader_field(&l->followed, "PRIORITY", &priority, &n) >= 0 && n == 1 &&
+                .priority = journal_reader_field(&l->reader, "PRIORITY", &priority, &n) >= 0 && n == 1 &&
                                             *priority >= '0' && *priority <= '7' ?
                                     *priority - '0' : 6,
                 .text = text,
         };
-        if (journal_reader_field(&l->followed, "MESSAGE", &line, &len) < 0)
+        if (journal_reader_field(&l->reader, "MESSAGE", &message, &len) < 0)
                 len = 0;
-        copy_text(text, len > 0 ? line : "", len);
-        r = l->handlers->add(&told, l->userdata);
+        copy_text(text, len > 0 ? message : "", len);
+        r = l->handlers->add(&line, l->userdata);
         if (r < 0)
                 part->number--;
         else
@@ -101,7 +190,7 @@ static int take_entry(struct run_lines *l) {
 
 /* --- A batch ------------------------------------------------------------------------------------------- */
 
-static void schedule(struct run_lines *l, usec_t at) {
+static void schedule_batch(struct run_lines *l, usec_t at) {
         usec_t now = boot_now(l);
 
         if (sd_event_source_set_time_relative(l->timer, at > now ? at - now : 0) >= 0)
@@ -123,7 +212,7 @@ static int take_cursor(struct run_lines *l, char ret[static RUN_LINES_CURSOR_MAX
         return r;
 }
 
-/* To the entry behind the state's. Sets here when the journal stands on it. */
+/* To the entry behind the state's. Sets l->here when the journal stands on it. */
 static int go_back(struct run_lines *l) {
         int r;
 
@@ -154,10 +243,10 @@ static void forget_batch(struct run_lines *l, int error) {
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read on, lines of runs are missed: %m");
         l->news = true;
-        schedule(l, boot_now(l) + RUN_LINES_AGAIN);
+        schedule_batch(l, boot_now(l) + RUN_LINES_AGAIN);
 }
 
-static void save(struct run_lines *l) {
+static void save_durable(struct run_lines *l) {
         int r = run_lines_save(l->path, &l->durable);
 
         if (r < 0 && !l->save_failed)
@@ -166,7 +255,7 @@ static void save(struct run_lines *l) {
 }
 
 /* Entries into the batch. 1: there are more; 0: the journal's end. *ret_n: lines. */
-static int fill(struct run_lines *l, size_t *ret_n) {
+static int fill_batch(struct run_lines *l, size_t *ret_n) {
         bool moved = false;
         int r = 1;
 
@@ -200,9 +289,12 @@ static int fill(struct run_lines *l, size_t *ret_n) {
 static void batch_done(struct run_lines *l) {
         l->durable = l->state;
         l->waiting = 0;
-        save(l);
-        /* Once more in any case, until nothing is found: a change is told before all of it can be read. */
-        schedule(l, l->last + RUN_LINES_PAUSE);
+        save_durable(l);
+        /*
+         * Once more in any case, until nothing is found: a change is reported before all of it can be
+         * read.
+         */
+        schedule_batch(l, l->last + RUN_LINES_PAUSE);
 }
 
 static int on_batch(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -214,7 +306,7 @@ static int on_batch(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) usec;
         if (l->waiting > 0)
                 return 0;
-        r = fill(l, &n);
+        r = fill_batch(l, &n);
         l->news = r != 0;
         l->last = boot_now(l) - (r == 1 || r == -E2BIG ? RUN_LINES_PAUSE : 0); /* a full one: on at once */
         if (r < 0 && r != -EAGAIN && r != -E2BIG) {
@@ -228,7 +320,7 @@ static int on_batch(sd_event_source *source, uint64_t usec, void *userdata) {
                 if (!streq(l->state.cursor, l->durable.cursor))
                         batch_done(l);
                 else if (l->news)
-                        schedule(l, l->last + RUN_LINES_PAUSE);
+                        schedule_batch(l, l->last + RUN_LINES_PAUSE);
         } else if (r < 0) {
                 l->waiting = 0;
                 forget_batch(l, r);
@@ -243,16 +335,16 @@ void run_lines_durable(struct run_lines *l, uint64_t seq) {
 
 /* --- The journal --------------------------------------------------------------------------------------- */
 
-static void on_changed(int what, void *userdata) {
-        struct run_lines *l = userdata;
+void run_lines_look(struct run_lines *l) {
         int enabled = SD_EVENT_OFF;
 
-        if (what == SD_JOURNAL_NOP || l->news)
+        (void) journal_reader_process(&l->reader);
+        if (l->news)
                 return;
         l->news = true;
         (void) sd_event_source_get_enabled(l->timer, &enabled);
         if (l->waiting == 0 && enabled == SD_EVENT_OFF)
-                schedule(l, l->last + RUN_LINES_PAUSE);
+                schedule_batch(l, l->last + RUN_LINES_PAUSE);
 }
 
 /* The first start of all: from now on. */
@@ -274,27 +366,24 @@ static int begin_at_end(struct run_lines *l) {
 static int open_journal(struct run_lines *l, const char *directory) {
         int r;
 
-        r = journal_reader_open(&l->followed, directory, "SYSLOG_IDENTIFIER=tpu-run", RUN_LINE_MAX);
+        r = journal_reader_open(&l->reader, directory, "SYSLOG_IDENTIFIER=tpu-run", RUN_LINE_MAX);
         if (r < 0)
                 return r;
-        l->journal = l->followed.journal;
+        l->journal = l->reader.journal;
         r = run_lines_load(l->path, &l->state);
         if (r == -EBADMSG)
                 log_warning("%s is damaged: lines of runs are sent from now on", l->path);
         r = r < 0 ? begin_at_end(l) : go_back(l);
         if (r >= 0) {
                 l->durable = l->state;
-                save(l);
+                save_durable(l);
         }
         return r;
 }
 
-static int add_sources(struct run_lines *l) {
+static int add_timer(struct run_lines *l) {
         int r;
 
-        r = journal_reader_follow(&l->followed, l->event, "run-lines-journal", on_changed, l);
-        if (r < 0)
-                return r;
         r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC, on_batch, l);
         if (r < 0)
                 return r;
@@ -321,7 +410,7 @@ int run_lines_new(sd_event *e, const char *directory, const char *state, const s
                 return -ENOMEM;
         r = open_journal(l, directory);
         if (r >= 0)
-                r = add_sources(l);
+                r = add_timer(l);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);
@@ -332,7 +421,7 @@ struct run_lines *run_lines_free(struct run_lines *l) {
         if (!l)
                 return NULL;
         l->timer = sd_event_source_disable_unref(l->timer);
-        journal_reader_close(&l->followed);
+        journal_reader_close(&l->reader);
         sd_event_unref(l->event);
         free(l->path);
         free(l);

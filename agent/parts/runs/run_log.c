@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run_log.h"
+
+#include <assert.h>
 #include <time.h>
 
 #include "clock.h"
-#include "launchd_runs.h"
+#include "journal.h"
 #include "log.h"
 #include "paths.h"
 #include "journal.h"
+#include "run_key.h"
 #include "run_log.h"
 #include "steps.h"
 
@@ -16,7 +20,7 @@ struct run_log {
         sd_event *event;
         struct journal_reader journal;
         sd_event_source *more;
-        void (*told)(const struct run_log_line *l, void *userdata);
+        const struct run_log_handlers *handlers;
         void *userdata;
         usec_t opened_real;
         struct step_expression *expression; /* NULL: the usual forms */
@@ -45,7 +49,9 @@ int run_log_name_of_unit(const char *unit, size_t len, char ret[static 64]) {
         return 0;
 }
 
-/* The slot of a run; a new one takes the place of the run that has been silent longest when all are taken.
+/*
+ * The slot of a run; when all are taken, a new one takes the place of the run that has been silent
+ * longest.
  */
 static struct run_progress *slot_of(struct run_log *l, const char *run) {
         struct run_progress *oldest = &l->runs[0];
@@ -64,8 +70,9 @@ static struct run_progress *slot_of(struct run_log *l, const char *run) {
 }
 
 /*
- * When the journal got the entry, on the boot clock: a batch that is read late must not look like steps that took no
- * time. It is given on the clock that stands still in suspend, of the boot that the entry is of.
+ * When the journal got the entry, on the boot clock: a batch that is read late must not look like steps
+ * that took no time. It is given on the clock that stands still in suspend, of the boot that the entry is
+ * of.
  */
 static int entry_at(const struct run_log *l, usec_t *ret) {
         uint64_t entry, monotonic, now = 0, real = 0;
@@ -98,17 +105,17 @@ static struct expected *find_expected(const struct run_log *l, const char *run) 
 }
 
 /* An expression that takes too long for a line would stop everything else: it is not used again. */
-static bool parse(struct run_log *l, const char *run, const char *line, size_t len, struct step_line *ret) {
+static bool find_step(struct run_log *l, const char *run, const char *line, size_t len, struct step_line *ret) {
         struct expected *own = find_expected(l, run);
         struct step_expression **e = own && own->e ? &own->e : &l->expression;
         uint64_t before = *e ? cpu_now() : 0;
         bool is = step_of_line(*e, line, len, ret);
 
         if (*e && cpu_now() - before > EXPRESSION_MSEC_MAX) {
-                log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is not used any more, steps "
-                            "are looked for in their usual forms (make it simpler: no nested repetitions)",
-                            own && e == &own->e ? "--step-regex of run " : "StepExpression=", own && e == &own->e ? run : "",
-                            EXPRESSION_MSEC_MAX);
+                log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is not used "
+                            "any more, steps are looked for in their usual forms (make it simpler: no nested repetitions)",
+                            own && e == &own->e ? "--step-regex of run " : "StepExpression=",
+                            own && e == &own->e ? run : "", EXPRESSION_MSEC_MAX);
                 *e = step_expression_free(*e);
         }
         return is;
@@ -118,6 +125,7 @@ void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
         struct expected *own = find_expected(l, run), *more;
         char why[96] = "out of memory";
 
+        assert(strlen(run) < sizeof(own->run) && strlen(text) < sizeof(own->text));
         if (own ? streq(own->text, text) : !text[0])
                 return;
         if (!own) {
@@ -144,7 +152,7 @@ static void forget_expected(struct run_log *l) {
 }
 
 static void take_entry(struct run_log *l) {
-        struct run_log_line told = { .step = NULL };
+        struct run_log_line line = { .step = NULL };
         char run[64], invocation[33];
         struct step_line step;
         const char *unit;
@@ -154,26 +162,27 @@ static void take_entry(struct run_log *l) {
             run_log_name_of_unit(unit, len, run) < 0)
                 return;
         journal_reader_invocation(&l->journal, invocation);
-        if (journal_reader_field(&l->journal, "MESSAGE", &told.text, &told.len) < 0)
+        if (journal_reader_field(&l->journal, "MESSAGE", &line.text, &line.len) < 0)
                 return;
-        told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
-        told.run = run;
-        told.invocation = invocation;
-        if (entry_at(l, &told.at) < 0)
+        line.len = MIN(line.len, (size_t) RUN_LOG_LINE_MAX);
+        line.run = run;
+        line.invocation = invocation;
+        if (entry_at(l, &line.at) < 0)
                 return;
-        if (parse(l, run, told.text, told.len, &step)) {
-                told.step = &step;
-                progress_step(&slot_of(l, run)->progress, &step, told.at);
+        if (find_step(l, run, line.text, line.len, &step)) {
+                line.step = &step;
+                progress_step(&slot_of(l, run)->progress, &step, line.at);
         }
-        l->told(&told, l->userdata);
+        l->handlers->line(&line, l->userdata);
 }
 
 static int read_some(sd_event_source *source, void *userdata) {
         struct run_log *l = userdata;
+        unsigned i;
         int r = 0;
 
         (void) source;
-        for (unsigned i = 0; i < ENTRIES_A_TURN; i++) {
+        for (i = 0; i < ENTRIES_A_TURN; i++) {
                 r = sd_journal_next(l->journal.journal);
                 if (r <= 0)
                         break;
@@ -182,6 +191,8 @@ static int read_some(sd_event_source *source, void *userdata) {
         if (r < 0)
                 (void) log_warning_errno(r,
                                          "the journal cannot be read on, steps of runs may be missed: %m");
+        if (i > 0)
+                l->handlers->read(l->userdata);
         r = sd_event_source_set_enabled(l->more, r > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
         if (r < 0)
                 (void) log_warning_errno(r, "the journal is read on at its next change only: %m");
@@ -191,6 +202,7 @@ static int read_some(sd_event_source *source, void *userdata) {
 bool run_log_look(struct run_log *l) {
         int enabled = SD_EVENT_OFF;
 
+        (void) journal_reader_process(&l->journal);
         (void) read_some(l->more, l);
         return sd_event_source_get_enabled(l->more, &enabled) <= 0; /* 0: it is off */
 }
@@ -200,6 +212,11 @@ static void on_changed(int what, void *userdata) {
 
         if (what != SD_JOURNAL_NOP)
                 (void) read_some(l->more, l);
+}
+
+void run_log_follow(struct run_log *l, bool on) {
+        if (journal_reader_watch(&l->journal, on) && on)
+                (void) run_log_look(l);
 }
 
 static int go_to_start(sd_journal *j) {
@@ -212,15 +229,15 @@ static int go_to_start(sd_journal *j) {
         return r;
 }
 
-int run_log_new(sd_event *e, const char *directory, void (*told)(const struct run_log_line *l, void *userdata),
-                void *userdata, struct run_log **ret) {
+int run_log_new(sd_event *e, const char *directory, const struct run_log_handlers *h, void *userdata,
+                struct run_log **ret) {
         _cleanup_(run_log_freep) struct run_log *l = calloc(1, sizeof(*l));
         int r;
 
         if (!l)
                 return -ENOMEM;
         l->event = sd_event_ref(e);
-        l->told = told;
+        l->handlers = h;
         r = sd_event_now(e, CLOCK_REALTIME, &l->opened_real);
         if (r < 0)
                 return r;

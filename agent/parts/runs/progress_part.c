@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whether the runs of this host make steps. What they print comes from run_log.h, what they take is read at each tick and
- * when a suspicion falls due: for that there is one timer, and nothing is polled.
- */
+#include "progress_part.h"
+
+#include <assert.h>
 #include <math.h>
 
-#include "agent.h"
-#include "agent_libtpu.h"
+#include "agent.h" /* until metrics is a part */
+#include "agent_deaths.h" /* until watch is a part */
+#include "agent_libtpu.h" /* until libtpu is a part */
 #include "goodput.h"
 #include "log.h"
 #include "rhythm.h"
-#include "suspicion.h"
+#include "runs_json.h"
+#include "runs_part.h"
 
 struct watched {
         char run[64], invocation[33];
@@ -22,40 +23,39 @@ struct watched {
 
 #define FIRST_LOOK (3 * USEC_PER_SEC) /* after the start: by then it is known which runs of the journal still run */
 
-struct agent_progress {
+struct progress_state {
         struct bus *bus;
         usec_t started;
-        sd_event_source *timer;
+        sd_event_source *due; /* the first suspicion that would fall due */
         struct watched *runs[RUN_LOG_RUNS_MAX];
         size_t n;
 };
 
 /* --- Runs ---------------------------------------------------------------------------------------------- */
 
-static struct watched *find(const struct bus *b, const char *run) {
-        const struct agent_progress *p = agent_of(b)->progress;
-
-        for (size_t i = 0; p && i < p->n; i++)
+static struct watched *watched_find(const struct progress_state *p, const char *run) {
+        for (size_t i = 0; i < p->n; i++)
                 if (streq(p->runs[i]->run, run))
                         return p->runs[i];
         return NULL;
 }
 
-static void drop(struct agent_progress *p, size_t i) {
+static void forget_watched(struct progress_state *p, size_t i) {
         free(p->runs[i]);
         p->runs[i] = p->runs[--p->n];
 }
 
-static bool make_room(struct agent_progress *p) {
+static bool make_room(struct progress_state *p) {
+        assert(p->n <= ELEMENTSOF(p->runs));
         for (size_t i = 0; p->n == ELEMENTSOF(p->runs) && i < p->n; i++)
                 if (p->runs[i]->over)
-                        drop(p, i);
+                        forget_watched(p, i);
         return p->n < ELEMENTSOF(p->runs);
 }
 
 /* NULL: no memory, or more runs than a host has. */
-static struct watched *find_or_add(struct agent_progress *p, const char *run) {
-        struct watched *w = find(p->bus, run);
+static struct watched *watched_get(struct progress_state *p, const char *run) {
+        struct watched *w = watched_find(p, run);
 
         if (w || !make_room(p))
                 return w;
@@ -66,37 +66,6 @@ static struct watched *find_or_add(struct agent_progress *p, const char *run) {
         run_watch_init(&w->watch);
         p->runs[p->n++] = w;
         return w;
-}
-
-const struct suspicion *agent_suspicion(const struct bus *b, const char *run) {
-        const struct watched *w = find(b, run);
-
-        return w && w->watch.suspicion.suspected ? &w->watch.suspicion : NULL;
-}
-
-usec_t agent_step_time(const struct bus *b, const char *run) {
-        const struct watched *w = find(b, run);
-
-        return w ? rhythm_median(&w->watch.rhythm) : 0;
-}
-
-double agent_goodput(const struct bus *b, const char *run) {
-        const struct watched *w = find(b, run);
-        usec_t total = w ? goodput_total(&w->goodput) : 0;
-
-        return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
-}
-
-bool agent_pause_announced(const struct bus *b, const char *run) {
-        const struct watched *w = find(b, run);
-
-        return w && w->watch.announced != PAUSE_NONE;
-}
-
-uint64_t agent_last_step(const struct bus *b, const char *run) {
-        const struct watched *w = find(b, run);
-
-        return w && w->watch.stepped ? w->watch.last_step : SUSPICION_STEP_NONE;
 }
 
 /* --- Events -------------------------------------------------------------------------------------------- */
@@ -111,7 +80,7 @@ static int64_t step_number(uint64_t step) {
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }
 
-static void tell_suspected(struct bus *b, const struct watched *w) {
+static void report_suspected(struct bus *b, const struct watched *w) {
         const struct suspicion *s = &w->watch.suspicion;
         const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
 
@@ -128,7 +97,8 @@ static void tell_suspected(struct bus *b, const struct watched *w) {
 }
 
 /* how: "step", "activity" (of a run without steps), "restart" or "end". */
-static void tell_recovered(struct bus *b, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
+static void report_recovered(struct bus *b, const struct watched *w, const struct suspicion *s, const char *how,
+                             usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
 
         (void) bus_emit(b,
@@ -147,18 +117,18 @@ static void tell_recovered(struct bus *b, const struct watched *w, const struct 
 
 /* Seconds that the TPU has done nothing; -1: not known. */
 static double device_idle(const struct bus *b, usec_t now) {
-        const struct libtpu_reading *r = agent_libtpu_reading(b);
+        const struct libtpu_reading *r = agent_libtpu_reading(b); /* until libtpu is a part */
 
         if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
                 return -1;
         return r->idle_seconds + (double) (now - MIN(now, r->at)) / USEC_PER_SEC;
 }
 
-static void read_counters(struct bus *b, struct watched *w, bool anew, usec_t now) {
+static void read_counters(struct bus *b, struct watched *w, bool fresh, usec_t now) {
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, anew, &c);
+        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, fresh, &c); /* until metrics is a part */
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,
@@ -166,11 +136,10 @@ static void read_counters(struct bus *b, struct watched *w, bool anew, usec_t no
                                                           .net_bytes = c.net_bytes,
                                                           .device_idle = device_idle(b, now) },
                               &ended))
-                tell_recovered(b, w, &ended, "activity", now);
+                report_recovered(b, w, &ended, "activity", now);
 }
 
-/* The timer stands at the first suspicion that would fall due. */
-static void arm(struct agent_progress *p) {
+static void arm_due(struct progress_state *p) {
         usec_t due = USEC_INFINITY, now = host_now(p->bus->host);
 
         for (size_t i = 0; i < p->n; i++)
@@ -178,9 +147,9 @@ static void arm(struct agent_progress *p) {
         due = MAX(due, p->started + FIRST_LOOK);
         /* Both fail only for a source without a loop. */
         if (due == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(p->timer, due > now ? due - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+                (void) sd_event_source_set_enabled(p->due, SD_EVENT_OFF);
+        else if (sd_event_source_set_time_relative(p->due, due > now ? due - now : 0) >= 0)
+                (void) sd_event_source_set_enabled(p->due, SD_EVENT_ONESHOT);
 }
 
 static enum goodput_cause cause_of(const struct suspicion *s, enum pause_kind told) {
@@ -196,13 +165,13 @@ static void count_lost(struct watched *w, usec_t now) {
                              cause_of(&w->watch.suspicion, w->watch.told));
 }
 
-static void judge(struct bus *b, struct watched *w, usec_t now) {
+static void judge_run(struct bus *b, struct watched *w, usec_t now) {
         switch (run_watch_judge(&w->watch, now)) {
         case RUN_JUDGED_SAME:
                 return;
         case RUN_JUDGED_SUSPECTED:
                 w->watch.suspicion.at_real = host_now_real(b->host);
-                tell_suspected(b, w);
+                report_suspected(b, w);
                 break;
         case RUN_JUDGED_COUNTS:
                 break;
@@ -214,12 +183,13 @@ static void judge(struct bus *b, struct watched *w, usec_t now) {
 }
 
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
-        struct agent_progress *p = userdata;
+        struct progress_state *p = userdata;
+        struct run_log *log = run_log_of(p->bus);
         usec_t now = host_now(p->bus->host);
 
         (void) source;
         (void) at;
-        if (agent_of(p->bus)->run_log && !run_log_look(agent_of(p->bus)->run_log)) /* the step may be there, and not read yet */
+        if (log && !run_log_look(log)) /* the step may be there, and not read yet */
                 now = 0; /* nothing is judged before all is */
         for (size_t i = 0; i < p->n; i++) {
                 struct watched *w = p->runs[i];
@@ -227,29 +197,29 @@ static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
                 if (w->over || run_watch_due(&w->watch) > now)
                         continue;
                 read_counters(p->bus, w, true, now);
-                judge(p->bus, w, now);
+                judge_run(p->bus, w, now);
         }
-        arm(p);
+        arm_due(p);
         return 0;
 }
 
-/* Another start of the run: nothing of what was learned is believed of it. */
-static void begin_anew(struct bus *b, struct watched *w, const char *invocation, usec_t now) {
+/* Another start of the run: what was learned does not hold for it. */
+static void begin_start(struct bus *b, struct watched *w, const char *invocation, usec_t now) {
         if (w->watch.suspicion.suspected)
-                tell_recovered(b, w, &w->watch.suspicion, "restart", now);
+                report_recovered(b, w, &w->watch.suspicion, "restart", now);
         run_watch_init(&w->watch);
         w->over = false;
         (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
 }
 
-void agent_progress_line(struct bus *b, const struct run_log_line *l) {
-        struct watched *w = agent_of(b)->progress ? find_or_add(agent_of(b)->progress, l->run) : NULL;
+static void take_line(struct progress_state *p, const struct run_log_line *l) {
+        struct watched *w = watched_get(p, l->run);
         struct run_stepped stepped;
 
         if (!w)
                 return;
         if (!streq(w->invocation, l->invocation))
-                begin_anew(b, w, l->invocation, l->at);
+                begin_start(p->bus, w, l->invocation, l->at);
         if (!l->step) {
                 run_watch_line(&w->watch, l->text, l->len, l->at);
                 return;
@@ -261,13 +231,14 @@ void agent_progress_line(struct bus *b, const struct run_log_line *l) {
                      isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
                      cause_of(&stepped.ended, stepped.told));
         if (stepped.ended.suspected)
-                tell_recovered(b, w, &stepped.ended, "step", l->at);
-        arm(agent_of(b)->progress);
+                report_recovered(p->bus, w, &stepped.ended, "step", l->at);
+        arm_due(p);
 }
 
-void agent_progress_started(struct bus *b, const struct host_run *run) {
-        usec_t now = host_now(b->host), real = host_now_real(b->host), ago = real > run->started_real ? real - run->started_real : 0;
-        struct watched *w = agent_of(b)->progress ? find_or_add(agent_of(b)->progress, run->name) : NULL;
+static void take_start(struct progress_state *p, const struct host_run *run) {
+        usec_t now = host_now(p->bus->host), real = host_now_real(p->bus->host),
+               ago = real - MIN(real, run->started_real);
+        struct watched *w = watched_get(p, run->name);
 
         if (!w)
                 return;
@@ -275,25 +246,35 @@ void agent_progress_started(struct bus *b, const struct host_run *run) {
         goodput_begin(&w->goodput, now - MIN(now, ago), w->goodput.mark > 0);
 }
 
-void agent_progress_ended(struct bus *b, const char *run) {
-        struct watched *w = find(b, run);
-        usec_t now = host_now(b->host);
+static void take_end(struct progress_state *p, const char *run) {
+        struct watched *w = watched_find(p, run);
+        usec_t now = host_now(p->bus->host);
 
         if (!w)
                 return;
         if (w->watch.suspicion.suspected)
-                tell_recovered(b, w, &w->watch.suspicion, "end", now);
-        goodput_end(&w->goodput, now, w->watch.suspicion.suspected ? cause_of(&w->watch.suspicion, w->watch.told) : GOODPUT_STEP);
+                report_recovered(p->bus, w, &w->watch.suspicion, "end", now);
+        goodput_end(&w->goodput, now,
+                    w->watch.suspicion.suspected ? cause_of(&w->watch.suspicion, w->watch.told) : GOODPUT_STEP);
         run_watch_init(&w->watch);
         w->over = true;
-        arm(agent_of(b)->progress);
+        arm_due(p);
+}
+
+static void hear_progress(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_LINE)
+                take_line(self, n->line);
+        if (n->topic == BUS_RUN_STARTED)
+                take_start(self, n->run);
+        if (n->topic == BUS_RUN_ENDED)
+                take_end(self, n->run->name);
 }
 
 /* Runs that have said nothing yet are watched, too. */
-static void watch_all(struct agent_progress *p, const struct host_runs *runs) {
+static void watch_all(struct progress_state *p, const struct host_runs *runs) {
         for (size_t i = 0; runs->known && i < runs->n; i++)
                 if (host_run_lives(&runs->runs[i]))
-                        (void) find_or_add(p, runs->runs[i].name); /* the next tick tries again */
+                        (void) watched_get(p, runs->runs[i].name); /* the next tick tries again */
 }
 
 /* --- The tick ------------------------------------------------------------------------------------------ */
@@ -326,21 +307,20 @@ static void sample_time(struct sink *s, const struct watched *w) {
                            goodput_cause_name(c), NULL);
 }
 
-void agent_progress_tick(struct bus *b, struct sink *s) {
-        struct agent_progress *p = agent_of(b)->progress;
-        const struct host_runs *runs = b->runs;
-        usec_t now = host_now(b->host);
+/* Behind the part "metrics", which has read the host's counters. */
+static void sample_progress(void *self, struct bus_sink *s) {
+        struct progress_state *p = self;
+        const struct host_runs *runs = p->bus->runs;
+        usec_t now = host_now(p->bus->host);
         bool silent = false; /* of a run without steps: only readings tell when it is due */
 
-        if (!p)
-                return;
         watch_all(p, runs);
         for (size_t i = p->n; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
-                const struct host_run *j = host_runs_find(b->runs, w->run);
+                const struct host_run *j = host_runs_find(runs, w->run);
 
                 if (runs->known && !j) {
-                        drop(p, i - 1);
+                        forget_watched(p, i - 1);
                         continue;
                 }
                 w->over = w->over || (j && !host_run_lives(j));
@@ -348,42 +328,98 @@ void agent_progress_tick(struct bus *b, struct sink *s) {
                         continue;
                 if (j && w->goodput.mark == 0) /* it ran before this agent did */
                         goodput_join(&w->goodput, now);
-                read_counters(b, w, false, now);
+                read_counters(p->bus, w, false, now);
                 count_lost(w, now);
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
-                sample_run(s, w);
-                sample_time(s, w);
-                sample_steps(s, w);
+                sample_run(&s->sink, w);
+                sample_time(&s->sink, w);
+                sample_steps(&s->sink, w);
         }
         if (silent)
-                arm(p);
+                arm_due(p);
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- What others ask ----------------------------------------------------------------------------------- */
 
-int agent_progress_start(struct bus *b) {
-        struct agent_progress *p = calloc(1, sizeof(*p));
+static const struct watched *watched_of(const struct bus *b, const char *run) {
+        return watched_find(bus_part(b, &progress_part), run);
+}
+
+const struct suspicion *progress_suspicion(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w && w->watch.suspicion.suspected ? &w->watch.suspicion : NULL;
+}
+
+usec_t progress_step_time(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w ? rhythm_median(&w->watch.rhythm) : 0;
+}
+
+double progress_goodput(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+        usec_t total = w ? goodput_total(&w->goodput) : 0;
+
+        return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
+}
+
+bool progress_pause_announced(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w && w->watch.announced != PAUSE_NONE;
+}
+
+uint64_t progress_last_step(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w && w->watch.stepped ? w->watch.last_step : SUSPICION_STEP_NONE;
+}
+
+static struct run_seen run_seen_of(const char *run, void *userdata) {
+        struct bus *b = userdata;
+        struct run_log *log = run_log_of(b);
+        const struct suspicion *s = progress_suspicion(b, run);
+        const struct host_run *j = host_runs_find(b->runs, run);
+        struct run_seen seen = { .log = log ? run_log_find(log, run) : NULL,
+                                 .goodput = progress_goodput(b, run),
+                                 .suspicion = s ? s->why : NULL };
+
+        if (j && !host_run_lives(j))
+                (void) agent_killed_by(b, j, seen.killed_by); /* until watch is a part */
+        return seen;
+}
+
+json_t *progress_runs_to_json(struct bus *b) {
+        return runs_to_json(b->runs, run_seen_of, b);
+}
+
+/* --- The part ------------------------------------------------------------------------------------------ */
+
+static int start_progress(void *self) {
+        struct progress_state *p = self;
         int r;
 
-        if (!p)
-                return -ENOMEM;
-        p->bus = b;
-        p->started = host_now(b->host);
-        agent_of(b)->progress = p;
-        r = sd_event_add_time(b->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
+        p->started = host_now(p->bus->host);
+        r = sd_event_add_time(p->bus->event, &p->due, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
         if (r >= 0)
-                r = sd_event_source_set_description(p->timer, "stall-due");
-        return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+                r = sd_event_source_set_description(p->due, "stall-due");
+        return r < 0 ? r : sd_event_source_set_enabled(p->due, SD_EVENT_OFF);
 }
 
-void agent_progress_stop(struct bus *b) {
-        struct agent_progress *p = agent_of(b)->progress;
+static void stop_progress(void *self) {
+        struct progress_state *p = self;
 
-        if (!p)
-                return;
         while (p->n > 0)
-                drop(p, p->n - 1);
-        p->timer = sd_event_source_disable_unref(p->timer);
-        free(p);
-        agent_of(b)->progress = NULL;
+                forget_watched(p, p->n - 1);
+        p->due = sd_event_source_disable_unref(p->due);
 }
+
+const struct part progress_part = {
+        .name = "progress",
+        .size = sizeof(struct progress_state),
+        .start = start_progress,
+        .sample = sample_progress,
+        .hear = hear_progress,
+        .stop = stop_progress,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs of this host as tpu-launchd tells them, asked over its local socket without ever blocking. An
+ * The runs of this host as tpu-launchd reports them, asked over its local socket without ever blocking. An
  * absent launchd means that the runs are not known; it is no error.
  */
 #include <systemd/sd-event.h>
@@ -10,10 +10,10 @@
 
 struct launchd_runs_handlers {
         /* A run was seen to start or to end at or after the time that launchd_runs_new() was given. Each transition
-         * is told once. */
+         * is reported once. */
         void (*started)(const struct host_run *run, void *userdata);
         void (*exited)(const struct host_run *run, void *userdata);
-        /* There is another list, or the runs are not known any more. May be NULL. */
+        /* There is another list, or the runs are not known any more. */
         void (*listed)(void *userdata);
 };
 
@@ -25,9 +25,9 @@ struct launchd_runs *launchd_runs_free(struct launchd_runs *runs);
 DEFINE_CLEANUP(struct launchd_runs *, launchd_runs_free)
 
 /*
- * Asks for the list, and to be told whenever it changes: what starts and ends is heard at once from a launchd that
- * can do that, else with the next question. A question that is still open is left alone for 10 s; then that counts as no
- * answer, and it is asked anew over another connection.
+ * Asks for the list, now and whenever it changes: what starts and ends is reported at once. A question
+ * that is still open is left alone for 10 s; then that counts as no answer, and it is asked again over
+ * another connection.
  */
 void launchd_runs_refresh(struct launchd_runs *runs);
 /* The same out of turn: a question that is still open is left alone, however old it is. */
@@ -37,7 +37,7 @@ uint64_t launchd_runs_asked(const struct launchd_runs *runs);
 const struct host_runs *launchd_runs_get(const struct launchd_runs *runs);
 
 /*
- * Pure: goes from old to new and tells what changed: a run not in old, or started anew, whose start is at or
+ * Pure: goes from old to new and reports what changed: a run not in old, or restarted, whose start is at or
  * after since, has started; one that is "exited" in new and was not in old (or was never seen) and ended at
  * or after since, has exited.
  */
