@@ -62,7 +62,7 @@ def markdown(file, text):
         blank = not line.strip() or (skipped and not fence and not code)
         masked.append("" if skipped else line)
     text = re.sub(r"\[((?:[^\[\]]|\n(?!\n))*)\]\([^()\s]*\)", r"\1", "\n".join(masked))
-    text = re.sub(r"`[^`|]+?`(?!`)|(?<![\w/])https?://[^\s)]*", mask, text)
+    text = re.sub(r"`[^`]+?`(?!`)|(?<![\w/])https?://[^\s)]*", mask, text)
     for number, line in enumerate(text.split("\n"), 1):
         plain = line.strip()
         row = plain.startswith("|")
@@ -241,7 +241,8 @@ def word_faults(passage, words):
 
 
 def length(sentence):
-    return sum(1 for w in sentence.split() if re.search(r"[\w§]", w))
+    """Words; code counts as one."""
+    return sum(1 for w in re.sub(r"§\s+§", "§", sentence).split() if re.search(r"[\w§]", w))
 
 
 def sentence_faults(passages):
