@@ -114,6 +114,9 @@ def mdoc(file, text):
         rest = re.sub(r"\\f[BI].*?\\f[PR]", "§", rest).replace("\\&", "").replace("\\-", "-")
         if rest:
             block.append((number, rest))
+        if macro in ("Sh", "Ss", "It") and block:
+            yield Passage(file, "cell", block)
+            block = []
     if block:
         yield Passage(file, "prose", block)
 
