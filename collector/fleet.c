@@ -29,8 +29,8 @@ static int on_pushed(const struct store_host *h, void *userdata) {
                 "version", api_text(h->version), "boot_id", api_text(h->boot_id), "first_seen",
                 api_time(h->first_seen), "last_seen", api_time(h->last_seen), "age_seconds",
                 seconds_between(h->last_seen, l->now), "lag_seconds",
-                h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "job",
-                api_text(h->job), "step", api_number(h->step));
+                h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "run",
+                api_text(h->run), "step", api_number(h->step));
 
         return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
 }
@@ -48,7 +48,7 @@ static json_t *told(const json_t *report, const char *key) {
 static json_t *member_json(const struct registry_host *h) {
         return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", told(h->report, "state"), "reasons",
                          told(h->report, "reasons"), "orders", told(h->report, "orders"), "observe",
-                         json_is_true(json_object_get(h->report, "observe")), "job",
+                         json_is_true(json_object_get(h->report, "observe")), "run",
                          api_text(*h->run ? h->run : NULL), "step", api_number(h->step), "accelerator_type",
                          told(h->report, "accelerator"));
 }
@@ -73,7 +73,7 @@ static int on_registered(const struct registry_host *h, void *userdata) {
         if (!known)
                 known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
                                   "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
-                                  "boot_id", "first_seen", "last_seen", "lag_seconds", "job", "step",
+                                  "boot_id", "first_seen", "last_seen", "lag_seconds", "run", "step",
                                   "missing");
         if (r == 0 &&
             (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))

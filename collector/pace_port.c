@@ -12,7 +12,7 @@ static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
         log_warning("%s", v->sentence);
         if (r >= 0)
                 r = store_tell(s,
-                               EVENT_OF(STRAGGLER, .run = v->job, .host = v->name, .slice = v->slice,
+                               EVENT_OF(STRAGGLER, .run = v->run, .host = v->name, .slice = v->slice,
                                         .worker = v->worker, .hosts = (int64_t) v->hosts,
                                         .sentence = v->sentence, .windows = v->windows),
                                v->name, v->slice, v->worker, now);

@@ -66,7 +66,7 @@ static int on_point(const struct ingest_point *i, void *userdata) {
                 .d = i->d,
                 .time = row_time(p, i->time),
         };
-        const char *state, *job;
+        const char *state, *run;
         int r;
 
         r = store_add_point(s, p->host, &m);
@@ -75,9 +75,9 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         state = json_string_value(json_object_get(i->labels, "state"));
         if (state && i->d == 1 && streq(i->name, "tpu.host.state"))
                 return store_set_state(s, p->host, state, m.time);
-        job = json_string_value(json_object_get(i->labels, "job"));
-        if (job && i->is_int && streq(i->name, "tpu.run.step"))
-                return store_set_step(s, p->host, job, i->i, m.time);
+        run = json_string_value(json_object_get(i->labels, "tpu.run.name"));
+        if (run && i->is_int && streq(i->name, "tpu.run.step"))
+                return store_set_step(s, p->host, run, i->i, m.time);
         return 0;
 }
 

@@ -267,7 +267,7 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 { "host", "NAME", "events of this host only", &host, NULL },
                 { "slice", "NAME", "events of this slice only", &slice, NULL },
-                { "name", "NAME", "events of this name only, for example tpu.job.exited", &name, NULL },
+                { "name", "NAME", "events of this name only, for example tpu.run.exited", &name, NULL },
                 { "since", "TIME", "all since then: a span (90s, 10min, 2h) or 2026-11-21T05:00:00Z", &since,
                   NULL },
                 { "follow", NULL, "go on with what comes, one line an event, until interrupted", NULL,
@@ -380,9 +380,9 @@ static void warn_unknown(const char *root, const char *name) {
         json_t *answer = NULL;
 
         if (runs_of_launchd(root, name, &answer, &problem) == 0 &&
-            json_array_size(json_object_get(answer, "jobs")) == 0)
+            json_array_size(json_object_get(answer, "runs")) == 0)
                 fprintf(stderr,
-                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the "
+                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl runs); what the "
                         "journal has of an older one follows\n",
                         name);
         json_decref(answer);

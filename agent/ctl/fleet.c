@@ -252,7 +252,7 @@ static const struct column host_columns[] = {
         { .title = "WORKER", .cell = "{worker_id}" },
         { .title = "HOST", .cell = "{name}" },
         { .title = "STATE", .cell = "[" IS_MISSING "MISSING|" IS_SILENT "SILENT|{state}]" },
-        { .title = "JOB", .cell = "{job}" },
+        { .title = "RUN", .cell = "{run}" },
         { .title = "STEP", .cell = "{step}" },
         { .title = "AGE", .cell = "{age_seconds:long}" },
         { .title = "LAG", .cell = "{lag_seconds:long}" },

@@ -148,20 +148,20 @@ static void print_kernel(const json_t *answer, usec_t now, FILE *out) {
              "what is told of peers and drops is too low by so many\n]");
 }
 
-/* "NICs of run job1: eth0 61 %, eth1 39 %". */
+/* "NICs of run train: eth0 61 %, eth1 39 %". */
 static void print_nics(const json_t *answer, usec_t now, FILE *out) {
         const char *before = NULL;
         const json_t *n;
         size_t i;
 
         json_array_foreach(json_object_get(answer, "nics"), i, n) {
-                const char *job = json_string_value(json_object_get(n, "job"));
+                const char *run = json_string_value(json_object_get(n, "run"));
 
-                if (!job)
+                if (!run)
                         continue;
-                show(out, n, now, before && streq(job, before) ? ", " : "\nNICs of run {job}: ");
+                show(out, n, now, before && streq(run, before) ? ", " : "\nNICs of run {run}: ");
                 show(out, n, now, "{nic} {share:percent} of the traffic");
-                before = job;
+                before = run;
         }
         if (before)
                 fputc('\n', out);

@@ -120,7 +120,7 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
         if (!detach)
                 code = run_fleet_watch(&c, s->name, serial, stdout);
         if (code == 0)
-                printf("watch it: tpuctl jobs --fleet; tpuctl logs -f %s; end it: tpuctl stop %s\n", s->name,
+                printf("watch it: tpuctl runs --fleet; tpuctl logs -f %s; end it: tpuctl stop %s\n", s->name,
                        s->name);
         return code;
 }
@@ -257,7 +257,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                              .config = c->config,
                              .summary = "Starts COMMAND as a service of its own that outlives tpuctl and "
                                         "every agent, with the environment that\n"
-                                        "'tpuctl env' shows. Watch it with 'tpuctl jobs' and 'tpuctl logs "
+                                        "'tpuctl env' shows. Watch it with 'tpuctl runs' and 'tpuctl logs "
                                         "NAME', end it with 'tpuctl stop NAME'.\nWith --slices or --on it "
                                         "runs on all hosts of "
                                         "those slices, where each lets tpu-hostd start runs of that "

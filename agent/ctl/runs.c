@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl jobs and stop: the runs of this host. */
+/* tpuctl runs and stop: the runs of this host. */
 #include "answer.h"
 #include "clock.h"
 #include "json_text.h"
@@ -18,7 +18,7 @@ static json_t *time_json(uint64_t real) {
         return real > 0 ? json_string(clock_text(real, text)) : json_null();
 }
 
-static json_t *job_json(const Local__Job *j) {
+static json_t *run_json(const Local__Run *j) {
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, "
                          "s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
@@ -32,74 +32,74 @@ static json_t *job_json(const Local__Job *j) {
 }
 
 int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
-        Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
+        Local__RunListRequest m = LOCAL__RUN_LIST_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
-        Local__JobsReply *reply;
+        Local__RunListReply *reply;
         struct frame f;
         json_t *list;
         int r;
 
         if (name)
                 m.name = wire_text(name);
-        r = launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
+        r = launchd_ask(root, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_LIST_REPLY,
                         HOSTD_TIMEOUT, &f, &buf, problem);
         if (r < 0)
                 return r;
-        reply = local__jobs_reply__unpack(NULL, f.len, f.data);
+        reply = local__run_list_reply__unpack(NULL, f.len, f.data);
         if (!reply)
                 return launchd_garbled(problem);
         list = json_array();
-        for (size_t i = 0; i < reply->n_job && r == 0; i++)
+        for (size_t i = 0; i < reply->n_run && r == 0; i++)
                 r = json_array_append_new(list,
-                                          job_json(reply->job[i])); /* refuses NULL: text that is no UTF-8 */
-        local__jobs_reply__free_unpacked(reply, NULL);
+                                          run_json(reply->run[i])); /* refuses NULL: text that is no UTF-8 */
+        local__run_list_reply__free_unpacked(reply, NULL);
         if (r < 0) {
                 json_decref(list);
                 return launchd_garbled(problem);
         }
-        *ret = json_pack("{s:o}", "jobs", list);
+        *ret = json_pack("{s:o}", "runs", list);
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
 
-/* --- tpuctl jobs --------------------------------------------------------------------------------------- */
+/* --- tpuctl runs --------------------------------------------------------------------------------------- */
 
 /* The run of the same name and start in hostd's list: a name may have been used again since hostd asked. */
-static const json_t *find_job(const json_t *list, const json_t *job) {
+static const json_t *find_run(const json_t *list, const json_t *run) {
         const json_t *other;
         size_t i;
 
         json_array_foreach(list, i, other)
-                if (json_equal(json_object_get(other, "name"), json_object_get(job, "name")) &&
-                    json_equal(json_object_get(other, "started"), json_object_get(job, "started")))
+                if (json_equal(json_object_get(other, "name"), json_object_get(run, "name")) &&
+                    json_equal(json_object_get(other, "started"), json_object_get(run, "started")))
                         return other;
         return NULL;
 }
 
 /* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old;
  * launchd's is not. */
-static void add_steps(json_t *jobs, const char *root) {
+static void add_steps(json_t *runs, const char *root) {
         static const char *const keys[] = { "step", "step_seconds", "goodput", "suspicion" };
         struct problem problem;
-        json_t *answer = NULL, *job;
+        json_t *answer = NULL, *run;
         size_t i;
 
-        if (json_array_size(jobs) == 0)
+        if (json_array_size(runs) == 0)
                 return;
-        if (hostd_call(root, NULL, "/v1/jobs", HOSTD_TIMEOUT, &answer, &problem) < 0) {
-                fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status "
+        if (hostd_call(root, NULL, "/v1/runs", HOSTD_TIMEOUT, &answer, &problem) < 0) {
+                fputs("tpuctl runs: tpu-hostd does not answer, so steps are not known (systemctl status "
                       "tpu-hostd)\n",
                       stderr);
                 return;
         }
-        json_array_foreach(jobs, i, job) {
-                const json_t *seen = find_job(json_object_get(answer, "jobs"), job);
+        json_array_foreach(runs, i, run) {
+                const json_t *seen = find_run(json_object_get(answer, "runs"), run);
 
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++) {
                         json_t *v = json_object_get(seen, keys[k]);
 
                         if (json_is_number(v) ||
                             json_is_string(v)) /* jansson copes with a failure: the step stays null */
-                                (void) json_object_set(job, keys[k], v);
+                                (void) json_object_set(run, keys[k], v);
                 }
         }
         json_decref(answer);
@@ -108,7 +108,7 @@ static void add_steps(json_t *jobs, const char *root) {
 /* How it ended: "success", "stopped TERM", "exit-code 3", "signal KILL". */
 #define END "[{cause=unknown}unknown: no record of its end|{cause=success}success|{cause}[ {status}]]"
 
-static const struct column job_columns[] = {
+static const struct column run_columns[] = {
         { .title = "NAME", .cell = "{name}" },
         { .title = "STATE", .cell = "{state}" },
         { .title = "USER", .cell = "{user}" },
@@ -121,36 +121,36 @@ static const struct column job_columns[] = {
         { .title = "COMMAND", .cell = "{command}", .shrinks = true },
 };
 
-/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then to do. */
+/* What a table has no room for: "train: generation 3; started again 1 of 5 times; CUDA …", then to do. */
 #define STORY                                                                                               \
         "{name:lines}: {^}[{generation>0}{;}generation {generation}]"                                       \
         "[{restarts>0}{;}started again {restarts} of {restarts_max} times]"                                 \
         "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
 
-static bool has_story(const json_t *job) {
-        return field_number(job, "generation") > 0 || field_number(job, "restarts") > 0 ||
-               *json_text_of(job, "suspicion") || *json_text_of(job, "why") || *json_text_of(job, "remedy");
+static bool has_story(const json_t *run) {
+        return field_number(run, "generation") > 0 || field_number(run, "restarts") > 0 ||
+               *json_text_of(run, "suspicion") || *json_text_of(run, "why") || *json_text_of(run, "remedy");
 }
 
-int screen_jobs(json_t *answer, usec_t now, FILE *out) {
-        const json_t *jobs = json_object_get(answer, "jobs"), *job;
+int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
+        const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
         int r;
 
-        if (!json_is_array(jobs))
+        if (!json_is_array(runs))
                 return -EPROTO;
-        if (json_array_size(jobs) == 0) {
+        if (json_array_size(runs) == 0) {
                 fputs("no runs on this host\n", out);
                 return 0;
         }
-        r = show_table(out, jobs, now, job_columns, ELEMENTSOF(job_columns));
-        json_array_foreach(jobs, i, job)
-                if (r == 0 && has_story(job))
-                        show(out, job, now, STORY);
+        r = show_table(out, runs, now, run_columns, ELEMENTSOF(run_columns));
+        json_array_foreach(runs, i, run)
+                if (r == 0 && has_story(run))
+                        show(out, run, now, STORY);
         return r;
 }
 
-int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
+int verb_runs(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, fleet = false;
         const char *url = NULL;
         const struct option_def defs[] = {
@@ -158,7 +158,7 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl jobs",
+        struct options o = { .program = "tpuctl runs",
                              .synopsis = "[--fleet] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
@@ -178,8 +178,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
                                            &(struct answer_as){ json, screen_runs, NULL });
         if (runs_of_launchd(o.root, NULL, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        add_steps(json_object_get(answer, "jobs"), o.root);
-        return answer_print(&o, answer, &(struct answer_as){ json, screen_jobs, NULL });
+        add_steps(json_object_get(answer, "runs"), o.root);
+        return answer_print(&o, answer, &(struct answer_as){ json, screen_host_runs, NULL });
 }
 
 /* --- tpuctl stop --------------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         if (run_fleet_stop(&collector, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
         json_decref(answer);
-        printf("%s is being stopped on all its hosts (tpuctl jobs --fleet)\n", name);
+        printf("%s is being stopped on all its hosts (tpuctl runs --fleet)\n", name);
         return 0;
 }
 
@@ -205,14 +205,14 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
  */
 static bool is_part(const char *root, const char *name) {
         struct problem problem;
-        const json_t *job;
+        const json_t *run;
         json_t *answer;
         bool part;
 
         if (runs_of_launchd(root, name, &answer, &problem) < 0)
                 return false;
-        job = json_array_get(json_object_get(answer, "jobs"), 0);
-        part = field_number(job, "generation") > 0 && !streq(json_text_of(job, "state"), "exited");
+        run = json_array_get(json_object_get(answer, "runs"), 0);
+        part = field_number(run, "generation") > 0 && !streq(json_text_of(run, "state"), "exited");
         json_decref(answer);
         return part;
 }

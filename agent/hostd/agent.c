@@ -384,7 +384,7 @@ struct agent *agent_free(struct agent *a) {
         a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(a);
-        a->jobs = jobs_free(a->jobs);
+        a->runs = launchd_runs_free(a->runs);
         agent_stack_files_stop(a);
         agent_libtpu_stop(a);
         agent_net_stop(a);

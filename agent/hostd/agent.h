@@ -17,7 +17,7 @@
 #include "http_server.h"
 #include "identity.h"
 #include "intent.h"
-#include "jobs.h"
+#include "launchd_runs.h"
 #include "kernel_log.h"
 #include "machine.h"
 #include "metadata.h"
@@ -108,7 +108,7 @@ struct agent {
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct agent_progress *progress; /* in agent_progress.c */
-        struct jobs *jobs;
+        struct launchd_runs *runs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
         struct agent_call *calls; /* that are answered later, in agent_caller.c */
@@ -126,7 +126,7 @@ struct agent {
         bool ticking; /* the tick has found its moment: see arm() */
         unsigned ticks;
         uint64_t damaged[_UPLINK_CLASS_MAX], table_full;
-        usec_t jobs_asked; /* boot clock: the last question outside the tick */
+        usec_t runs_asked; /* boot clock: the last question outside the tick */
 };
 
 /*
@@ -211,7 +211,7 @@ void agent_registry_news(struct agent *a);
 /* A suspicion began, counts now, or ended: told at once, with the steps of now. */
 void agent_registry_suspicion(struct agent *a);
 /* tpu-launchd's list of runs is another one. */
-void agent_registry_jobs(struct agent *a);
+void agent_registry_runs(struct agent *a);
 /* In the tick. */
 void agent_registry_tick(struct agent *a);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
@@ -258,8 +258,8 @@ int agent_progress_start(struct agent *a);
 void agent_progress_stop(struct agent *a);
 void agent_progress_line(struct agent *a, const struct run_log_line *l);
 /* tpu-launchd says that the run was started, is over. */
-void agent_progress_started(struct agent *a, const struct job *j);
-void agent_progress_ended(struct agent *a, const char *job);
+void agent_progress_started(struct agent *a, const struct launchd_run *run);
+void agent_progress_ended(struct agent *a, const char *run);
 /* In the tick, after the host's counters were read: the metrics of it. */
 void agent_progress_tick(struct agent *a, struct sink *s);
 /* NULL: it is not suspected. Valid until the loop turns. */

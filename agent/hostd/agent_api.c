@@ -4,6 +4,7 @@
 
 #include "agent_calls.h"
 #include "agent_deaths.h"
+#include "agent_parts.h"
 #include "api_json.h"
 #include "clock.h"
 #include "json_reply.h"
@@ -35,7 +36,7 @@ int agent_get_status(struct agent *a, const struct http_request *r, struct http_
                 .now_real = host_now_real(a->host),
                 .checks = &a->checks,
                 .identity = &a->identity,
-                .jobs = jobs_get(a->jobs),
+                .runs = launchd_runs_get(a->runs),
                 .uplink = &uplink,
                 .endpoint = a->settings.endpoint,
         };
@@ -57,12 +58,12 @@ int agent_get_identity(struct agent *a, const struct http_request *r, struct htt
         return agent_answer_json(ret, 200, identity_to_json(&a->identity));
 }
 
-static struct job_seen find_progress(const char *job, void *userdata) {
+static struct run_seen find_progress(const char *run, void *userdata) {
         struct agent *a = userdata;
-        const struct suspicion *s = agent_suspicion(a, job);
-        const struct job *j = jobs_find(a->jobs, job);
-        struct job_seen seen = { .log = a->run_log ? run_log_find(a->run_log, job) : NULL,
-                                 .goodput = agent_goodput(a, job),
+        const struct suspicion *s = agent_suspicion(a, run);
+        const struct launchd_run *j = launchd_runs_find(a->runs, run);
+        struct run_seen seen = { .log = a->run_log ? run_log_find(a->run_log, run) : NULL,
+                                 .goodput = agent_goodput(a, run),
                                  .suspicion = s ? s->why : NULL };
 
         if (j && streq(j->state, "exited"))
@@ -70,13 +71,15 @@ static struct job_seen find_progress(const char *job, void *userdata) {
         return seen;
 }
 
-int agent_get_jobs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const struct agent_registry *g = a->enrollment;
+
         (void) r;
-        if (!jobs_get(a->jobs)->known)
-                return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
-                                          "tpu-launchd does not answer: the runs of this host are not "
-                                          "known");
-        return agent_answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
+        return agent_answer_json(
+                ret, 200,
+                json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(launchd_runs_get(a->runs), find_progress, a),
+                          "registry", g ? registry_kind_name(g->kind) : "none", "records",
+                          g && g->parts ? agent_parts_records(g->parts) : json_array()));
 }
 
 int agent_get_metrics(struct agent *a, const struct http_request *r, struct http_reply *ret) {
@@ -131,13 +134,13 @@ int agent_answer_error(struct http_reply *ret, unsigned status, const char *reme
  * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that
  * one may block, and the run's user may be known to the network only.
  */
-static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
-        const struct job *j = jobs_find(a->jobs, job);
+static bool owns_run(const struct agent *a, const char *run, uid_t uid) {
+        const struct launchd_run *j = launchd_runs_find(a->runs, run);
         _cleanup_close_ int fd = -1;
         char path[64];
         struct stat st;
 
-        if (!j || j->main_pid == 0 || streq(j->state, "exited") || !jobs_get(a->jobs)->known)
+        if (!j || j->main_pid == 0 || streq(j->state, "exited") || !launchd_runs_get(a->runs)->known)
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32, j->main_pid);
         fd = host_open_file(a->host, path, O_PATH | O_DIRECTORY);
@@ -149,9 +152,9 @@ static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
  * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
  * others.
  */
-static bool may_act(const struct agent *a, const struct http_request *r, const char *job) {
+static bool may_act(const struct agent *a, const struct http_request *r, const char *run) {
         return r->caller->remote ? r->caller->acts :
-                                  r->caller->peer.uid == 0 || owns_run(a, job, r->caller->peer.uid);
+                                  r->caller->peer.uid == 0 || owns_run(a, run, r->caller->peer.uid);
 }
 
 static int refuse_start(struct agent *a, const struct agent_call *p, int error, struct http_reply *ret) {
@@ -163,43 +166,43 @@ static int refuse_start(struct agent *a, const struct agent_call *p, int error, 
                                   "tpu-launchd cannot be asked: %s", strerror(-error));
 }
 
-#define JOB_NAME_SIZE sizeof(((struct job *) NULL)->name)
+#define SHOWN_NAME_SIZE sizeof(((struct launchd_run *) NULL)->name)
 
-/* "/v1/jobs/NAME/stack" → NAME. */
-static bool stack_path(const char *path, char job[static JOB_NAME_SIZE]) {
-        static const char prefix[] = "/v1/jobs/", suffix[] = "/stack";
+/* "/v1/runs/NAME/capture" → NAME. */
+static bool stack_path(const char *path, char run[static SHOWN_NAME_SIZE]) {
+        static const char prefix[] = "/v1/runs/", suffix[] = "/capture";
         size_t len = strlen(path), p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
 
-        if (len <= p + s || len - p - s >= JOB_NAME_SIZE)
+        if (len <= p + s || len - p - s >= SHOWN_NAME_SIZE)
                 return false;
-        memcpy(job, path + p, len - p - s);
-        job[len - p - s] = 0;
-        return run_name_is_valid(job);
+        memcpy(run, path + p, len - p - s);
+        run[len - p - s] = 0;
+        return run_name_is_valid(run);
 }
 
 int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        char job[JOB_NAME_SIZE];
+        char run[SHOWN_NAME_SIZE];
         struct agent_call *p;
         char what[sizeof(p->what)];
         int error;
 
-        if (!stack_path(r->path, job))
-                return agent_answer_error(ret, 404, "GET /v1/jobs has the names",
+        if (!stack_path(r->path, run))
+                return agent_answer_error(ret, 404, "GET /v1/runs has the names",
                                           "the path holds no name of a run");
-        (void) snprintf(what, sizeof(what), "POST /v1/jobs/%s/stack", job);
-        if (!may_act(a, r, job)) {
+        (void) snprintf(what, sizeof(what), "POST /v1/runs/%s/capture", run);
+        if (!may_act(a, r, run)) {
                 char caller[AGENT_CALLER_MAX];
 
                 agent_audit_refusal(a, what, r->caller, "refused: no right to act");
                 return agent_answer_error(ret, 403,
                                           "run it as root, or as the run's own user",
                                           "%s may not capture stacks of run %s",
-                                          agent_caller_text(r->caller, caller), job);
+                                          agent_caller_text(r->caller, caller), run);
         }
         p = agent_call_new(a, r, sizeof(*p), what);
         if (!p)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
-        error = captures_start(a->captures, job, p);
+        error = captures_start(a->captures, run, p);
         if (error < 0) {
                 (void) refuse_start(a, p, error, ret);
                 agent_call_free(p);
@@ -215,7 +218,7 @@ static int answer_capture(struct http_reply *ret, const struct agent *a, const s
         (void) uplink_next(a->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         return agent_answer_json(ret, 200,
-                                 json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job,
+                                 json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->run,
                                            "taken", clock_text(c->taken_real, taken), "processes",
                                            (json_int_t) c->processes, "threads", (json_int_t) c->threads,
                                            "text", c->text, "record", "spool", spool, "class",

@@ -13,15 +13,14 @@ int agent_get_metrics(struct agent *a, const struct http_request *r, struct http
 int agent_get_status(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_get_checks(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_get_identity(struct agent *a, const struct http_request *r, struct http_reply *ret);
-int agent_get_jobs(struct agent *a, const struct http_request *r, struct http_reply *ret);
+int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret);
 
 /* agent_net_api.c */
 int agent_get_net(struct agent *a, const struct http_request *r, struct http_reply *ret);
 
-/* agent_jobs_api.c: they wait for tpu-launchd or the registry. */
-int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret);
-int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret);
-int agent_delete_job(struct agent *a, const struct http_request *r, struct http_reply *ret); /* "/v1/jobs/NAME" */
+/* agent_runs_api.c: they wait for tpu-launchd or the registry. */
+int agent_post_run(struct agent *a, const struct http_request *r, struct http_reply *ret);
+int agent_delete_run(struct agent *a, const struct http_request *r, struct http_reply *ret); /* "/v1/runs/NAME" */
 /* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
 unsigned agent_status_of(int error);
 
@@ -33,7 +32,7 @@ int agent_get_events(struct agent *a, const struct http_request *r, struct http_
 int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret);
 int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret);
 
-/* agent_api.c: path is "/v1/jobs/NAME/stack". */
+/* agent_api.c: path is "/v1/runs/NAME/capture". */
 int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret);
 
 /* --- Calls that are answered later (agent_caller.c) ---------------------------------------------------- */

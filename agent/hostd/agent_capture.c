@@ -110,7 +110,7 @@ static usec_t clock_error_of(const struct agent *a) {
 static void describe(const struct capture_round *c, const char *problem, usec_t taken,
                      char how[static HOW_MAX], struct capture_about *ret) {
         const struct agent *a = c->owner->agent;
-        const struct job *j = jobs_find(a->jobs, c->run);
+        const struct launchd_run *j = launchd_runs_find(a->runs, c->run);
         const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
         uint32_t worker;
 
@@ -339,14 +339,14 @@ static void on_answer(const struct local_answer *a, void *userdata) {
 
 /* A request that names no run means the one that runs here. */
 static void choose_run(struct capture_round *c) {
-        const struct job_list *l = jobs_get(c->owner->agent->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(c->owner->agent->runs);
         usec_t newest = 0;
 
         for (size_t i = 0; !c->run[0] && i < l->n; i++)
-                if (streq(l->jobs[i].state, "running") && l->jobs[i].started_real >= newest) {
-                        newest = l->jobs[i].started_real;
-                        (void) snprintf(c->run, sizeof(c->run), "%s", l->jobs[i].name);
-                        c->generation = l->jobs[i].generation;
+                if (streq(l->runs[i].state, "running") && l->runs[i].started_real >= newest) {
+                        newest = l->runs[i].started_real;
+                        (void) snprintf(c->run, sizeof(c->run), "%s", l->runs[i].name);
+                        c->generation = l->runs[i].generation;
                 }
 }
 

@@ -85,7 +85,7 @@ int agent_post_capture(struct agent *a, const struct http_request *r, struct htt
                 return agent_refuse(a, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
         if (run && *run && !run_name_is_valid(run))
-                return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
+                return agent_answer_error(ret, 400, "GET /v1/runs has the names",
                                           "argument run: no name of a run");
         c = agent_call_new(a, r, sizeof(*c), "POST /v1/captures");
         if (!c)
@@ -110,6 +110,6 @@ void agent_capture_answered(void *token, const uint8_t *data, size_t len, const 
         if (one.data)
                 (void) answer(&reply, &one);
         else
-                (void) agent_answer_error(&reply, 503, "tpuctl jobs", "%s", why);
+                (void) agent_answer_error(&reply, 503, "tpuctl runs", "%s", why);
         agent_call_answer(c, &reply);
 }

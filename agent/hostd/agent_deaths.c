@@ -48,13 +48,13 @@ static bool is_told(struct agent_deaths *d, const struct death *e, const char *r
  * tpu-launchd tells of; on one kernel there may be several hosts.
  */
 static const char *run_of(const struct agent *a, const struct death *e) {
-        const struct job_list *l = jobs_get(a->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(a->runs);
 
         if (e->run[0])
-                return jobs_find(a->jobs, e->run) ? e->run : "";
+                return launchd_runs_find(a->runs, e->run) ? e->run : "";
         for (size_t i = 0; l->known && i < l->n; i++)
-                if (l->jobs[i].last_pid == (uint32_t) e->victim && !streq(l->jobs[i].state, "exited"))
-                        return l->jobs[i].name;
+                if (l->runs[i].last_pid == (uint32_t) e->victim && !streq(l->runs[i].state, "exited"))
+                        return l->runs[i].name;
         return "";
 }
 
@@ -80,7 +80,7 @@ static void tell(struct agent *a, const struct death *e, const char *run) {
         if (is_told(a->deaths, e, run))
                 return;
         (void) agent_emit(a,
-                          EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .job = run,
+                          EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .run = run,
                                    .pid = e->victim, .comm = e->victim_comm, .group = group_of(e, group),
                                    .signal = death_signal(e->signal, signal),
                                    .killed_by = death_text(e, text),
@@ -161,26 +161,26 @@ void agent_deaths_stop(struct agent *a) {
 /* --- What ended a run ---------------------------------------------------------------------------------- */
 
 /* What was sent explains an end that it did not bring about itself where the program ended on being told. */
-static bool explains(const struct death *e, const struct job *j) {
-        return e->ended || streq(j->cause, "stopped") || streq(j->cause, "preempted") || streq(j->cause, "timeout");
+static bool explains(const struct death *e, const struct launchd_run *run) {
+        return e->ended || streq(run->cause, "stopped") || streq(run->cause, "preempted") || streq(run->cause, "timeout");
 }
 
-const char *agent_killed_by(struct agent *a, const struct job *j, char buf[static DEATH_TEXT_MAX]) {
+const char *agent_killed_by(struct agent *a, const struct launchd_run *run, char buf[static DEATH_TEXT_MAX]) {
         usec_t now = host_now(a->host), real = host_now_real(a->host), since = 0;
         const struct death *e = NULL;
 
         buf[0] = '\0';
-        if (!a->deaths || streq(j->cause, "success"))
+        if (!a->deaths || streq(run->cause, "success"))
                 return buf;
-        if (j->started_real > 0 && j->started_real < real && real - j->started_real < now)
-                since = now - (real - j->started_real);
+        if (run->started_real > 0 && run->started_real < real && real - run->started_real < now)
+                since = now - (real - run->started_real);
         if (a->deaths->source)
                 drain(a);
-        if (j->last_pid > 0)
-                e = deaths_find(&a->deaths->log, j->name, (pid_t) j->last_pid, since);
+        if (run->last_pid > 0)
+                e = deaths_find(&a->deaths->log, run->name, (pid_t) run->last_pid, since);
         if (!e)
-                e = deaths_find(&a->deaths->log, j->name, 0, since);
-        if (e && explains(e, j))
+                e = deaths_find(&a->deaths->log, run->name, 0, since);
+        if (e && explains(e, run))
                 (void) death_text(e, buf);
         return buf;
 }

@@ -11,4 +11,4 @@ void agent_deaths_stop(struct agent *a);
 /* What waits is read. The sets were taken: it can begin. */
 void agent_deaths_tick(struct agent *a);
 /* What ended the run, "SIGKILL from pid 4242 (xyz, uid 0, session-3.scope)"; empty: nothing was seen. Returns buf. */
-const char *agent_killed_by(struct agent *a, const struct job *j, char buf[static DEATH_TEXT_MAX]);
+const char *agent_killed_by(struct agent *a, const struct launchd_run *run, char buf[static DEATH_TEXT_MAX]);

@@ -59,7 +59,7 @@ static void tell_error(struct agent_libtpu *l, unsigned port, int index, const s
         (void) snprintf(told, ERROR_TEXT_MAX, "%s", text);
         (void) agent_emit(l->agent,
                           EVENT_OF(RUNTIME_ERROR, .kind = kinds[index], .type = type,
-                                   .job = agent_only_run(l->agent), .port = l->ports[port], .text = text),
+                                   .run = agent_only_run(l->agent), .port = l->ports[port], .text = text),
                           NULL);
 }
 
@@ -77,7 +77,7 @@ static void on_point(unsigned port, enum libtpu_metric id, const struct libtpu_p
         char process[8];
 
         (void) snprintf(process, sizeof(process), "%u", port);
-        m.keys[0] = "job";
+        m.keys[0] = "tpu.run.name";
         m.values[0] = agent_only_run(l->agent);
         m.keys[1] = "tpu.process";
         m.values[1] = process;

@@ -22,7 +22,7 @@ static void tell_bad(struct agent_net *n, size_t bad) {
 
         flow_summary(&n->flows, FLOW_NOBODY, text);
         (void) agent_emit(n->agent,
-                          EVENT_OF(NET_LINK_BAD, .job = n->flows.runs[l->run],
+                          EVENT_OF(NET_LINK_BAD, .run = n->flows.runs[l->run],
                                    .nic = n->flows.nics[l->nic].name, .peer = flow_peer_text(l, peer),
                                    .address = flow_address_text(l->family, l->peer, address),
                                    .links = (int64_t) bad, .timeouts = (int64_t) l->now.timeouts,
@@ -121,12 +121,12 @@ static void look_at_sockets(struct agent_net *n, usec_t now) {
 
 /* Runs that started after us, and none before: nothing of theirs is from before the first look. */
 static void begin(struct agent_net *n) {
-        const struct job_list *l = jobs_get(n->agent->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(n->agent->runs);
         usec_t now_real = host_now_real(n->agent->host), now = host_now(n->agent->host), first = now_real;
 
         for (size_t i = 0; i < l->n; i++)
-                if (!streq(l->jobs[i].state, "exited"))
-                        first = MIN(first, l->jobs[i].started_real);
+                if (!streq(l->runs[i].state, "exited"))
+                        first = MIN(first, l->runs[i].started_real);
         n->since_real = now_real;
         if (first < n->agent->started_real || first == now_real || now_real - first >= now)
                 return;

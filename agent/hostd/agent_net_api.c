@@ -66,7 +66,7 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
                 "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:I, s:i, s:i, "
                 "s:I, s:o, s:o, s:o, s:o}",
                 "peer", flow_peer_text(l, peer), "address", flow_address_text(l->family, l->peer, address),
-                "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "job",
+                "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "run",
                 f->runs[l->run], "worker", l->is_worker, "bad", l->bad, "text", text, "connections",
                 (int) l->connections, "connecting", (int) l->connecting, "silent", (int) l->silent,
                 "receive_buffer_full", (int) l->full, "silence", (double) l->silent_msec / 1e3, "rtt",
@@ -138,7 +138,7 @@ static json_t *nics_json(const struct flows *f) {
                         list = json_list_add(
                                 list,
                                 json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "nic", f->nics[nic].name,
-                                          "job", f->runs[run], "connections", (int) u->connections,
+                                          "run", f->runs[run], "connections", (int) u->connections,
                                           "bad_links", (int) u->bad, "share",
                                           all > 0 ? json_real((double) bytes / (double) all) : json_null(),
                                           "interval", counts_json(&u->now), "total",

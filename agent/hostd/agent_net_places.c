@@ -85,22 +85,22 @@ static uint8_t run_of(struct net_places *p, uint64_t group) {
         return run;
 }
 
-static bool lives(const struct job *j) {
-        return j && !streq(j->state, "exited");
+static bool lives(const struct launchd_run *run) {
+        return run && !streq(run->state, "exited");
 }
 
 bool net_places_take_runs(struct net_places *p) {
-        const struct job_list *l = jobs_get(p->agent->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(p->agent->runs);
         bool any = false;
 
         if (!l->known)
                 return p->agent->net->on; /* tpu-launchd is away for a moment: they go on */
         for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
-                if (p->flows->runs[run][0] && !lives(jobs_find(p->agent->jobs, p->flows->runs[run])))
+                if (p->flows->runs[run][0] && !lives(launchd_runs_find(p->agent->runs, p->flows->runs[run])))
                         flows_forget_run(p->flows, run);
         for (size_t i = 0; i < l->n; i++)
-                if (lives(&l->jobs[i]))
-                        any |= flows_run(p->flows, l->jobs[i].name) != FLOW_NOBODY;
+                if (lives(&l->runs[i]))
+                        any |= flows_run(p->flows, l->runs[i].name) != FLOW_NOBODY;
         return any;
 }
 

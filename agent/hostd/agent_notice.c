@@ -50,18 +50,18 @@ static void on_signalled(const struct local_answer *a, void *userdata) {
         drop(s);
 }
 
-static void signal_run(struct agent *a, const struct job *j, const char *reason) {
+static void signal_run(struct agent *a, const struct launchd_run *run, const char *reason) {
         Local__SignalRequest m = LOCAL__SIGNAL_REQUEST__INIT;
         struct run_signal *s = calloc(1, sizeof(*s));
         int r = s ? 0 : -ENOMEM;
 
         if (s) {
-                *s = (struct run_signal){ .next = a->signals, .agent = a, .generation = j->generation };
+                *s = (struct run_signal){ .next = a->signals, .agent = a, .generation = run->generation };
                 a->signals = s;
-                (void) snprintf(s->name, sizeof(s->name), "%s", j->name);
+                (void) snprintf(s->name, sizeof(s->name), "%s", run->name);
                 (void) snprintf(s->reason, sizeof(s->reason), "%s", reason);
                 m.name = s->name;
-                m.generation = j->generation;
+                m.generation = run->generation;
                 m.reason = s->reason;
                 r = local_call_new(a->event,
                                    &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
@@ -78,11 +78,11 @@ static void signal_run(struct agent *a, const struct job *j, const char *reason)
 
 /* reason: "preemption" or "maintenance". */
 static void agent_signal_runs(struct agent *a, const char *reason) {
-        const struct job_list *l = jobs_get(a->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(a->runs);
 
         for (size_t i = 0; i < l->n; i++)
-                if (!streq(l->jobs[i].state, "exited"))
-                        signal_run(a, &l->jobs[i], reason);
+                if (!streq(l->runs[i].state, "exited"))
+                        signal_run(a, &l->runs[i], reason);
 }
 
 void agent_signal_stop(struct agent *a) {

@@ -208,13 +208,13 @@ void agent_orders_tell(struct agent *a, const struct order *o, bool begins, cons
 }
 
 bool agent_orders_no_run_left(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(a->runs);
 
         /* A full list may have been cut. */
-        if (!l->known || l->question <= a->orders->drain_asked || l->n == JOBS_MAX)
+        if (!l->known || l->question <= a->orders->drain_asked || l->n == LAUNCHD_RUNS_MAX)
                 return false;
         for (size_t i = 0; i < l->n; i++)
-                if (!streq(l->jobs[i].state, "exited"))
+                if (!streq(l->runs[i].state, "exited"))
                         return false;
         return true;
 }

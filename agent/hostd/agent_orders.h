@@ -21,7 +21,7 @@ struct agent_orders {
         struct observe_handover *observe; /* NULL: nobody is told */
         struct order_call *calls;
         bool failed;          /* the last write: said once */
-        uint64_t drain_asked; /* jobs_asked() when the drain was ordered: older lists may lack a run */
+        uint64_t drain_asked; /* launchd_runs_asked() when the drain was ordered: older lists may lack a run */
         bool told_observe;    /* what tpu-netcfg was told last … */
         usec_t told_until;    /* … and until when */
 };

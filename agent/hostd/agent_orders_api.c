@@ -164,8 +164,8 @@ static int give_order(struct agent *a, const struct http_request *r, size_t whic
         agent_orders_tell(a, &o, true, o.by);
         agent_orders_changed(a);
         if (o.kind == ORDER_DRAIN) { /* the list that is here may lack a run of the last seconds */
-                a->orders->drain_asked = jobs_asked(a->jobs);
-                jobs_ask(a->jobs);
+                a->orders->drain_asked = launchd_runs_asked(a->runs);
+                launchd_runs_ask(a->runs);
         }
         return answer_when_durable(a, r, order_to_public_json(&o), ret);
 }

@@ -174,7 +174,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);
-        jobs_ask(part_agent(p)->jobs); /* its list says how far it is */
+        launchd_runs_ask(part_agent(p)->runs); /* its list says how far it is */
 }
 
 void part_start(struct run_part *p) {
@@ -206,7 +206,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         }
         p->call = local_call_free(p->call);
         p->stopping = false;
-        jobs_ask(part_agent(p)->jobs);
+        launchd_runs_ask(part_agent(p)->runs);
 }
 
 void part_stop(struct run_part *p) {
@@ -244,7 +244,7 @@ void part_stop(struct run_part *p) {
  * prepared it, and a host that had forgotten so would keep them waiting until the next one. In the state file
  * (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
- *   {"boot_id": "…", "parts": [{"name": "job1", "serial": "…", "generation": 2}],
+ *   {"boot_id": "…", "parts": [{"name": "train", "serial": "…", "generation": 2}],
  *    "leader": "https://…"}
  *
  * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it

@@ -155,9 +155,9 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct agent_parts *all = userdata;
 
         (void) source, (void) usec;
-        jobs_ask(all->registry->agent->jobs); /* what became of what was not answered? */
+        launchd_runs_ask(all->registry->agent->runs); /* what became of what was not answered? */
         agent_parts_look(all);
-        if (!jobs_get(all->registry->agent->jobs)->known && any_lives(all))
+        if (!launchd_runs_get(all->registry->agent->runs)->known && any_lives(all))
                 parts_try_again(all);
         return 0;
 }
@@ -174,19 +174,19 @@ int64_t part_step(const struct run_part *p) {
         return p->step;
 }
 
-static enum part_state state_of(const struct job *j) {
-        if (streq(j->state, "exited"))
-                return streq(j->cause, "stopped") ? PART_STOPPED : PART_EXITED;
-        return streq(j->state, "starting") ? PART_STARTING : PART_RUNNING;
+static enum part_state state_of(const struct launchd_run *run) {
+        if (streq(run->state, "exited"))
+                return streq(run->cause, "stopped") ? PART_STOPPED : PART_EXITED;
+        return streq(run->state, "starting") ? PART_STARTING : PART_RUNNING;
 }
 
 static void copy(char *to, size_t size, const char *from) {
         (void) snprintf(to, size, "%s", from);
 }
 
-static void take_job(struct agent_parts *all, const struct job *j) {
-        struct run_part *p = find_or_add(all, j->name);
-        enum part_state state = state_of(j);
+static void take_run(struct agent_parts *all, const struct launchd_run *run) {
+        struct run_part *p = find_or_add(all, run->name);
+        enum part_state state = state_of(run);
         char detail[sizeof(p->detail)];
         bool same;
 
@@ -194,33 +194,33 @@ static void take_job(struct agent_parts *all, const struct job *j) {
                 return;
         p->used = true;
         p->absent = 0;
-        same = p->now.state != PART_NONE && p->now.generation == j->generation;
-        if (p->now.state != PART_NONE && p->now.generation > j->generation)
+        same = p->now.state != PART_NONE && p->now.generation == run->generation;
+        if (p->now.state != PART_NONE && p->now.generation > run->generation)
                 return; /* what is prepared now comes after it */
         if (same && (p->now.state == PART_PREPARING || p->now.state == PART_REFUSED))
                 return;
-        (void) snprintf(detail, sizeof(detail), "%s%s%s", j->why, j->remedy[0] ? "\n" : "", j->remedy);
-        if (j->last_step >= 0)
-                p->step = j->last_step;
-        copy(p->serial, sizeof(p->serial), j->intent);
-        if (same && p->now.state == state && streq(p->cause, j->cause) && streq(p->detail, detail))
+        (void) snprintf(detail, sizeof(detail), "%s%s%s", run->why, run->remedy[0] ? "\n" : "", run->remedy);
+        if (run->last_step >= 0)
+                p->step = run->last_step;
+        copy(p->serial, sizeof(p->serial), run->intent);
+        if (same && p->now.state == state && streq(p->cause, run->cause) && streq(p->detail, detail))
                 return;
-        part_enter(p, j->generation, state, detail);
+        part_enter(p, run->generation, state, detail);
         p->step_said = part_step(p); /* a planner looks for progress between two ends */
-        copy(p->cause, sizeof(p->cause), j->cause);
-        copy(p->code, sizeof(p->code), j->code);
-        copy(p->status, sizeof(p->status), j->status);
+        copy(p->cause, sizeof(p->cause), run->cause);
+        copy(p->code, sizeof(p->code), run->code);
+        copy(p->status, sizeof(p->status), run->status);
 }
 
 /* tpu-launchd knows nothing of what was there: after a boot, or when its record was lost. */
-static void take_absence(struct run_part *p, const struct job_list *l) {
-        struct jobs *jobs = part_agent(p)->jobs;
+static void take_absence(struct run_part *p, const struct launchd_run_list *l) {
+        struct launchd_runs *runs = part_agent(p)->runs;
 
         if (p->now.state != PART_RUNNING && !(p->now.state == PART_STARTING && !p->call))
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, jobs_asked(jobs));
+                p->absent = MAX(p->absent, launchd_runs_asked(runs));
                 parts_try_again(p->owner);
                 return;
         }
@@ -230,7 +230,7 @@ static void take_absence(struct run_part *p, const struct job_list *l) {
 }
 
 void agent_parts_listed(struct agent_parts *all) {
-        const struct job_list *l = jobs_get(all->registry->agent->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(all->registry->agent->runs);
         bool first = !all->known;
 
         if (!l->known) { /* what was known stays believed, and is asked for as soon as somebody answers */
@@ -241,10 +241,10 @@ void agent_parts_listed(struct agent_parts *all) {
         for (size_t i = 0; i < all->n; i++)
                 all->parts[i]->used = false;
         for (size_t i = 0; i < l->n; i++)
-                if (l->jobs[i].generation > 0)
-                        take_job(all, &l->jobs[i]);
+                if (l->runs[i].generation > 0)
+                        take_run(all, &l->runs[i]);
         for (size_t i = 0; i < all->n; i++)
-                if (!all->parts[i]->used && l->n < JOBS_MAX) /* a full list may have been cut */
+                if (!all->parts[i]->used && l->n < LAUNCHD_RUNS_MAX) /* a full list may have been cut */
                         take_absence(all->parts[i], l);
         all->known = true;
         if (first)

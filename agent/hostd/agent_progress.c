@@ -13,7 +13,7 @@
 #include "suspicion.h"
 
 struct watched {
-        char job[64], invocation[33];
+        char run[64], invocation[33];
         struct run_watch watch;
         struct goodput goodput;
         struct step_times times;
@@ -32,11 +32,11 @@ struct agent_progress {
 
 /* --- Runs ---------------------------------------------------------------------------------------------- */
 
-static struct watched *find(const struct agent *a, const char *job) {
+static struct watched *find(const struct agent *a, const char *run) {
         const struct agent_progress *p = a->progress;
 
         for (size_t i = 0; p && i < p->n; i++)
-                if (streq(p->runs[i]->job, job))
+                if (streq(p->runs[i]->run, run))
                         return p->runs[i];
         return NULL;
 }
@@ -54,15 +54,15 @@ static bool make_room(struct agent_progress *p) {
 }
 
 /* NULL: no memory, or more runs than a host has. */
-static struct watched *find_or_add(struct agent_progress *p, const char *job) {
-        struct watched *w = find(p->agent, job);
+static struct watched *find_or_add(struct agent_progress *p, const char *run) {
+        struct watched *w = find(p->agent, run);
 
         if (w || !make_room(p))
                 return w;
         w = calloc(1, sizeof(*w));
         if (!w)
                 return NULL;
-        (void) snprintf(w->job, sizeof(w->job), "%s", job);
+        (void) snprintf(w->run, sizeof(w->run), "%s", run);
         run_watch_init(&w->watch);
         p->runs[p->n++] = w;
         return w;
@@ -101,8 +101,8 @@ uint64_t agent_last_step(const struct agent *a, const char *run) {
 
 /* --- Events -------------------------------------------------------------------------------------------- */
 
-static uint64_t generation_of(const struct agent *a, const char *job) {
-        const struct job *j = jobs_find(a->jobs, job);
+static uint64_t generation_of(const struct agent *a, const char *run) {
+        const struct launchd_run *j = launchd_runs_find(a->runs, run);
 
         return j ? j->generation : 0;
 }
@@ -117,8 +117,8 @@ static void tell_suspected(struct agent *a, const struct watched *w) {
 
         (void) agent_emit(a,
                           EVENT_AS(RUN_STALL_SUSPECTED,
-                                   s->kind == SUSPICION_STALL ? SEVERITY_WARN : SEVERITY_INFO, .run = w->job,
-                                   .generation = (int64_t) generation_of(a, w->job),
+                                   s->kind == SUSPICION_STALL ? SEVERITY_WARN : SEVERITY_INFO, .run = w->run,
+                                   .generation = (int64_t) generation_of(a, w->run),
                                    .slice = slice ? slice : "", .kind = suspicion_kind_name(s->kind),
                                    .last_step = step_number(s->last_step),
                                    .step_msec = (int64_t) (s->expected / USEC_PER_MSEC),
@@ -132,8 +132,8 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
         usec_t lasted = now - MIN(now, s->since);
 
         (void) agent_emit(a,
-                          EVENT_OF(RUN_RECOVERED, .run = w->job,
-                                   .generation = (int64_t) generation_of(a, w->job), .how = how,
+                          EVENT_OF(RUN_RECOVERED, .run = w->run,
+                                   .generation = (int64_t) generation_of(a, w->run), .how = how,
                                    .kind = suspicion_kind_name(s->kind),
                                    .last_step = step_number(s->last_step),
                                    .lasted_msec = (int64_t) (lasted / USEC_PER_MSEC), .episode = NULL),
@@ -158,7 +158,7 @@ static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t 
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(a->host_metrics, w->job, anew, &c);
+        host_metrics_run_counters(a->host_metrics, w->run, anew, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,
@@ -209,7 +209,7 @@ static void judge(struct agent *a, struct watched *w, usec_t now) {
         }
         agent_registry_suspicion(a);
         if (w->watch.suspicion.counts) /* all hosts of the run are to be looked at */
-                agent_capture_suspected(a, w->job, generation_of(a, w->job), &w->watch.suspicion);
+                agent_capture_suspected(a, w->run, generation_of(a, w->run), &w->watch.suspicion);
 }
 
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
@@ -242,7 +242,7 @@ static void begin_anew(struct agent *a, struct watched *w, const char *invocatio
 }
 
 void agent_progress_line(struct agent *a, const struct run_log_line *l) {
-        struct watched *w = a->progress ? find_or_add(a->progress, l->job) : NULL;
+        struct watched *w = a->progress ? find_or_add(a->progress, l->run) : NULL;
         struct run_stepped stepped;
 
         if (!w)
@@ -264,9 +264,9 @@ void agent_progress_line(struct agent *a, const struct run_log_line *l) {
         arm(a->progress);
 }
 
-void agent_progress_started(struct agent *a, const struct job *j) {
-        usec_t now = host_now(a->host), real = host_now_real(a->host), ago = real > j->started_real ? real - j->started_real : 0;
-        struct watched *w = a->progress ? find_or_add(a->progress, j->name) : NULL;
+void agent_progress_started(struct agent *a, const struct launchd_run *run) {
+        usec_t now = host_now(a->host), real = host_now_real(a->host), ago = real > run->started_real ? real - run->started_real : 0;
+        struct watched *w = a->progress ? find_or_add(a->progress, run->name) : NULL;
 
         if (!w)
                 return;
@@ -274,8 +274,8 @@ void agent_progress_started(struct agent *a, const struct job *j) {
         goodput_begin(&w->goodput, now - MIN(now, ago), w->goodput.mark > 0);
 }
 
-void agent_progress_ended(struct agent *a, const char *job) {
-        struct watched *w = find(a, job);
+void agent_progress_ended(struct agent *a, const char *run) {
+        struct watched *w = find(a, run);
         usec_t now = host_now(a->host);
 
         if (!w)
@@ -289,10 +289,10 @@ void agent_progress_ended(struct agent *a, const char *job) {
 }
 
 /* Runs that have said nothing yet are watched, too. */
-static void watch_all(struct agent_progress *p, const struct job_list *jobs) {
-        for (size_t i = 0; jobs->known && i < jobs->n; i++)
-                if (!streq(jobs->jobs[i].state, "exited"))
-                        (void) find_or_add(p, jobs->jobs[i].name); /* the next tick tries again */
+static void watch_all(struct agent_progress *p, const struct launchd_run_list *runs) {
+        for (size_t i = 0; runs->known && i < runs->n; i++)
+                if (!streq(runs->runs[i].state, "exited"))
+                        (void) find_or_add(p, runs->runs[i].name); /* the next tick tries again */
 }
 
 /* --- The tick ------------------------------------------------------------------------------------------ */
@@ -301,11 +301,11 @@ static void sample_run(struct sink *s, const struct watched *w) {
         const struct run_watch *r = &w->watch;
 
         for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++)
-                put_uint(s, METRIC_RUN_SUSPICIONS, r->suspicions[k], w->job, suspicion_kind_name(k), NULL);
-        put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->job, NULL, NULL);
+                put_uint(s, METRIC_RUN_SUSPICIONS, r->suspicions[k], w->run, suspicion_kind_name(k), NULL);
+        put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->run, NULL, NULL);
         if (r->rhythm.n > 0)
                 put_double(s, METRIC_RUN_STEP_INTERVAL, (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
-                           w->job, NULL, NULL);
+                           w->run, NULL, NULL);
 }
 
 static void sample_steps(struct sink *s, const struct watched *w) {
@@ -319,29 +319,29 @@ static void sample_steps(struct sink *s, const struct watched *w) {
                                             .n_bounds = STEP_TIMES_BOUNDS };
 
         if (t->n > 0)
-                put_histogram(s, METRIC_RUN_STEP_TIME, &h, w->job, NULL);
+                put_histogram(s, METRIC_RUN_STEP_TIME, &h, w->run, NULL);
 }
 
 static void sample_time(struct sink *s, const struct watched *w) {
         for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++)
-                put_double(s, METRIC_RUN_TIME, (double) w->goodput.spent[c] / USEC_PER_SEC, w->job,
+                put_double(s, METRIC_RUN_TIME, (double) w->goodput.spent[c] / USEC_PER_SEC, w->run,
                            goodput_cause_name(c), NULL);
 }
 
 void agent_progress_tick(struct agent *a, struct sink *s) {
         struct agent_progress *p = a->progress;
-        const struct job_list *jobs = jobs_get(a->jobs);
+        const struct launchd_run_list *runs = launchd_runs_get(a->runs);
         usec_t now = host_now(a->host);
         bool silent = false; /* of a run without steps: only readings tell when it is due */
 
         if (!p)
                 return;
-        watch_all(p, jobs);
+        watch_all(p, runs);
         for (size_t i = p->n; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
-                const struct job *j = jobs_find(a->jobs, w->job);
+                const struct launchd_run *j = launchd_runs_find(a->runs, w->run);
 
-                if (jobs->known && !j) {
+                if (runs->known && !j) {
                         drop(p, i - 1);
                         continue;
                 }

@@ -175,10 +175,10 @@ static void add_figure(json_t *figure, const struct sample *m) {
 }
 
 /* How far a run is, out of what this tick's samples said of it. */
-static json_t *figure_of(struct agent *a, const struct job *j) {
-        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", j->name, "generation", (json_int_t) j->generation, "at",
+static json_t *figure_of(struct agent *a, const struct launchd_run *run) {
+        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation", (json_int_t) run->generation, "at",
                                    (json_int_t) host_now_real(a->host));
-        usec_t step_time = agent_step_time(a, j->name);
+        usec_t step_time = agent_step_time(a, run->name);
 
         if (figure && step_time > 0)
                 (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
@@ -186,19 +186,19 @@ static json_t *figure_of(struct agent *a, const struct job *j) {
                 const struct sample_slot *s = &a->samples.slots[i];
 
                 if ((s->source == SOURCE_RUNS || s->source == SOURCE_RUN_GROUPS) && s->sample.values[0] &&
-                    streq(s->sample.values[0], j->name))
+                    streq(s->sample.values[0], run->name))
                         add_figure(figure, &s->sample);
         }
         return figure;
 }
 
 static void hand_figures(struct agent_registry *g) {
-        const struct job_list *jobs = jobs_get(g->agent->jobs);
+        const struct launchd_run_list *runs = launchd_runs_get(g->agent->runs);
         json_t *list = g->kind == REGISTRY_COLLECTOR ? json_array() : NULL;
 
-        for (size_t i = 0; list && jobs->known && i < jobs->n; i++)
-                if (!streq(jobs->jobs[i].state, "exited"))
-                        (void) json_array_append_new(list, figure_of(g->agent, &jobs->jobs[i])); /* as add_figure() */
+        for (size_t i = 0; list && runs->known && i < runs->n; i++)
+                if (!streq(runs->runs[i].state, "exited"))
+                        (void) json_array_append_new(list, figure_of(g->agent, &runs->runs[i])); /* as add_figure() */
         if (list && registry_figures(g->registry, list) < 0)
                 log_warning("the registry is not told how far the runs of this host are");
         json_decref(list);

@@ -170,7 +170,7 @@ void agent_registry_complete(void *userdata) {
         agent_parts_look(g->parts);
 }
 
-void agent_registry_jobs(struct agent *a) {
+void agent_registry_runs(struct agent *a) {
         agent_parts_listed(a->enrollment->parts);
 }
 

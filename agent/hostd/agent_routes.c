@@ -35,11 +35,10 @@ static const struct agent_route routes[] = {
         { ROUTE("GET", "/v1/status"), agent_get_status },
         { ROUTE("GET", "/v1/checks"), agent_get_checks },
         { ROUTE("GET", "/v1/identity"), agent_get_identity },
-        { ROUTE("GET", "/v1/jobs"), agent_get_jobs },
-        { ROUTE("POST", "/v1/jobs"), agent_post_job },
-        { ROUTE("DELETE", "/v1/jobs/NAME"), agent_delete_job },
         { ROUTE("GET", "/v1/runs"), agent_get_runs },
-        { ROUTE("POST", "/v1/jobs/NAME/stack"), agent_post_stack },
+        { ROUTE("POST", "/v1/runs"), agent_post_run },
+        { ROUTE("DELETE", "/v1/runs/NAME"), agent_delete_run },
+        { ROUTE("POST", "/v1/runs/NAME/capture"), agent_post_stack },
         { ROUTE("GET", "/v1/captures"), agent_get_captures },
         { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), agent_post_capture },
         { ROUTE_WITH("GET", "/v1/events",
@@ -95,7 +94,7 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
 
 /* Other bodies are passed over. */
 static bool takes_body(const struct http_request *r) {
-        return streq(r->method, "POST") && streq(r->path, "/v1/jobs");
+        return streq(r->method, "POST") && streq(r->path, "/v1/runs");
 }
 
 int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,

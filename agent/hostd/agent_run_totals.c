@@ -29,20 +29,20 @@ static void ignore(struct sink *s, const struct finding *f) {
 }
 
 static bool lives(const struct agent *a, const char *run) {
-        const struct job *j = jobs_find(a->jobs, run);
+        const struct launchd_run *j = launchd_runs_find(a->runs, run);
 
-        return !jobs_get(a->jobs)->known || (j && !streq(j->state, "exited"));
+        return !launchd_runs_get(a->runs)->known || (j && !streq(j->state, "exited"));
 }
 
 static void forget(struct agent *a, size_t i) {
         sample_store_end_run(&a->samples, SOURCE_RUN_TOTALS + (unsigned) i, 1); /* theirs is 0 */
-        a->run_totals->runs[i].total = (struct run_total){ .job = "" };
+        a->run_totals->runs[i].total = (struct run_total){ .run = "" };
 }
 
 static void begin(struct agent *a, size_t i, const char *run) {
-        const struct job *j = jobs_find(a->jobs, run);
+        const struct launchd_run *j = launchd_runs_find(a->runs, run);
 
-        (void) snprintf(a->run_totals->runs[i].total.job, sizeof(a->run_totals->runs[i].total.job), "%s", run);
+        (void) snprintf(a->run_totals->runs[i].total.run, sizeof(a->run_totals->runs[i].total.run), "%s", run);
         a->run_totals->runs[i].since_real = MAX(a->started_real, j ? j->started_real : 0);
 }
 
@@ -55,11 +55,11 @@ static size_t place_of(struct agent *a, const char *run) {
         if (!a->run_totals)
                 return RUN_TOTALS_MAX; /* without memory these metrics are missing, nothing else */
         for (size_t i = 0; i < RUN_TOTALS_MAX; i++) {
-                const char *job = a->run_totals->runs[i].total.job;
+                const char *held = a->run_totals->runs[i].total.run;
 
-                if (streq(job, run))
+                if (streq(held, run))
                         return i;
-                if (place == RUN_TOTALS_MAX && (job[0] == '\0' || !lives(a, job)))
+                if (place == RUN_TOTALS_MAX && (held[0] == '\0' || !lives(a, held)))
                         place = i;
         }
         if (place < RUN_TOTALS_MAX) {
@@ -103,9 +103,9 @@ void agent_run_totals_died(struct agent *a, const char *run, const struct death 
 
 void agent_run_totals_tick(struct agent *a) {
         for (size_t i = 0; a->run_totals && i < RUN_TOTALS_MAX; i++) {
-                const char *job = a->run_totals->runs[i].total.job;
+                const char *run = a->run_totals->runs[i].total.run;
 
-                if (job[0] && !lives(a, job) && a->ticks - a->run_totals->runs[i].told > 1)
+                if (run[0] && !lives(a, run) && a->ticks - a->run_totals->runs[i].told > 1)
                         forget(a, i);
         }
 }

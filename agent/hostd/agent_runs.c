@@ -21,7 +21,7 @@ static enum severity severity_of(int priority) {
 
 static int add(const struct run_line *l, void *userdata) {
         struct agent *a = userdata;
-        const struct job *j = jobs_find(a->jobs, l->run);
+        const struct launchd_run *j = launchd_runs_find(a->runs, l->run);
         const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
         uint32_t worker;
         struct otlp_attribute attributes[8] = {
@@ -100,27 +100,27 @@ static void on_line(const struct run_log_line *l, void *userdata) {
         usec_t now = host_now(a->host);
 
         agent_progress_line(a, l);
-        if (!l->step || jobs_find(a->jobs, l->job) || (a->jobs_asked > 0 && now - a->jobs_asked < ASK_AGAIN))
+        if (!l->step || launchd_runs_find(a->runs, l->run) || (a->runs_asked > 0 && now - a->runs_asked < ASK_AGAIN))
                 return;
-        a->jobs_asked = now;
-        jobs_ask(a->jobs);
+        a->runs_asked = now;
+        launchd_runs_ask(a->runs);
 }
 
-static void on_started(const struct job *j, void *userdata) {
+static void on_started(const struct launchd_run *j, void *userdata) {
         agent_progress_started(userdata, j);
         (void) agent_emit(userdata,
-                          EVENT_OF(JOB_STARTED, .job = j->name, .unit = j->unit, .user = j->user,
+                          EVENT_OF(RUN_STARTED, .run = j->name, .unit = j->unit, .user = j->user,
                                    .framework = j->framework, .malloc = j->malloc, .main_pid = j->main_pid),
                           NULL);
 }
 
-static void on_exited(const struct job *j, void *userdata) {
+static void on_exited(const struct launchd_run *j, void *userdata) {
         char killed_by[DEATH_TEXT_MAX];
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
 
         agent_progress_ended(userdata, j->name);
         (void) agent_emit(userdata,
-                          EVENT_AS(JOB_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .job = j->name,
+                          EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = j->name,
                                    .unit = j->unit, .cause = j->cause, .code = j->code, .status = j->status,
                                    .killed_by = agent_killed_by(userdata, j, killed_by)),
                           NULL);
@@ -128,35 +128,35 @@ static void on_exited(const struct job *j, void *userdata) {
 
 static void on_listed(void *userdata) {
         struct agent *a = userdata;
-        const struct job_list *jobs = jobs_get(a->jobs);
+        const struct launchd_run_list *runs = launchd_runs_get(a->runs);
 
-        for (size_t i = 0; a->run_log && jobs->known && i < jobs->n; i++)
-                run_log_expect_of(a->run_log, jobs->jobs[i].name, jobs->jobs[i].step_expression);
+        for (size_t i = 0; a->run_log && runs->known && i < runs->n; i++)
+                run_log_expect_of(a->run_log, runs->runs[i].name, runs->runs[i].step_expression);
         if (a->enrollment)
-                agent_registry_jobs(a);
+                agent_registry_runs(a);
 }
 
-static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
+static const struct launchd_runs_handlers launchd_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
 size_t agent_count_runs(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(a->runs);
         size_t n = 0;
 
         for (size_t i = 0; l->known && i < l->n; i++)
-                n += !streq(l->jobs[i].state, "exited");
+                n += !streq(l->runs[i].state, "exited");
         return n;
 }
 
 const char *agent_only_run(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
+        const struct launchd_run_list *l = launchd_runs_get(a->runs);
         const char *name = "";
 
         for (size_t i = 0; l->known && i < l->n; i++) {
-                if (streq(l->jobs[i].state, "exited"))
+                if (streq(l->runs[i].state, "exited"))
                         continue;
                 if (name[0])
                         return "";
-                name = l->jobs[i].name;
+                name = l->runs[i].name;
         }
         return name;
 }
@@ -171,7 +171,7 @@ static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *
         return agent_emit(a,
                           EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = a->name,
                                    .slice = slice ? slice : "", .worker = worker ? worker : "",
-                                   .job = c->job, .taken = clock_text(c->taken_real, taken),
+                                   .run = c->run, .taken = clock_text(c->taken_real, taken),
                                    .processes = c->processes, .threads = c->threads, .text = c->text),
                           ret_seq);
 }
@@ -199,13 +199,13 @@ int agent_runs_start(struct agent *a) {
         const char *socket = agent_launchd_socket(a);
         int r;
 
-        r = jobs_new(a->event, socket, a->started_real, &jobs_handlers, a, &a->jobs);
+        r = launchd_runs_new(a->event, socket, a->started_real, &launchd_handlers, a, &a->runs);
         if (r < 0)
                 return r;
         r = captures_new(a->event, socket, a->settings.capture_timeout, &captures_handlers, a, &a->captures);
         if (r < 0)
                 return r;
-        jobs_refresh(a->jobs);
+        launchd_runs_refresh(a->runs);
         r = agent_progress_start(a);
         if (r < 0)
                 return r;

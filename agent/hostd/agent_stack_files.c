@@ -58,7 +58,7 @@ static void on_snapshot(const struct stack_text *t, const struct stack_source *s
                                    .slice = or_empty(identity_get(i, IDENTITY_SLICE_NAME)),
                                    .worker = or_empty(identity_get(i, IDENTITY_WORKER_ID)),
                                    .zone = or_empty(identity_get(i, IDENTITY_ZONE)),
-                                   .job = agent_only_run(l->agent), .file = path, .uid = s->owner,
+                                   .run = agent_only_run(l->agent), .file = path, .uid = s->owner,
                                    .kind = stack_text_kind_name(t->kind), .reason = t->reason,
                                    .threads = t->threads, .written = clock_text(s->written_real, written),
                                    .text = t->text),

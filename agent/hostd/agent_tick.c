@@ -47,9 +47,9 @@ static void sample_health(struct agent *a, struct sink *s) {
 }
 
 /* NAN: the line did not say. */
-static void put_known(struct sink *s, enum metric_id id, double value, const char *job) {
+static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
         if (isfinite(value))
-                put_double(s, id, value, job, NULL, NULL);
+                put_double(s, id, value, run, NULL, NULL);
 }
 
 static void sample_runs(struct agent *a, struct sink *s) {
@@ -61,22 +61,22 @@ static void sample_runs(struct agent *a, struct sink *s) {
 
                 if (p->lines == 0)
                         continue;
-                put_uint(s, METRIC_RUN_STEP, p->last_step, runs[i].job, NULL, NULL);
-                put_known(s, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].job);
-                put_known(s, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].job);
-                put_known(s, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].job);
-                put_known(s, METRIC_RUN_LOSS, p->last.loss, runs[i].job);
+                put_uint(s, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
+                put_known(s, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].run);
+                put_known(s, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
+                put_known(s, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
+                put_known(s, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
         }
 }
 
 static void sample_run_groups(struct agent *a, struct agent_sink *s) {
-        const struct job_list *jobs = jobs_get(a->jobs);
+        const struct launchd_run_list *runs = launchd_runs_get(a->runs);
 
-        for (size_t i = 0; jobs->known && i < jobs->n; i++) {
-                if (streq(jobs->jobs[i].state, "exited"))
+        for (size_t i = 0; runs->known && i < runs->n; i++) {
+                if (streq(runs->runs[i].state, "exited"))
                         continue;
-                s->start_real = jobs->jobs[i].started_real;
-                host_metrics_look_at_run(a->host_metrics, jobs->jobs[i].name, &s->sink);
+                s->start_real = runs->runs[i].started_real;
+                host_metrics_look_at_run(a->host_metrics, runs->runs[i].name, &s->sink);
         }
         host_metrics_runs_end(a->host_metrics);
 }
@@ -151,20 +151,20 @@ void agent_collect(struct agent *a) {
         sample_store_end_run(&a->samples, SOURCE_HEALTH, a->ticks);
 }
 
-static bool job_lives(const char *name, void *userdata) {
-        const struct job *j = jobs_find(((const struct agent *) userdata)->jobs, name);
+static bool run_lives(const char *name, void *userdata) {
+        const struct launchd_run *run = launchd_runs_find(((const struct agent *) userdata)->runs, name);
 
-        return j && !streq(j->state, "exited");
+        return run && !streq(run->state, "exited");
 }
 
 void agent_tick(struct agent *a) {
         int r;
 
-        if (a->run_log && jobs_get(a->jobs)->known)
-                run_log_prune(a->run_log, job_lives, a);
+        if (a->run_log && launchd_runs_get(a->runs)->known)
+                run_log_prune(a->run_log, run_lives, a);
         if (a->run_log)
                 (void) run_log_look(a->run_log); /* what is left is read in the next turns */
-        jobs_refresh(a->jobs);
+        launchd_runs_refresh(a->runs);
         agent_deaths_tick(a);
         agent_orders_tick(a);
         agent_collect(a);

@@ -78,7 +78,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         w->watched = end_watch(w); /* first: what is answered is what its metrics say */
         r = host_metrics_look_close(a->host_metrics, w->run, host_now(a->host), &after);
         if (r < 0)
-                (void) agent_answer_error(&answer, 404, "tpuctl jobs", "run %s has ended meanwhile", w->run);
+                (void) agent_answer_error(&answer, 404, "tpuctl runs", "run %s has ended meanwhile", w->run);
         else
                 (void) agent_answer_json(&answer, 200, answer_json(w, &after));
         drop(w);
@@ -95,7 +95,7 @@ static const char *choose_run(struct agent *a, const struct http_request *r, str
         if (!run)
                 run = agent_only_run(a);
         if (run[0] == '\0') {
-                (void) agent_answer_error(ret, 404, "run=NAME says which; tpuctl jobs lists them",
+                (void) agent_answer_error(ret, 404, "run=NAME says which; tpuctl runs lists them",
                                           "no run lives on this host, or more than one");
                 return NULL;
         }
@@ -157,7 +157,7 @@ static int begin(struct agent *a, const struct http_request *r, enum watch_kind 
         a->watch_calls = w;
         k = host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->before);
         if (k < 0) {
-                k = agent_answer_error(ret, 404, "tpuctl jobs; ask again once it runs",
+                k = agent_answer_error(ret, 404, "tpuctl runs; ask again once it runs",
                                        "run %s has no control group on this host", w->run);
                 drop(w);
                 return k;

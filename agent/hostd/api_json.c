@@ -191,13 +191,13 @@ json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec
 
 /* --- The host, and its runs ---------------------------------------------------------------------------- */
 
-static json_t *jobs_count(const struct job_list *l) {
+static json_t *count_live_runs(const struct launchd_run_list *l) {
         json_int_t running = 0;
 
         if (!l->known)
                 return json_null();
         for (size_t i = 0; i < l->n; i++)
-                running += !streq(l->jobs[i].state, "exited");
+                running += !streq(l->runs[i].state, "exited");
         return json_integer(running);
 }
 
@@ -208,7 +208,7 @@ json_t *api_json_status(const struct api_status *s) {
                          api_json_reasons(s->checks, s->now, s->now_real), "identity", "slice",
                          identity_get(s->identity, IDENTITY_SLICE_NAME), "worker_id",
                          identity_get(s->identity, IDENTITY_WORKER_ID), "accelerator_type",
-                         identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),
+                         identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "live_runs", count_live_runs(s->runs),
                          "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real), "started",
                          api_json_time(s->started_real));
 }
@@ -218,32 +218,32 @@ static json_t *number_json(double d) {
         return isfinite(d) ? json_real(d) : json_null();
 }
 
-static json_t *job_json(const struct job *j, const struct job_seen *seen) {
+static json_t *run_json(const struct launchd_run *run, const struct run_seen *seen) {
         const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
-                         "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
-                         j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
-                         "user", j->user, "command", j->command, "started", api_json_time(j->started_real),
-                         "ended", api_json_time(j->ended_real), "main_pid", (int) j->main_pid, "processes",
-                         (int) j->processes, "step",
+                         "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
+                         run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc,
+                         "user", run->user, "command", run->command, "started", api_json_time(run->started_real),
+                         "ended", api_json_time(run->ended_real), "main_pid", (int) run->main_pid, "processes",
+                         (int) run->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
                          "step_seconds",
                          number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
                          "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL, "generation",
-                         (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
-                         (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
+                         (json_int_t) run->generation, "restarts", (json_int_t) run->restarts, "restarts_max",
+                         (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy);
 }
 
-json_t *api_json_jobs(const struct job_list *l,
-                      struct job_seen (*lookup)(const char *job, void *userdata), void *userdata) {
-        json_t *list = json_array();
+json_t *api_json_runs(const struct launchd_run_list *l,
+                      struct run_seen (*lookup)(const char *run, void *userdata), void *userdata) {
+        json_t *list = l->known ? json_array() : json_null();
 
-        for (size_t i = 0; list && i < l->n; i++) {
-                struct job_seen seen = lookup(l->jobs[i].name, userdata);
+        for (size_t i = 0; list && l->known && i < l->n; i++) {
+                struct run_seen seen = lookup(l->runs[i].name, userdata);
 
-                list = json_list_add(list, job_json(&l->jobs[i], &seen));
+                list = json_list_add(list, run_json(&l->runs[i], &seen));
         }
-        return list ? json_pack("{s:o}", "jobs", list) : NULL;
+        return list;
 }

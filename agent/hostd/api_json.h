@@ -9,7 +9,7 @@
 #include "checks.h"
 #include "deaths.h"
 #include "identity.h"
-#include "jobs.h"
+#include "launchd_runs.h"
 #include "json_text.h"
 #include "run_log.h"
 #include "uplink.h"
@@ -30,19 +30,19 @@ struct api_status {
         usec_t started_real, now, now_real;
         const struct check_table *checks;
         const struct identity *identity;
-        const struct job_list *jobs;
+        const struct launchd_run_list *runs;
         const struct uplink_stats *uplink;
         const char *endpoint;
 };
 json_t *api_json_status(const struct api_status *s);
 
 /* What is known of a run beside what tpu-launchd says. */
-struct job_seen {
+struct run_seen {
         const struct run_progress *log; /* NULL: nothing was read of it */
         double goodput;                 /* NAN: not known */
         const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
         char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
 };
-/* {jobs: […]}. */
-json_t *api_json_jobs(const struct job_list *l, struct job_seen (*lookup)(const char *job, void *userdata),
+/* [{name, unit, state, …}]; null when launchd's runs are not known. */
+json_t *api_json_runs(const struct launchd_run_list *l, struct run_seen (*lookup)(const char *run, void *userdata),
                       void *userdata);

@@ -11,7 +11,7 @@ struct capture {
         void *token;            /* NULL: nobody waits */
         struct local_call *call; /* at work */
         sd_event_source *timer;  /* the record becomes durable within it */
-        char job[64];
+        char run[64];
         char *text; /* set: the record was submitted and becomes durable */
         struct capture_result result;
 };
@@ -89,12 +89,12 @@ static void take_reply(struct capture *c, const Local__CaptureReply *m) {
         }
         c->text = t.text;
         if (t.processes == 0) {
-                (void) snprintf(text, sizeof(text), "run %s: no Python process in it: %s", c->job, t.unread);
+                (void) snprintf(text, sizeof(text), "run %s: no Python process in it: %s", c->run, t.unread);
                 finish(c, 404, text, "only Python processes have stacks to show");
                 return;
         }
         c->result = (struct capture_result) {
-                .job = c->job,
+                .run = c->run,
                 .text = c->text,
                 .taken_real = m->taken_real_usec,
                 .processes = t.processes,
@@ -161,7 +161,7 @@ struct captures *captures_free(struct captures *c) {
         return NULL;
 }
 
-int captures_start(struct captures *c, const char *job, void *token) {
+int captures_start(struct captures *c, const char *run, void *token) {
         Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
         struct capture *slot = NULL;
         int r;
@@ -174,8 +174,8 @@ int captures_start(struct captures *c, const char *job, void *token) {
         if (!slot)
                 return -EBUSY;
         *slot = (struct capture) { .owner = c, .token = token };
-        (void) snprintf(slot->job, sizeof(slot->job), "%s", job);
-        m.name = slot->job;
+        (void) snprintf(slot->run, sizeof(slot->run), "%s", run);
+        m.name = slot->run;
         r = local_call_new(c->event,
                            &(struct local_question){ "tpu-launchd", c->socket,
                                                      LOCAL__KIND__KIND_CAPTURE_REQUEST,

@@ -12,7 +12,7 @@
 #define CAPTURE_TEXT_MAX (900 * 1024) /* leaves room for the rest of a record of 1 MiB */
 
 struct capture_result {
-        const char *job, *text;
+        const char *run, *text;
         usec_t taken_real;
         uint32_t processes, threads;
         uint64_t seq; /* of the record */
@@ -39,6 +39,6 @@ DEFINE_CLEANUP(struct captures *, captures_free)
 
 /* finished() follows later with token. -EBUSY: CAPTURES_MAX are under way; else why launchd cannot be asked.
  */
-int captures_start(struct captures *c, const char *job, void *token);
+int captures_start(struct captures *c, const char *run, void *token);
 /* Every record up to seq is durable. */
 void captures_durable(struct captures *c, uint64_t seq);

@@ -65,7 +65,7 @@ static int take_entry(struct run_lines *l) {
         int r;
 
         if (journal_reader_field(&l->followed, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
-            run_log_job_of_unit(unit, n, run) < 0)
+            run_log_name_of_unit(unit, n, run) < 0)
                 return 0;
         (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
         journal_reader_invocation(&l->followed, invocation);

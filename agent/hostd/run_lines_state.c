@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "jobs.h"
+#include "launchd_runs.h"
 #include "json_fields.h"
 #include "json_text.h"
 #include "state_file.h"

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "jobs.h"
+#include "launchd_runs.h"
 #include "log.h"
 #include "paths.h"
 #include "journal_reader.h"
@@ -21,7 +21,7 @@ struct run_log {
         usec_t opened_real;
         struct step_expression *expression; /* NULL: the usual forms */
         struct expected {
-                char job[64], text[256];
+                char run[64], text[256];
                 struct step_expression *e; /* NULL: it is none, or took too long */
         } *expected; /* of runs that have one of their own */
         size_t n_expected;
@@ -29,7 +29,7 @@ struct run_log {
         size_t n;
 };
 
-int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
+int run_log_name_of_unit(const char *unit, size_t len, char ret[static 64]) {
         static const char prefix[] = RUN_UNIT_PREFIX, suffix[] = ".service";
         const size_t p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
         char name[64];
@@ -45,13 +45,13 @@ int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
         return 0;
 }
 
-/* The slot of a job; a new one takes the place of the run that has been silent longest when all are taken.
+/* The slot of a run; a new one takes the place of the run that has been silent longest when all are taken.
  */
-static struct run_progress *slot_of(struct run_log *l, const char *job) {
+static struct run_progress *slot_of(struct run_log *l, const char *run) {
         struct run_progress *oldest = &l->runs[0];
 
         for (size_t i = 0; i < l->n; i++) {
-                if (streq(l->runs[i].job, job))
+                if (streq(l->runs[i].run, run))
                         return &l->runs[i];
                 if (l->runs[i].progress.last_at < oldest->progress.last_at)
                         oldest = &l->runs[i];
@@ -59,7 +59,7 @@ static struct run_progress *slot_of(struct run_log *l, const char *job) {
         if (l->n < RUN_LOG_RUNS_MAX)
                 oldest = &l->runs[l->n++];
         *oldest = (struct run_progress) { 0 };
-        (void) snprintf(oldest->job, sizeof(oldest->job), "%s", job);
+        (void) snprintf(oldest->run, sizeof(oldest->run), "%s", run);
         return oldest;
 }
 
@@ -90,16 +90,16 @@ static uint64_t cpu_now(void) {
         return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
-static struct expected *find_expected(const struct run_log *l, const char *job) {
+static struct expected *find_expected(const struct run_log *l, const char *run) {
         for (size_t i = 0; i < l->n_expected; i++)
-                if (streq(l->expected[i].job, job))
+                if (streq(l->expected[i].run, run))
                         return &l->expected[i];
         return NULL;
 }
 
 /* An expression that takes too long for a line would stop everything else: it is not used again. */
-static bool parse(struct run_log *l, const char *job, const char *line, size_t len, struct step_line *ret) {
-        struct expected *own = find_expected(l, job);
+static bool parse(struct run_log *l, const char *run, const char *line, size_t len, struct step_line *ret) {
+        struct expected *own = find_expected(l, run);
         struct step_expression **e = own && own->e ? &own->e : &l->expression;
         uint64_t before = *e ? cpu_now() : 0;
         bool is = step_of_line(*e, line, len, ret);
@@ -107,15 +107,15 @@ static bool parse(struct run_log *l, const char *job, const char *line, size_t l
         if (*e && cpu_now() - before > EXPRESSION_MSEC_MAX) {
                 log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is not used any more, steps "
                             "are looked for in their usual forms (make it simpler: no nested repetitions)",
-                            own && e == &own->e ? "--step-regex of run " : "StepExpression=", own && e == &own->e ? job : "",
+                            own && e == &own->e ? "--step-regex of run " : "StepExpression=", own && e == &own->e ? run : "",
                             EXPRESSION_MSEC_MAX);
                 *e = step_expression_free(*e);
         }
         return is;
 }
 
-void run_log_expect_of(struct run_log *l, const char *job, const char *text) {
-        struct expected *own = find_expected(l, job), *more;
+void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
+        struct expected *own = find_expected(l, run), *more;
         char why[96] = "out of memory";
 
         if (own ? streq(own->text, text) : !text[0])
@@ -129,12 +129,12 @@ void run_log_expect_of(struct run_log *l, const char *job, const char *text) {
                 l->expected = more;
                 own = &l->expected[l->n_expected++];
                 *own = (struct expected){ .e = NULL };
-                (void) snprintf(own->job, sizeof(own->job), "%s", job);
+                (void) snprintf(own->run, sizeof(own->run), "%s", run);
         }
         own->e = step_expression_free(own->e);
         (void) snprintf(own->text, sizeof(own->text), "%s", text);
         if (text[0] && step_expression_new(text, why, sizeof(why), &own->e) < 0)
-                log_warning("run %s: the expression of its step lines (--step-regex) is not used: %s", job, why);
+                log_warning("run %s: the expression of its step lines (--step-regex) is not used: %s", run, why);
 }
 
 static void forget_expected(struct run_log *l) {
@@ -145,25 +145,25 @@ static void forget_expected(struct run_log *l) {
 
 static void take_entry(struct run_log *l) {
         struct run_log_line told = { .step = NULL };
-        char job[64], invocation[33];
+        char run[64], invocation[33];
         struct step_line step;
         const char *unit;
         size_t len;
 
         if (journal_reader_field(&l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 ||
-            run_log_job_of_unit(unit, len, job) < 0)
+            run_log_name_of_unit(unit, len, run) < 0)
                 return;
         journal_reader_invocation(&l->journal, invocation);
         if (journal_reader_field(&l->journal, "MESSAGE", &told.text, &told.len) < 0)
                 return;
         told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
-        told.job = job;
+        told.run = run;
         told.invocation = invocation;
         if (entry_at(l, &told.at) < 0)
                 return;
-        if (parse(l, job, told.text, told.len, &step)) {
+        if (parse(l, run, told.text, told.len, &step)) {
                 told.step = &step;
-                progress_step(&slot_of(l, job)->progress, &step, told.at);
+                progress_step(&slot_of(l, run)->progress, &step, told.at);
         }
         l->told(&told, l->userdata);
 }
@@ -265,18 +265,18 @@ const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n) 
         return l->runs;
 }
 
-const struct run_progress *run_log_find(const struct run_log *l, const char *job) {
+const struct run_progress *run_log_find(const struct run_log *l, const char *run) {
         for (size_t i = 0; i < l->n; i++)
-                if (streq(l->runs[i].job, job))
+                if (streq(l->runs[i].run, run))
                         return &l->runs[i];
         return NULL;
 }
 
-void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userdata), void *userdata) {
+void run_log_prune(struct run_log *l, bool (*keep)(const char *run, void *userdata), void *userdata) {
         size_t kept = 0;
 
         for (size_t i = 0; i < l->n; i++)
-                if (keep(l->runs[i].job, userdata)) {
+                if (keep(l->runs[i].run, userdata)) {
                         if (kept != i)
                                 l->runs[kept] = l->runs[i];
                         kept++;
@@ -284,7 +284,7 @@ void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userda
         l->n = kept;
         kept = 0;
         for (size_t i = 0; i < l->n_expected; i++)
-                if (keep(l->expected[i].job, userdata))
+                if (keep(l->expected[i].run, userdata))
                         l->expected[kept++] = l->expected[i];
                 else
                         (void) step_expression_free(l->expected[i].e);

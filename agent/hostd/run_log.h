@@ -17,13 +17,13 @@
 #define RUN_LOG_LINE_MAX 8192 /* a longer MESSAGE is cut */
 
 struct run_progress {
-        char job[64];
+        char run[64];
         struct progress progress;
 };
 
 /* What is told of a line, valid during the call. */
 struct run_log_line {
-        const char *job, *invocation; /* invocation: 32 hex digits of this start of the run, or "-" */
+        const char *run, *invocation; /* invocation: 32 hex digits of this start of the run, or "-" */
         const char *text;             /* as it came, without a NUL at its end */
         size_t len;
         usec_t at;                    /* boot clock: when the journal got it; now when it does not say */
@@ -44,7 +44,7 @@ DEFINE_CLEANUP(struct run_log *, run_log_free)
 struct step_expression;
 void run_log_expect(struct run_log *l, struct step_expression *e);
 /* The same for one run, before that of all; text is compiled when it is another one. Empty: it has none of its own. */
-void run_log_expect_of(struct run_log *l, const char *job, const char *text);
+void run_log_expect_of(struct run_log *l, const char *run, const char *text);
 /*
  * Reads what is there, although nobody told of it: a change may be told before all of it can be read. False: there is
  * more, and it is read in the next turns.
@@ -53,9 +53,9 @@ bool run_log_look(struct run_log *l);
 
 /* Runs seen so far, n of them; valid until the loop turns. */
 const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n);
-const struct run_progress *run_log_find(const struct run_log *l, const char *job);
+const struct run_progress *run_log_find(const struct run_log *l, const char *run);
 /* Forgets runs for which keep says no. */
-void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userdata), void *userdata);
+void run_log_prune(struct run_log *l, bool (*keep)(const char *run, void *userdata), void *userdata);
 
 /* Pure: "tpu-run-NAME.service" → NAME. -EINVAL for any other unit. */
-int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]);
+int run_log_name_of_unit(const char *unit, size_t len, char ret[static 64]);

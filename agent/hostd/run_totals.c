@@ -62,31 +62,31 @@ static void put_sched(const struct run_total *t, struct sink *s) {
         const struct sched_shard *f = &t->sched;
         __u64 to_node = MIN(f->node_migrations, f->migrations);
 
-        put_buckets(s, METRIC_RUN_SCHED_DELAY, f->buckets, IO_BUCKETS, f->delay_ns, t->job, NULL);
-        put_buckets(s, METRIC_RUN_OFF_CPU, f->preempted_buckets, IO_BUCKETS, f->preempted_ns, t->job,
+        put_buckets(s, METRIC_RUN_SCHED_DELAY, f->buckets, IO_BUCKETS, f->delay_ns, t->run, NULL);
+        put_buckets(s, METRIC_RUN_OFF_CPU, f->preempted_buckets, IO_BUCKETS, f->preempted_ns, t->run,
                     "preempted");
-        put_buckets(s, METRIC_RUN_OFF_CPU, f->blocked_buckets, IO_BUCKETS, f->blocked_ns, t->job, "blocked");
-        put_double(s, METRIC_RUN_SOFTIRQ, (double) f->softirq_ns / NSEC, t->job, NULL, NULL);
-        put_uint(s, METRIC_RUN_MIGRATIONS, f->migrations - to_node, t->job, "cpu", NULL);
-        put_uint(s, METRIC_RUN_MIGRATIONS, to_node, t->job, "node", NULL);
+        put_buckets(s, METRIC_RUN_OFF_CPU, f->blocked_buckets, IO_BUCKETS, f->blocked_ns, t->run, "blocked");
+        put_double(s, METRIC_RUN_SOFTIRQ, (double) f->softirq_ns / NSEC, t->run, NULL, NULL);
+        put_uint(s, METRIC_RUN_MIGRATIONS, f->migrations - to_node, t->run, "cpu", NULL);
+        put_uint(s, METRIC_RUN_MIGRATIONS, to_node, t->run, "node", NULL);
 }
 
 static void put_io(const struct run_total *t, struct sink *s) {
         for (size_t i = 0; i < IO_OPERATIONS; i++)
                 put_buckets(s, METRIC_RUN_REQUESTS, t->requests[i].buckets, IO_BUCKETS, t->requests[i].ns,
-                            t->job, watch_operation_name(i));
+                            t->run, watch_operation_name(i));
         for (size_t i = 0; i < IO_CALLS; i++)
-                put_buckets(s, METRIC_RUN_CALLS, t->calls[i].buckets, IO_BUCKETS, t->calls[i].ns, t->job,
+                put_buckets(s, METRIC_RUN_CALLS, t->calls[i].buckets, IO_BUCKETS, t->calls[i].ns, t->run,
                             watch_call_name(i));
-        put_uint(s, METRIC_RUN_HELD_BACK, t->held_back, t->job, NULL, NULL);
+        put_uint(s, METRIC_RUN_HELD_BACK, t->held_back, t->run, NULL, NULL);
 }
 
 void run_total_put_watched(const struct run_total *t, enum watch_kind kind, struct sink *s) {
         static const char *const names[] = { [WATCH_SCHED] = "sched", [WATCH_IO] = "io" };
         _Static_assert(ELEMENTSOF(names) == _WATCH_KIND_MAX, "a name a kind");
 
-        put_double(s, METRIC_RUN_WATCH_TIME, (double) t->watched[kind] / USEC_PER_SEC, t->job, names[kind], NULL);
-        put_uint(s, METRIC_RUN_WATCH_LOST, t->lost[kind], t->job, names[kind], NULL);
+        put_double(s, METRIC_RUN_WATCH_TIME, (double) t->watched[kind] / USEC_PER_SEC, t->run, names[kind], NULL);
+        put_uint(s, METRIC_RUN_WATCH_LOST, t->lost[kind], t->run, names[kind], NULL);
         if (kind == WATCH_SCHED)
                 put_sched(t, s);
         else
@@ -98,7 +98,7 @@ void run_total_put_deaths(const struct run_total *t, struct sink *s) {
                 const struct run_deaths *d = &t->deaths[i];
                 char signal[DEATH_SIGNAL_TEXT_MAX];
 
-                put_uint(s, METRIC_RUN_DEATHS, d->n, t->job,
+                put_uint(s, METRIC_RUN_DEATHS, d->n, t->run,
                          d->signal ? death_signal(d->signal, signal) : "other", d->sender);
         }
 }

@@ -30,7 +30,7 @@ struct run_deaths {
 };
 
 struct run_total {
-        char job[64]; /* empty: nobody's */
+        char run[64]; /* empty: nobody's */
         usec_t watched[_WATCH_KIND_MAX]; /* for so long, all watches together */
         uint64_t lost[_WATCH_KIND_MAX];
         struct sched_shard sched;

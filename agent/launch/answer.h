@@ -14,21 +14,21 @@
 void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m);
 void answer_problem(struct frame_peer *peer, int error, const struct problem *p);
 /* conflicts: NULL-terminated, or NULL. */
-void answer_run(struct frame_peer *peer, const struct job *j, bool already, char **conflicts);
+void answer_run(struct frame_peer *peer, const struct kept_run *kept, bool already, char **conflicts);
 int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct problem *p);
 /* -errno of a capture that failed, too. */
-int answer_capture(struct frame_peer *peer, const struct job *j, const struct capture_result *r,
+int answer_capture(struct frame_peer *peer, const struct kept_run *kept, const struct capture_result *r,
                    struct problem *p);
 
-/* One run or all: a JobsReply, valid until the next turn of the loop, for it borrows from the runs. */
-#define JOB_LIST_MAX (JOBS_KEPT + 2 * JOBS_ACTIVE_MAX)
-struct job_list {
-        Local__JobsReply reply;
-        Local__Job *jobs[JOB_LIST_MAX];
+/* One run or all: a RunListReply, valid until the next turn of the loop, for it borrows from the runs. */
+#define RUN_LIST_MAX (RUNS_KEPT + 2 * RUNS_ACTIVE_MAX)
+struct run_list {
+        Local__RunListReply reply;
+        Local__Run *runs[RUN_LIST_MAX];
 };
 /* name: of the run, or "" for all. -ENOENT when there is no such run, -ENOMEM. To be cleared in any case. */
-int job_list_make(struct runs *r, const char *name, struct job_list *ret);
-void job_list_clear(struct job_list *l);
+int run_list_make(struct runs *r, const char *name, struct run_list *ret);
+void run_list_clear(struct run_list *l);
 
 /* The environment that a run has, as it was frozen at its start, for its user and root. Values that look
  * like secrets never leave. -EACCES, -ENOENT, -ENOMEM. */

@@ -17,7 +17,7 @@ struct waiter {
         struct waiter *next;
         struct frame_peer *peer;
         enum action action;
-        char name[JOB_NAME_MAX + 1];
+        char name[RUN_NAME_MAX + 1];
         uint64_t generation; /* of a start */
         char **conflicts;
 };
@@ -72,54 +72,54 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
 
 /* What there is now, to all who watch. */
 static void tell_watchers(struct api *a) {
-        struct job_list list;
+        struct run_list list;
         bool any = false;
 
         for (size_t i = 0; i < WATCHERS_MAX; i++)
                 any = any || a->watchers[i];
         if (!any)
                 return;
-        if (job_list_make(a->runs, "", &list) == 0)
+        if (run_list_make(a->runs, "", &list) == 0)
                 for (size_t i = 0; i < WATCHERS_MAX; i++)
                         if (a->watchers[i])
-                                answer(a->watchers[i], LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
-        job_list_clear(&list);
+                                answer(a->watchers[i], LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
+        run_list_clear(&list);
 }
 
 /* One that asked for the same generation again waits beside the first. */
-static struct waiter *next_started(struct api *a, const struct job *j) {
+static struct waiter *next_started(struct api *a, const struct kept_run *kept) {
         for (struct waiter *w = a->waiters; w; w = w->next)
-                if (w->action == ACTION_START && w->generation == j->generation &&
-                    streq(w->name, j->name))
+                if (w->action == ACTION_START && w->generation == kept->generation &&
+                    streq(w->name, kept->name))
                         return w;
         return NULL;
 }
 
-static void on_started(const struct job *j, int error, const struct problem *p, void *userdata) {
+static void on_started(const struct kept_run *kept, int error, const struct problem *p, void *userdata) {
         struct api *a = userdata;
         struct waiter *w;
 
-        while ((w = next_started(a, j))) {
+        while ((w = next_started(a, kept))) {
                 if (error < 0)
                         answer_problem(w->peer, error, p);
                 else
-                        answer_run(w->peer, j, false, w->conflicts);
+                        answer_run(w->peer, kept, false, w->conflicts);
                 waiter_free(a, w);
         }
         tell_watchers(a);
 }
 
-static void on_ended(const struct job *j, void *userdata) {
+static void on_ended(const struct kept_run *kept, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
         struct api *a = userdata;
         struct waiter *w;
         struct problem p;
         int error = 0;
 
-        reply.name = wire_text(j->name);
-        if (streq(j->end.cause, cause_name(CAUSE_UNKILLABLE)))
-                error = problem_set(&p, -EBUSY, j->end.remedy, "run %s: %s", j->name, j->end.why);
-        while ((w = waiter_find(a, ACTION_STOP, j->name))) {
+        reply.name = wire_text(kept->name);
+        if (streq(kept->end.cause, cause_name(CAUSE_UNKILLABLE)))
+                error = problem_set(&p, -EBUSY, kept->end.remedy, "run %s: %s", kept->name, kept->end.why);
+        while ((w = waiter_find(a, ACTION_STOP, kept->name))) {
                 if (error < 0)
                         answer_problem(w->peer, error, &p);
                 else
@@ -129,22 +129,22 @@ static void on_ended(const struct job *j, void *userdata) {
         tell_watchers(a);
 }
 
-static void on_captured(const struct job *j, const struct capture_result *r, void *userdata) {
+static void on_captured(const struct kept_run *kept, const struct capture_result *r, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w = waiter_find(a, ACTION_CAPTURE, j->name);
+        struct waiter *w = waiter_find(a, ACTION_CAPTURE, kept->name);
         struct problem p;
         int k;
 
         if (!w)
                 return;
-        k = answer_capture(w->peer, j, r, &p);
+        k = answer_capture(w->peer, kept, r, &p);
         if (k < 0)
                 answer_problem(w->peer, k, &p);
         waiter_free(a, w);
 }
 
-static void on_running(const struct job *j, void *userdata) {
-        (void) j;
+static void on_running(const struct kept_run *kept, void *userdata) {
+        (void) kept;
         tell_watchers(userdata);
 }
 
@@ -158,26 +158,26 @@ const struct runs_events api_runs_events = { .started = on_started,
 /* Finds the run for an action and asks whether this caller may do it. */
 static int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
                         struct problem *p) {
-        const struct job *j = runs_find(r, name);
+        const struct kept_run *kept = runs_find(r, name);
         struct refusal refusal;
 
         /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
          * what it sees. */
-        if (j ? authority_decide(c, action, j->uid, j->user, &refusal) < 0 :
+        if (kept ? authority_decide(c, action, kept->uid, kept->user, &refusal) < 0 :
                 !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!j)
+        if (!kept)
                 return no_such_run(name, p);
         return 0;
 }
 
 /* A run of a higher generation ends the one before, which may be another user's. */
-static int rights_check_replacing(struct runs *r, const struct caller *c, const struct job *j,
+static int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
                                   struct problem *p) {
-        const struct job *before = j->generation > 0 ? runs_find(r, j->name) : NULL;
+        const struct kept_run *before = kept->generation > 0 ? runs_find(r, kept->name) : NULL;
         struct refusal refusal;
 
-        if (!before || before->generation == 0 || before->uid == j->uid ||
+        if (!before || before->generation == 0 || before->uid == kept->uid ||
             authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
                 return 0;
         return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
@@ -198,14 +198,14 @@ static int no_memory(struct problem *p) {
 }
 
 /* Whether its start is still to be told. */
-static bool is_coming(const struct api *a, const struct job *j) {
-        return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->generation;
+static bool is_coming(const struct api *a, const struct kept_run *kept) {
+        return kept->state == LAUNCH_STARTING || runs_next_generation(a->runs, kept->name) == kept->generation;
 }
 
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
                       const Local__RunRequest *q, struct problem *p) {
         struct request_result result = { 0 };
-        const struct job *j = NULL;
+        const struct kept_run *j = NULL;
         char command[COMMAND_TEXT_MAX];
         struct waiter *w = NULL;
         int r;
@@ -213,11 +213,11 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         r = request_build(a->host, a->identity_config, q, c, &result, p);
         if (r < 0)
                 return r;
-        r = rights_check_replacing(a->runs, c, result.job, p);
+        r = rights_check_replacing(a->runs, c, result.kept, p);
         if (r < 0)
-                (void) job_free(result.job);
+                (void) kept_run_free(result.kept);
         else
-                r = runs_start(a->runs, result.job, &j, p);
+                r = runs_start(a->runs, result.kept, &j, p);
         if (r == 1 && !is_coming(a, j)) {
                 answer_run(peer, j, true, NULL);
                 (void) strings_free(result.conflicts);
@@ -232,7 +232,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         w->generation = j->generation;
         w->conflicts = result.conflicts;
         log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid,
-                   j->user, job_command(j, command, sizeof(command)));
+                   j->user, run_command(j, command, sizeof(command)));
         return 0;
 }
 
@@ -244,12 +244,12 @@ static int handle_check(struct api *a, struct frame_peer *peer, const struct cal
 
         if (r < 0)
                 return r;
-        r = rights_check_replacing(a->runs, c, result.job, p);
+        r = rights_check_replacing(a->runs, c, result.kept, p);
         if (r == 0)
-                r = runs_check(a->runs, result.job, p);
+                r = runs_check(a->runs, result.kept, p);
         if (r >= 0)
-                answer_run(peer, result.job, false, result.conflicts);
-        (void) job_free(result.job);
+                answer_run(peer, result.kept, false, result.conflicts);
+        (void) kept_run_free(result.kept);
         (void) strings_free(result.conflicts);
         return r < 0 ? r : 0;
 }
@@ -300,17 +300,17 @@ static void watch(struct api *a, struct frame_peer *peer) {
                 a->watchers[at] = peer;
 }
 
-static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q,
-                       struct problem *p) {
-        struct job_list list;
-        int r = job_list_make(a->runs, q->name, &list);
+static int handle_run_list(struct api *a, struct frame_peer *peer, const Local__RunListRequest *q,
+                           struct problem *p) {
+        struct run_list list;
+        int r = run_list_make(a->runs, q->name, &list);
 
         if (q->watch)
                 watch(a, peer);
 
         if (r == 0)
-                answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
-        job_list_clear(&list);
+                answer(peer, LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
+        run_list_clear(&list);
         if (r == -ENOENT)
                 return no_such_run(q->name, p);
         return r < 0 ? no_memory(p) : 0;
@@ -360,7 +360,7 @@ static int malformed(uint16_t kind, struct problem *p) {
 /* What was asked for, for its record. */
 struct asked {
         enum action action;
-        char name[JOB_NAME_MAX + 1], detail[AUDIT_DETAIL_MAX];
+        char name[RUN_NAME_MAX + 1], detail[AUDIT_DETAIL_MAX];
 };
 
 static void note(struct asked *k, enum action action, const char *name, const char *detail) {
@@ -396,8 +396,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
                handle_run(a, peer, c, q, p))
         HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, spec_of(q)->name, spec_of(q)->user,
                handle_check(a, peer, c, q, p))
-        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, q->name, "",
-               handle_jobs(a, peer, q, p))
+        HANDLE(KIND_RUN_LIST_REQUEST, run_list_request, RunListRequest, ACTION_LIST, q->name, "",
+               handle_run_list(a, peer, q, p))
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, q->name, "",
                handle_stop(a, peer, c, q, p))
         HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, q->name, "",

@@ -6,7 +6,7 @@
  * answers come:
  *
  *   RUN      when the command has been executed, or could not be
- *   JOBS     at once
+ *   RUN_LIST at once
  *   STOP     when the run is gone: up to its grace (90 s by default) later
  *   CAPTURE  when tpu-stack is done: within 5 s
  *   OWNERS   at once, to anyone

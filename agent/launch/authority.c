@@ -221,7 +221,7 @@ void audit(const struct caller *c, enum action a, const char *name, const char *
            const char *reason) {
         /* without a journal it went to standard error */
         (void) journal_event(EVENT_AS(LAUNCH_ASKED, result == -EACCES ? SEVERITY_WARN : SEVERITY_INFO,
-                                      .action = action_name(a), .job = name, .detail = detail, .by = c->name,
+                                      .action = action_name(a), .run = name, .detail = detail, .by = c->name,
                                       .by_uid = c->uid, .by_pid = c->pid,
                                       .result = result < 0 ? "refused" : "accepted",
                                       .reason = result < 0 ? reason : ""));

@@ -248,30 +248,30 @@ static const struct log_sign signs[] = {
         { { "Terminating process because the JAX distributed service detected" },
           CAUSE_PEER_LOST,
           "JAX's coordination service lost another host of the run",
-          "look at the other hosts' tpuctl jobs: one of them ended first" },
+          "look at the other hosts' tpuctl runs: one of them ended first" },
         /* The project's source documents, F11: the coordinator of another slice does not listen (yet) */
         { { "GetMultiSliceTopology returned with status: UNAVAILABLE" },
           CAUSE_PEER_LOST,
           "another slice of the run was not up, or could not be reached",
-          "tpuctl check path; look at the other slice's tpuctl jobs" },
+          "tpuctl check path; look at the other slice's tpuctl runs" },
         /* gloo's tcp/pair.cc, under torch.distributed: the socket to another rank ended */
         { { "gloo/transport/tcp/pair.cc", "Connection closed by peer" },
           CAUSE_PEER_LOST,
           "gloo lost the connection to another host of the run",
-          "look at the other hosts' tpuctl jobs: one of them ended first" },
+          "look at the other hosts' tpuctl runs: one of them ended first" },
         { { "gloo/transport/tcp/pair.cc", "Connection reset by peer" },
           CAUSE_PEER_LOST,
           "gloo lost the connection to another host of the run",
-          "look at the other hosts' tpuctl jobs: one of them ended first" },
+          "look at the other hosts' tpuctl runs: one of them ended first" },
         { { "gloo/transport/tcp/pair.cc", "Connection timed out" },
           CAUSE_PEER_LOST,
           "gloo lost the connection to another host of the run",
-          "look at the other hosts' tpuctl jobs: one of them ended first" },
+          "look at the other hosts' tpuctl runs: one of them ended first" },
         /* F11 */
         { { "TPU initialization failed: Failed to connect" },
           CAUSE_PEER_LOST,
           "libtpu could not connect to the other hosts of the slice",
-          "tpuctl check path; look at the other hosts' tpuctl jobs" },
+          "tpuctl check path; look at the other hosts' tpuctl runs" },
 };
 
 const struct log_sign *log_sign(int i) {

@@ -3,7 +3,7 @@
 /*
  * Why a run ended: one word out of all evidence. Pure.
  *
- * The names are those of JobsReply and never change. Where systemd has a word for it (success, exit-code,
+ * The names are those of RunListReply and never change. Where systemd has a word for it (success, exit-code,
  * signal, core-dump, oom-kill, timeout), it is systemd's.
  */
 #include "exit_record.h"

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "cgroup.h"
-#include "job.h"
+#include "kept_run.h"
 #include "json_fields.h"
 #include "log.h"
 #include "state.h"

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "durable.h"
-#include "job.h"
+#include "kept_run.h"
 #include "log.h"
 #include "secret.h"
 #include "state.h"
@@ -85,7 +85,7 @@ static int take_argv(struct texts *t, char **argv) {
         const char *count = next_text(t);
         size_t n = count ? strtoul(count, NULL, 10) : 0;
 
-        if (n == 0 || n > JOB_ARGV_MAX)
+        if (n == 0 || n > RUN_ARGV_MAX)
                 return -EBADMSG;
         for (size_t i = 0; i < n; i++) {
                 argv[i] = next_text(t);
@@ -137,9 +137,9 @@ static int enter(const struct host *h, const char *name, char **argv) {
 
 static bool is_handover(const char *name) {
         size_t n = strcspn(name, ".");
-        char run[JOB_NAME_MAX + 1];
+        char run[RUN_NAME_MAX + 1];
 
-        if (n > JOB_NAME_MAX || (name[n] && !streq(name + n, HANDOVER_PREEMPT)))
+        if (n > RUN_NAME_MAX || (name[n] && !streq(name + n, HANDOVER_PREEMPT)))
                 return false;
         memcpy(run, name, n);
         run[n] = '\0';
@@ -147,7 +147,7 @@ static bool is_handover(const char *name) {
 }
 
 int handover_main(const struct host *h, const char *name) {
-        char *argv[JOB_ARGV_MAX + 1];
+        char *argv[RUN_ARGV_MAX + 1];
         int r;
 
         if (!is_handover(name)) {

@@ -26,7 +26,7 @@ static int no_memory(struct problem *p) {
 
 /* --- Who, where, what ---------------------------------------------------------------------------------- */
 
-static int set_user(const Run__Spec *s, const struct caller *c, struct job *j, char **ret_home,
+static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run *kept, char **ret_home,
                     struct problem *p) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct passwd pw, *found = NULL;
@@ -40,10 +40,10 @@ static int set_user(const Run__Spec *s, const struct caller *c, struct job *j, c
                 return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows",
                                    "user %.64s is not known on this host%s%s",
                                    s->user[0] ? s->user : c->name, r ? ": " : "", r ? strerror(r) : "");
-        j->uid = pw.pw_uid;
-        j->user = strdup(pw.pw_name);
+        kept->uid = pw.pw_uid;
+        kept->user = strdup(pw.pw_name);
         *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
-        return j->user && *ret_home ? 0 : no_memory(p);
+        return kept->user && *ret_home ? 0 : no_memory(p);
 }
 
 /* 1, 0, or -errno when it cannot be told from here (a network file system that keeps root out). */
@@ -55,7 +55,7 @@ static int exists(const struct host *h, const char *path, int flags) {
         return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 }
 
-static int set_directory(const struct host *h, const Run__Spec *s, const char *home, struct job *j,
+static int set_directory(const struct host *h, const Run__Spec *s, const char *home, struct kept_run *kept,
                          struct problem *p) {
         const char *directory = s->directory;
 
@@ -64,25 +64,25 @@ static int set_directory(const struct host *h, const Run__Spec *s, const char *h
         else if (exists(h, directory, O_DIRECTORY) == 0)
                 return problem_set(p, -ENOENT, "create it, or name another",
                                    "directory %.256s does not exist", directory);
-        j->directory = strdup(directory);
-        return j->directory ? 0 : no_memory(p);
+        kept->directory = strdup(directory);
+        return kept->directory ? 0 : no_memory(p);
 }
 
-static const char *path_of(const struct job *j) {
-        for (size_t i = 0; j->env[i]; i++)
-                if (startswith(j->env[i], "PATH="))
-                        return j->env[i] + 5;
+static const char *path_of(const struct kept_run *kept) {
+        for (size_t i = 0; kept->env[i]; i++)
+                if (startswith(kept->env[i], "PATH="))
+                        return kept->env[i] + 5;
         return SERVICE_PATH;
 }
 
 /* Whether dir (len bytes; relative to the run's directory) holds the command. */
-static int is_in(const struct host *h, const struct job *j, const char *dir, size_t len) {
+static int is_in(const struct host *h, const struct kept_run *kept, const char *dir, size_t len) {
         _cleanup_free_ char *path = NULL;
-        bool absolute = len > 0 ? dir[0] == '/' : j->argv[0][0] == '/';
+        bool absolute = len > 0 ? dir[0] == '/' : kept->argv[0][0] == '/';
         int n;
 
-        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : j->directory, absolute ? "" : "/", (int) len, dir,
-                     j->argv[0]);
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len, dir,
+                     kept->argv[0]);
         if (n < 0) {
                 path = NULL;
                 return -ENOMEM;
@@ -92,24 +92,24 @@ static int is_in(const struct host *h, const struct job *j, const char *dir, siz
 
 /* A command that surely does not exist is said at once; one that may only be visible to its user is left to
  * the start. */
-static int check_command(const struct host *h, const struct job *j, struct problem *p) {
-        if (strchr(j->argv[0], '/')) {
-                if (is_in(h, j, "", 0) != 0)
+static int check_command(const struct host *h, const struct kept_run *kept, struct problem *p) {
+        if (strchr(kept->argv[0], '/')) {
+                if (is_in(h, kept, "", 0) != 0)
                         return 0;
                 return problem_set(p, -ENOENT, "check the spelling and --directory",
-                                   "command %.256s does not exist", j->argv[0]);
+                                   "command %.256s does not exist", kept->argv[0]);
         }
-        for (const char *dir = path_of(j);; dir++) {
+        for (const char *dir = path_of(kept);; dir++) {
                 size_t len = strcspn(dir, ":");
 
-                if (is_in(h, j, dir, len) != 0)
+                if (is_in(h, kept, dir, len) != 0)
                         return 0;
                 dir += len;
                 if (*dir == '\0')
                         break;
         }
         return problem_set(p, -ENOENT, "give its whole path, or set PATH",
-                           "command '%.128s' is in none of the directories %.160s", j->argv[0], path_of(j));
+                           "command '%.128s' is in none of the directories %.160s", kept->argv[0], path_of(kept));
 }
 
 /* --- Environment --------------------------------------------------------------------------------------- */
@@ -129,33 +129,33 @@ static int add_conflict(char **conflicts, const struct environment_entry *e) {
 
 /* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the
  * user's. */
-static int freeze(const struct environment *e, struct allocator_choice *c, struct job *j, char **conflicts) {
+static int freeze(const struct environment *e, struct allocator_choice *c, struct kept_run *kept, char **conflicts) {
         size_t n = 0;
 
-        j->env = calloc(e->n + 3, sizeof(*j->env));
-        if (!j->env)
+        kept->env = calloc(e->n + 3, sizeof(*kept->env));
+        if (!kept->env)
                 return -ENOMEM;
         for (size_t i = 0; i < e->n; i++) {
                 if (e->entries[i].conflict && add_conflict(conflicts, &e->entries[i]) < 0)
                         return -ENOMEM;
                 if (c->preload && startswith(e->entries[i].assignment, "LD_PRELOAD="))
                         continue;
-                j->env[n] = strdup(e->entries[i].assignment);
-                if (!j->env[n++])
+                kept->env[n] = strdup(e->entries[i].assignment);
+                if (!kept->env[n++])
                         return -ENOMEM;
         }
         if (c->preload)
-                j->env[n++] = TAKE_PTR(c->preload);
+                kept->env[n++] = TAKE_PTR(c->preload);
         if (c->threshold)
-                j->env[n++] = TAKE_PTR(c->threshold);
+                kept->env[n++] = TAKE_PTR(c->threshold);
         for (n = 0; c->conflict && conflicts[n]; n++)
                 ;
         if (c->conflict)
                 conflicts[n] = TAKE_PTR(c->conflict);
-        memcpy(j->malloc, c->note, sizeof(j->malloc));
+        memcpy(kept->malloc, c->note, sizeof(kept->malloc));
         return 0;
 }
-_Static_assert(sizeof(((struct job *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "a job holds the whole note");
+_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "a job holds the whole note");
 
 static int set_allocator(const struct host *h, const Run__Spec *s, const struct environment *e,
                          struct allocator_choice *ret, struct problem *p) {
@@ -220,7 +220,7 @@ static int build_environment(const struct identity *i, const Local__RunRequest *
 }
 
 static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
-                           struct job *j, char ***ret_conflicts, struct problem *p) {
+                           struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
@@ -241,26 +241,26 @@ static int set_environment(const struct host *h, const char *identity_config, co
         if (r < 0)
                 return r;
         *ret_conflicts = calloc(e.n + 2, sizeof(**ret_conflicts));
-        if (!*ret_conflicts || freeze(&e, &choice, j, *ret_conflicts) < 0)
+        if (!*ret_conflicts || freeze(&e, &choice, kept, *ret_conflicts) < 0)
                 return no_memory(p);
         return 0;
 }
 
 /* --- All ----------------------------------------------------------------------------------------------- */
 
-static int set_label(const char *from, const char *what, char to[static JOB_LABEL_SIZE], struct problem *p) {
+static int set_label(const char *from, const char *what, char to[static RUN_LABEL_SIZE], struct problem *p) {
         for (const char *c = from; *c; c++)
                 if (*c < ' ' || *c > '~')
                         return problem_set(p, -EINVAL, "use printable ASCII",
                                            "the %s of the run is not printable ASCII", what);
-        if (strlen(from) >= JOB_LABEL_SIZE)
+        if (strlen(from) >= RUN_LABEL_SIZE)
                 return problem_set(p, -EINVAL, "give a shorter one",
-                                   "the %s of the run is longer than %d bytes", what, JOB_LABEL_SIZE - 1);
+                                   "the %s of the run is longer than %d bytes", what, RUN_LABEL_SIZE - 1);
         memcpy(to, from, strlen(from) + 1);
         return 0;
 }
 
-static int set_intent(const Local__RunRequest *q, struct job *j, struct problem *p) {
+static int set_intent(const Local__RunRequest *q, struct kept_run *kept, struct problem *p) {
         int r;
 
         if (q->generation > INT64_MAX)
@@ -271,14 +271,14 @@ static int set_intent(const Local__RunRequest *q, struct job *j, struct problem 
         if (q->generation > 0 && q->spec->restarts > 0)
                 return problem_set(p, -EINVAL, "leave restarts out: a new generation starts it again",
                                    "a run by intent is not started again by its host");
-        j->generation = q->generation;
-        r = set_label(q->intent, "intent", j->intent, p);
+        kept->generation = q->generation;
+        r = set_label(q->intent, "intent", kept->intent, p);
         if (r == 0)
-                r = set_label(q->slice, "slice", j->slice, p);
-        return r == 0 ? set_label(q->worker, "worker", j->worker, p) : r;
+                r = set_label(q->slice, "slice", kept->slice, p);
+        return r == 0 ? set_label(q->worker, "worker", kept->worker, p) : r;
 }
 
-int request_take_spec(const Local__RunRequest *q, struct job *j, struct problem *p) {
+int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct problem *p) {
         char why[RUN_WHY_MAX];
         int r;
 
@@ -288,38 +288,38 @@ int request_take_spec(const Local__RunRequest *q, struct job *j, struct problem 
         r = run_spec_check(q->spec, RUN_HERE | RUN_SLICES, why);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl run --help", "%s", why);
-        (void) snprintf(j->name, sizeof(j->name), "%s", q->spec->name);
-        r = set_intent(q, j, p);
+        (void) snprintf(kept->name, sizeof(kept->name), "%s", q->spec->name);
+        r = set_intent(q, kept, p);
         if (r < 0)
                 return r;
-        j->spec = run_spec_copy(q->spec);
-        j->argv = j->spec ? strings_copy((const char *const *) q->spec->argv, q->spec->n_argv) : NULL;
-        if (!j->argv)
+        kept->spec = run_spec_copy(q->spec);
+        kept->argv = kept->spec ? strings_copy((const char *const *) q->spec->argv, q->spec->n_argv) : NULL;
+        if (!kept->argv)
                 return no_memory(p);
-        job_drop_texts(j);
+        kept_run_drop_texts(kept);
         return 0;
 }
 
 static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q,
-                const struct caller *c, struct job *j, char ***ret_conflicts, struct problem *p) {
+                const struct caller *c, struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
         _cleanup_free_ char *home = NULL;
         struct refusal refusal;
-        int r = request_take_spec(q, j, p);
+        int r = request_take_spec(q, kept, p);
 
         if (r < 0)
                 return r;
-        j->remote = c->remote;
-        r = set_user(q->spec, c, j, &home, p);
+        kept->remote = c->remote;
+        r = set_user(q->spec, c, kept, &home, p);
         if (r < 0)
                 return r;
-        if (authority_decide(c, ACTION_START, j->uid, j->user, &refusal) < 0)
+        if (authority_decide(c, ACTION_START, kept->uid, kept->user, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        r = set_directory(h, q->spec, home, j, p);
+        r = set_directory(h, q->spec, home, kept, p);
         if (r >= 0)
-                r = set_environment(h, identity_config, q, j, ret_conflicts, p);
+                r = set_environment(h, identity_config, q, kept, ret_conflicts, p);
         if (r >= 0)
-                r = secrets_from_request(q, &j->secrets, p);
-        return r < 0 ? r : check_command(h, j, p);
+                r = secrets_from_request(q, &kept->secrets, p);
+        return r < 0 ? r : check_command(h, kept, p);
 }
 
 /* remote is no user to run as: it names one, and whether that is there is told only where it is granted. */
@@ -366,7 +366,7 @@ static int add_settings(const struct host *h, const char *config, Run__Spec *s, 
 
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                   const struct caller *c, struct request_result *ret, struct problem *p) {
-        _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+        _cleanup_(kept_run_freep) struct kept_run *j = calloc(1, sizeof(*j));
         char **conflicts = NULL;
         struct refusal refusal;
         sd_id128_t id;
@@ -392,7 +392,7 @@ int request_build(const struct host *h, const char *identity_config, const Local
         }
         (void) sd_id128_to_string(id, j->id);
         (void) host_boot_id(h, j->boot_id); /* empty when unreadable: then the unit alone tells */
-        ret->job = TAKE_PTR(j);
+        ret->kept = TAKE_PTR(j);
         ret->conflicts = conflicts;
         return 0;
 }

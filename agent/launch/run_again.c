@@ -33,7 +33,7 @@ pid_t run_left_over(const struct run *run) {
         return pids->n > 0 ? pids->pids[0] : 0;
 }
 
-int run_is_free(struct run *run, const struct job *wanted, struct problem *p) {
+int run_is_free(struct run *run, const struct kept_run *wanted, struct problem *p) {
         pid_t left = run_left_over(run);
 
         if (left > 0)
@@ -60,10 +60,10 @@ static void look_for_restart(struct run *run) {
         struct problem p;
         char words[sizeof(p.text) + 32];
 
-        if ((run_is_free(run, run->job, &p) >= 0 && run_start_again(run, &p) >= 0) || retry(run))
+        if ((run_is_free(run, run->kept, &p) >= 0 && run_start_again(run, &p) >= 0) || retry(run))
                 return;
         (void) snprintf(words, sizeof(words), "not started again: %s", p.text);
-        log_warning("run %s: %s", run->job->name, words);
+        log_warning("run %s: %s", run->kept->name, words);
         run_finish(run, words);
 }
 
@@ -76,7 +76,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) usec;
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         if (!run->coming) {
-                if (run->job->state == JOB_WAITING)
+                if (run->kept->state == LAUNCH_WAITING)
                         look_for_restart(run);
                 return 0;
         }
@@ -97,10 +97,10 @@ void run_await_free_after(struct run *run, usec_t pause) {
         k = look_later(run, MAX(pause, LOOK_FIRST));
         if (k >= 0)
                 return;
-        (void) problem_set(&p, k, "try again", "run %s: no timer: %s", run->job->name, strerror(-k));
+        (void) problem_set(&p, k, "try again", "run %s: no timer: %s", run->kept->name, strerror(-k));
         if (run->coming)
                 run_refuse_coming(run, k, &p);
-        else if (run->job->state == JOB_WAITING)
+        else if (run->kept->state == LAUNCH_WAITING)
                 run_finish(run, p.text);
 }
 
@@ -113,7 +113,7 @@ bool run_retry_restart(struct run *run) {
         if (!run->restarting)
                 return false;
         run->restarting = false;
-        run->job->state = JOB_WAITING;
+        run->kept->state = LAUNCH_WAITING;
         if (!retry(run))
                 run_finish(run, "not started again: systemd refuses it");
         return true;
@@ -122,11 +122,11 @@ bool run_retry_restart(struct run *run) {
 /* --- Another start of its own, under its policy -------------------------------------------------------- */
 
 void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
-        struct job *j = run->job;
+        struct kept_run *j = run->kept;
         usec_t now = host_now(run->owner->host), due = j->end.boot + d->pause;
         size_t n = strlen(j->end.why);
 
-        j->state = JOB_WAITING;
+        j->state = LAUNCH_WAITING;
         run->restart = d->next;
         (void) snprintf(j->end.why + n, sizeof(j->end.why) - n, "; %s", d->words);
         log_notice("run %s: %s", j->name, d->words);
@@ -134,21 +134,21 @@ void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);
 }
 
-static int write_again(struct runs *r, struct job *j) {
+static int write_again(struct runs *r, struct kept_run *kept) {
         sd_id128_t id;
         int k = sd_id128_randomize(&id);
 
         if (k < 0)
                 return k;
-        (void) sd_id128_to_string(id, j->id);
-        j->started_real = host_now_real(r->host);
-        j->started_boot = host_now(r->host);
-        return job_write(r->jobs_fd, j);
+        (void) sd_id128_to_string(id, kept->id);
+        kept->started_real = host_now_real(r->host);
+        kept->started_boot = host_now(r->host);
+        return kept_run_write(r->runs_fd, kept);
 }
 
 int run_start_again(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
-        struct job *j = run->job;
+        struct kept_run *j = run->kept;
         struct restarts before = j->restarts;
         int k;
 
@@ -161,7 +161,7 @@ int run_start_again(struct run *run, struct problem *p) {
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
                                    "run %s: it cannot be started again: %s", j->name, strerror(-k));
         }
-        j->state = JOB_STARTING;
+        j->state = LAUNCH_STARTING;
         j->hints = 0;
         j->preempted_real = 0;
         run->restarting = true;

@@ -6,9 +6,9 @@
 #include "secret.h"
 
 /* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
-static void drop_environment(struct job *j) {
-        for (size_t i = 0; j->env && j->env[i]; i++)
-                free(TAKE_PTR(j->env[i]));
+static void drop_environment(struct kept_run *kept) {
+        for (size_t i = 0; kept->env && kept->env[i]; i++)
+                free(TAKE_PTR(kept->env[i]));
 }
 
 /* Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
@@ -16,33 +16,33 @@ static void drop_environment(struct job *j) {
 void run_sweep(struct run *run) {
         struct runs *r = run->owner;
 
-        if (!run->swept && r->units && r->units->stop(r->backend, run->job->name) == 0)
+        if (!run->swept && r->units && r->units->stop(r->backend, run->kept->name) == 0)
                 run->swept = true;
 }
 
-static bool is_rebooted(const struct runs *r, const struct job *j) {
+static bool is_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
 
         (void) host_boot_id(r->host, boot_id);
-        return !streq(j->boot_id, boot_id);
+        return !streq(kept->boot_id, boot_id);
 }
 
 /* Takes the record of this very start. Without one its result is unknown, and never a success. */
-static void adopt_record(struct runs *r, struct job *j) {
-        int k = exit_record_read(r->exits_fd, j->name, j->id, &j->end);
+static void adopt_record(struct runs *r, struct kept_run *kept) {
+        int k = exit_record_read(r->exits_fd, kept->name, kept->id, &kept->end);
 
         if (k == 0)
                 return;
         if (k != -ENOENT)
-                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", j->name);
-        j->end = (struct exit_record){ .real = host_now_real(r->host), .boot = host_now(r->host) };
-        (void) snprintf(j->end.id, sizeof(j->end.id), "%s", j->id);
-        (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
+                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", kept->name);
+        kept->end = (struct exit_record){ .real = host_now_real(r->host), .boot = host_now(r->host) };
+        (void) snprintf(kept->end.id, sizeof(kept->end.id), "%s", kept->id);
+        (void) snprintf(kept->end.result, sizeof(kept->end.result), "unknown");
 }
 
 static void judge(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
-        struct job *j = run->job;
+        struct kept_run *j = run->kept;
         struct evidence e = { .record = &j->end,
                               .rebooted = is_rebooted(r, j),
                               .stop_asked = j->stop_asked,
@@ -72,25 +72,25 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
 }
 
 /* That it was given up holds over our own end, too: it is not started again by who reads its files then. */
-static void keep_end(struct runs *r, struct job *j) {
+static void keep_end(struct runs *r, struct kept_run *kept) {
         int k;
 
-        j->stop_asked = true;
-        k = job_write(r->jobs_fd, j);
+        kept->stop_asked = true;
+        k = kept_run_write(r->runs_fd, kept);
         if (k >= 0)
-                k = exit_record_write(r->exits_fd, j->name, &j->end);
+                k = exit_record_write(r->exits_fd, kept->name, &kept->end);
         if (k < 0)
                 (void) log_warning_errno(
-                        k, "run %s: that it is not started again cannot be written down: %m", j->name);
+                        k, "run %s: that it is not started again cannot be written down: %m", kept->name);
 }
 
 /* It is over for good. */
 void run_finish(struct run *run, const char *words) {
         struct runs *r = run->owner;
-        struct job *j = run->job;
+        struct kept_run *j = run->kept;
         size_t n = strlen(j->end.why);
 
-        j->state = JOB_EXITED;
+        j->state = LAUNCH_EXITED;
         if (words[0])
                 (void) snprintf(j->end.why + n, sizeof(j->end.why) - n, "; %s", words);
         drop_environment(j);
@@ -107,16 +107,16 @@ static void tell_failed_start(struct run *run) {
         struct runs *r = run->owner;
         struct problem p;
         int k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
-                            "run %s ended before it was seen to run: %s (%s)", run->job->name,
-                            run->job->end.cause, run->job->end.why);
+                            "run %s ended before it was seen to run: %s (%s)", run->kept->name,
+                            run->kept->end.cause, run->kept->end.why);
 
-        (void) problem_fill(&p, k, run->job->name, 0);
-        r->events->started(run->job, k, &p, r->userdata);
+        (void) problem_fill(&p, k, run->kept->name, 0);
+        r->events->started(run->kept, k, &p, r->userdata);
 }
 
 static void conclude(struct run *run, const struct tail_result *tail) {
-        struct job *j = run->job;
-        bool was_starting = j->state == JOB_STARTING;
+        struct kept_run *j = run->kept;
+        bool was_starting = j->state == LAUNCH_STARTING;
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
@@ -145,20 +145,20 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
                         error,
                         "run %s: its last lines cannot be read, why it ended follows from its exit "
                         "alone: %m",
-                        run->job->name);
+                        run->kept->name);
         run->tail = tail_free(run->tail);
         conclude(run, t);
 }
 
 void run_ended(struct run *run) {
         struct runs *r = run->owner;
-        struct job *j = run->job;
+        struct kept_run *j = run->kept;
         struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real,
                               .preempted_real = j->preempted_real };
         struct tail_result none;
         int k;
 
-        if (run->tail || j->state == JOB_EXITED || j->state == JOB_WAITING)
+        if (run->tail || j->state == LAUNCH_EXITED || j->state == LAUNCH_WAITING)
                 return;
         adopt_record(r, j);
         j->main_pid = 0;

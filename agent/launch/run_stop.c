@@ -15,7 +15,7 @@ static void give_up(struct run *run) {
         if (run->unkillable > 0)
                 run_ended(run);
         else /* it is gone, and we were not told */
-                (void) run->owner->units->query(run->owner->backend, run->job->name);
+                (void) run->owner->units->query(run->owner->backend, run->kept->name);
 }
 
 static int on_stuck(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -39,7 +39,7 @@ static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) usec;
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         /* without a bus, systemd's own timeout kills */
-        (void) run->owner->units->kill(run->owner->backend, run->job->name);
+        (void) run->owner->units->kill(run->owner->backend, run->kept->name);
         return 0;
 }
 
@@ -57,25 +57,25 @@ static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t hand
 }
 
 static int kill_later(struct run *run, usec_t grace) {
-        bool own = grace == 0 || grace == run->job->spec->grace; /* systemd's own timer kills */
+        bool own = grace == 0 || grace == run->kept->spec->grace; /* systemd's own timer kills */
         int k = own ? 0 : add_timer(run, grace, on_kill, "stop-grace", &run->kill_timer);
 
         if (own)
-                grace = run->job->spec->grace;
+                grace = run->kept->spec->grace;
         return k < 0 ? k : add_timer(run, grace + FREE_TIMEOUT, on_stuck, "unkillable", &run->stuck_timer);
 }
 
 int run_stop(struct run *run, usec_t grace, struct problem *p) {
         struct runs *r = run->owner;
-        const char *name = run->job->name;
+        const char *name = run->kept->name;
         int k;
 
-        assert(grace <= run->job->spec->grace);
+        assert(grace <= run->kept->spec->grace);
         k = r->units->stop(r->backend, name);
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
                                    "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
-        run->job->stop_asked = true;
+        run->kept->stop_asked = true;
         k = kill_later(run, grace);
         if (k < 0)
                 return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name,
@@ -91,7 +91,7 @@ static void drop_next(struct run *run, uint64_t generation) {
         if (!run->coming || (generation > 0 && run->coming->generation > generation))
                 return;
         error = problem_set(&p, -ECANCELED, "start it anew",
-                            "run %s was stopped before its generation %" PRIu64 " began", run->job->name,
+                            "run %s was stopped before its generation %" PRIu64 " began", run->kept->name,
                             run->coming->generation);
         run_refuse_coming(run, error, &p);
 }
@@ -100,14 +100,14 @@ static void drop_next(struct run *run, uint64_t generation) {
 static int note_stop(struct run *run, struct problem *p) {
         int k;
 
-        if (run->job->stop_asked)
+        if (run->kept->stop_asked)
                 return 0;
-        run->job->stop_asked = true;
-        k = run->job->spec->restarts > 0 ? job_write(run->owner->jobs_fd, run->job) : 0;
+        run->kept->stop_asked = true;
+        k = run->kept->spec->restarts > 0 ? kept_run_write(run->owner->runs_fd, run->kept) : 0;
         if (k < 0)
-                run->job->stop_asked = false;
+                run->kept->stop_asked = false;
         return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
-                                   "run %s: that it is stopped cannot be written down: %s", run->job->name,
+                                   "run %s: that it is stopped cannot be written down: %s", run->kept->name,
                                    strerror(-k))
                      : 0;
 }
@@ -118,23 +118,23 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
 
         if (!run)
                 return no_such_run(name, p);
-        if (generation > 0 && run->job->generation > generation)
-                return problem_set(p, -ESTALE, "see: tpuctl jobs",
+        if (generation > 0 && run->kept->generation > generation)
+                return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   run->job->generation, generation);
-        if (run->job->state != JOB_EXITED &&
-            grace > run->job->spec->grace) /* before anything follows from it */
+                                   run->kept->generation, generation);
+        if (run->kept->state != LAUNCH_EXITED &&
+            grace > run->kept->spec->grace) /* before anything follows from it */
                 return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
                                    "run %s has a grace of %u s: a longer one is not possible", name,
-                                   (unsigned) (run->job->spec->grace / USEC_PER_SEC));
+                                   (unsigned) (run->kept->spec->grace / USEC_PER_SEC));
         drop_next(run, generation);
-        if (run->job->state == JOB_EXITED)
-                return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name,
-                                   run->job->end.cause);
+        if (run->kept->state == LAUNCH_EXITED)
+                return problem_set(p, -EALREADY, "see: tpuctl runs", "run %s has ended already (%s)", name,
+                                   run->kept->end.cause);
         k = note_stop(run, p);
         if (k < 0)
                 return k;
-        if (run->job->state != JOB_WAITING)
+        if (run->kept->state != LAUNCH_WAITING)
                 return run_stop(run, grace, p);
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run_finish(run, "then it was stopped");
@@ -145,21 +145,21 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
 
 static int send_signal(struct run *run, char *done, size_t size, struct problem *p) {
         struct runs *r = run->owner;
-        const char *signal = run->job->spec->preempt;
-        int k = r->units->signal(r->backend, run->job->name, run_signal_number(signal));
+        const char *signal = run->kept->spec->preempt;
+        int k = r->units->signal(r->backend, run->kept->name, run_signal_number(signal));
 
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
-                                   "run %s: it cannot be sent %s: %s", run->job->name,
+                                   "run %s: it cannot be sent %s: %s", run->kept->name,
                                    signal, strerror(-k));
-        (void) snprintf(done, size, "%s to process %u", signal, run->job->main_pid);
+        (void) snprintf(done, size, "%s to process %u", signal, run->kept->main_pid);
         return 0;
 }
 
 static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
-        const struct job *j = run->job;
+        const struct kept_run *j = run->kept;
         struct runs *r = run->owner;
-        char handover[JOB_NAME_MAX + 16], shell[] = "/bin/sh", option[] = "-c";
+        char handover[RUN_NAME_MAX + 16], shell[] = "/bin/sh", option[] = "-c";
         char *const argv[] = { shell, option, j->spec->preempt, NULL };
         int k;
 
@@ -178,18 +178,18 @@ static int start_command(struct run *run, char *done, size_t size, struct proble
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
                 struct problem *p) {
         struct run *run = run_find(r, name);
-        struct job *j;
+        struct kept_run *j;
         int k;
 
         if (!run)
                 return no_such_run(name, p);
-        j = run->job;
+        j = run->kept;
         if (generation > 0 && j->generation > generation)
-                return problem_set(p, -ESTALE, "see: tpuctl jobs",
+                return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
                                    j->generation, generation);
-        if (j->state == JOB_EXITED)
-                return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
+        if (j->state == LAUNCH_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
         if (streq(j->spec->preempt, "none"))
                 return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
                                    "run %s does not say how it is told of a preemption", name);
@@ -200,7 +200,7 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         if (j->preempted_real != 0)
                 return 0;
         j->preempted_real = host_now_real(r->host);
-        k = job_write(r->jobs_fd, j);
+        k = kept_run_write(r->runs_fd, j);
         if (k < 0) /* it was told; only why it ends may be said less well after our own end */
                 (void) log_warning_errno(
                         k, "run %s: that it was told of a preemption cannot be written down: %m", name);
@@ -211,9 +211,9 @@ uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char 
         uint32_t n = 0;
 
         for (struct run *run = r->list; run; run = run->next) {
-                struct job *j = run->job;
+                struct kept_run *j = run->kept;
 
-                if (j->state == JOB_EXITED || (name[0] && !streq(name, j->name)))
+                if (j->state == LAUNCH_EXITED || (name[0] && !streq(name, j->name)))
                         continue;
                 j->hints |= 1u << hint;
                 utf8_copy(j->hint_text[hint], sizeof(j->hint_text[hint]), text);

@@ -16,16 +16,16 @@ struct run *run_free(struct run *run) {
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         run->tail = tail_free(run->tail);
         run->capture = child_free(run->capture);
-        (void) job_free(run->job);
-        (void) job_free(run->replaced);
-        (void) job_free(run->coming);
+        (void) kept_run_free(run->kept);
+        (void) kept_run_free(run->replaced);
+        (void) kept_run_free(run->coming);
         free(run);
         return NULL;
 }
 
 struct run *run_find(const struct runs *r, const char *name) {
         for (struct run *run = r->list; run; run = run->next)
-                if (streq(run->job->name, name))
+                if (streq(run->kept->name, name))
                         return run;
         return NULL;
 }
@@ -38,14 +38,14 @@ void run_unlink(struct runs *r, struct run *run) {
                 }
 }
 
-struct run *run_insert(struct runs *r, struct job *j) {
+struct run *run_insert(struct runs *r, struct kept_run *j) {
         struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
 
         if (!run)
                 return NULL;
         run->owner = r;
-        run->job = j;
-        while (*p && (*p)->job->started_real > j->started_real)
+        run->kept = j;
+        while (*p && (*p)->kept->started_real > j->started_real)
                 p = &(*p)->next;
         run->next = *p;
         *p = run;
@@ -54,7 +54,7 @@ struct run *run_insert(struct runs *r, struct job *j) {
 
 void run_remove_files(struct runs *r, const char *name, bool exits) {
         /* a file that stays is read, and forgotten again, at the next start */
-        (void) unlinkat(r->jobs_fd, name, 0);
+        (void) unlinkat(r->runs_fd, name, 0);
         if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
         run_remove_handover(r, name);
@@ -62,7 +62,7 @@ void run_remove_files(struct runs *r, const char *name, bool exits) {
 }
 
 void run_remove_handover(struct runs *r, const char *name) {
-        char preempt[JOB_NAME_MAX + 16];
+        char preempt[RUN_NAME_MAX + 16];
 
         handover_remove(r->handover_fd, name);
         (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
@@ -70,13 +70,13 @@ void run_remove_handover(struct runs *r, const char *name) {
 }
 
 int run_pids(const struct run *run, struct pid_list *ret) {
-        const char *group = run->job->control_group;
+        const char *group = run->kept->control_group;
 
         return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
 }
 
 int no_such_run(const char *name, struct problem *p) {
-        return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+        return problem_set(p, -ENOENT, "see: tpuctl runs", "there is no run '%.64s' on this host", name);
 }
 
 void runs_prune(struct runs *r) {
@@ -84,9 +84,9 @@ void runs_prune(struct runs *r) {
 
         for (struct run *run = r->list, *next; run; run = next) {
                 next = run->next;
-                if (run->job->state != JOB_EXITED || run->capture || ++kept <= JOBS_KEPT)
+                if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
                         continue;
-                run_remove_files(r, run->job->name, true);
+                run_remove_files(r, run->kept->name, true);
                 run_unlink(r, run);
                 (void) run_free(run);
         }
@@ -96,7 +96,7 @@ unsigned runs_count_active(const struct runs *r) {
         unsigned n = 0;
 
         for (struct run *run = r->list; run; run = run->next)
-                n += run->job->state != JOB_EXITED;
+                n += run->kept->state != LAUNCH_EXITED;
         return n;
 }
 
@@ -124,7 +124,7 @@ int state_make(const struct host *h, const char *path, mode_t mode) {
 /* --- Loading ------------------------------------------------------------------------------------------- */
 
 static int load_one(const char *name, void *userdata) {
-        _cleanup_(job_freep) struct job *j = NULL;
+        _cleanup_(kept_run_freep) struct kept_run *j = NULL;
         char boot_id[BOOT_ID_MAX] = "";
         struct runs *r = userdata;
         struct run *run;
@@ -132,25 +132,25 @@ static int load_one(const char *name, void *userdata) {
 
         if (strchr(name, '.')) /* what a crash left of a write, or what was set aside */
                 return 0;
-        k = job_read(r->jobs_fd, name, &j);
+        k = kept_run_read(r->runs_fd, name, &j);
         if (k < 0 && k != -ENOENT) /* that was set aside, and is said */
-                (void) log_warning_errno(k, STATE_JOBS "/%s cannot be read, left out: %m", name);
+                (void) log_warning_errno(k, STATE_RUNS "/%s cannot be read, left out: %m", name);
         if (k < 0)
                 return 0;
         run = run_insert(r, j);
         if (!run)
                 return -ENOMEM;
         j = NULL;
-        run->job->state = JOB_RUNNING; /* until systemd says otherwise */
+        run->kept->state = LAUNCH_RUNNING; /* until systemd says otherwise */
         (void) host_boot_id(r->host, boot_id);
-        k = exit_record_read(r->exits_fd, name, run->job->id, &run->job->end);
+        k = exit_record_read(r->exits_fd, name, run->kept->id, &run->kept->end);
         /* It was judged before, or the host went down with it. One that ended while we were away is judged
          * when it is asked about: that takes the journal. */
-        if ((k == 0 && run->job->end.cause[0]) || !streq(run->job->boot_id, boot_id))
+        if ((k == 0 && run->kept->end.cause[0]) || !streq(run->kept->boot_id, boot_id))
                 run_ended(run);
         return 0;
 }
 
 int runs_load(struct runs *r) {
-        return host_list(r->host, STATE_JOBS, load_one, r);
+        return host_list(r->host, STATE_RUNS, load_one, r);
 }

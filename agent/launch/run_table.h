@@ -15,9 +15,9 @@
 struct run {
         struct run *next;
         struct runs *owner;
-        struct job *job;
-        struct job *replaced; /* an ended run of this name, until the new one has its unit */
-        struct job *coming; /* of a higher generation: it is started when this one is gone */
+        struct kept_run *kept;
+        struct kept_run *replaced; /* an ended run of this name, until the new one has its unit */
+        struct kept_run *coming; /* of a higher generation: it is started when this one is gone */
         sd_event_source *kill_timer, *free_timer;
         usec_t free_deadline, free_pause;
         struct child *capture; /* under way */
@@ -43,7 +43,7 @@ struct runs {
         const struct unit_backend *units;
         void *backend;
         bool journal; /* the run's lines can be read: this is the machine's own root */
-        int jobs_fd, exits_fd, handover_fd, secrets_fd;
+        int runs_fd, exits_fd, handover_fd, secrets_fd;
         struct run *list; /* newest first */
 };
 
@@ -51,8 +51,8 @@ struct runs {
 int state_make(const struct host *h, const char *path, mode_t mode);
 struct run *run_free(struct run *run);
 struct run *run_find(const struct runs *r, const char *name);
-/* NULL when out of memory; else j is owned by the table. */
-struct run *run_insert(struct runs *r, struct job *j);
+/* NULL when out of memory; else kept is owned by the table. */
+struct run *run_insert(struct runs *r, struct kept_run *kept);
 /* Takes it out of the table; the caller frees it. */
 void run_unlink(struct runs *r, struct run *run);
 /* exits: the exit record, too. */
@@ -71,9 +71,9 @@ int run_pids(const struct run *run, struct pid_list *ret);
 /* The first process that is left in the run's slice. 0: none, as far as is known. */
 pid_t run_left_over(const struct run *run);
 /* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
-int run_is_free(struct run *run, const struct job *wanted, struct problem *p);
+int run_is_free(struct run *run, const struct kept_run *wanted, struct problem *p);
 /* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
-int run_ask_unit(struct runs *r, const struct job *j, bool beside);
+int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside);
 /* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
 void run_start_coming(struct run *run);
 /* Tells those who wait for the coming job, and forgets it. */

@@ -12,13 +12,13 @@ static void on_refused(const char *name, int error, const char *text, void *user
         struct run *run = run_find(r, name);
         struct problem p;
 
-        if (!run || run->job->state != JOB_STARTING)
+        if (!run || run->kept->state != LAUNCH_STARTING)
                 return;
         if (error == -ENOTCONN) {
-                (void) problem_set(&p, error, "see: tpuctl jobs",
+                (void) problem_set(&p, error, "see: tpuctl runs",
                                    "run %s: the system bus was lost while systemd was asked to start it",
                                    name);
-                r->events->started(run->job, error, &p, r->userdata);
+                r->events->started(run->kept, error, &p, r->userdata);
                 return; /* whether there is a unit is seen when the bus is back */
         }
         if (run_retry_restart(run))
@@ -41,7 +41,7 @@ static void on_refused(const char *name, int error, const char *text, void *user
                                    "run %s: systemd refuses it: %.200s", name, text);
         (void) problem_fill(&p, error, name, 0);
         log_warning("%s", p.text);
-        r->events->started(run->job, error, &p, r->userdata);
+        r->events->started(run->kept, error, &p, r->userdata);
         run_undo(r, run);
 }
 
@@ -51,20 +51,20 @@ static void on_started(const char *name, const char *result, void *userdata) {
         struct problem p = { 0 };
         int error = 0;
 
-        if (!run || run->job->state != JOB_STARTING)
+        if (!run || run->kept->state != LAUNCH_STARTING)
                 return;
-        run->replaced = job_free(run->replaced);
+        run->replaced = kept_run_free(run->replaced);
         run->restarting = false;
         if (streq(result, "failed"))
                 return; /* its command ran, and ended before systemd had seen it run: how, is told with its
                            end */
         if (streq(result, "done"))
-                run->job->state = JOB_RUNNING;
+                run->kept->state = LAUNCH_RUNNING;
         else
                 error = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
                                     "run %s could not be started: %.32s", name, result);
         (void) problem_fill(&p, error, name, 0);
-        r->events->started(run->job, error, &p, r->userdata);
+        r->events->started(run->kept, error, &p, r->userdata);
 }
 
 static void on_running(const char *name, uint32_t main_pid, const char *control_group, void *userdata) {
@@ -73,22 +73,22 @@ static void on_running(const char *name, uint32_t main_pid, const char *control_
         const char *slash = strrchr(control_group, '/');
         bool other;
 
-        if (!run || run->job->state == JOB_EXITED)
+        if (!run || run->kept->state == LAUNCH_EXITED)
                 return;
-        if (run->job->state == JOB_STARTING) { /* the end of its start was missed with the bus */
-                run->job->state = JOB_RUNNING;
-                run->replaced = job_free(run->replaced);
-                r->events->started(run->job, 0, NULL, r->userdata);
+        if (run->kept->state == LAUNCH_STARTING) { /* the end of its start was missed with the bus */
+                run->kept->state = LAUNCH_RUNNING;
+                run->replaced = kept_run_free(run->replaced);
+                r->events->started(run->kept, 0, NULL, r->userdata);
         }
-        other = run->job->main_pid != main_pid;
-        run->job->main_pid = main_pid;
+        other = run->kept->main_pid != main_pid;
+        run->kept->main_pid = main_pid;
         if (slash && slash != control_group) {
-                free(run->job->control_group);
+                free(run->kept->control_group);
                 /* the slice: containers are in it, too */
-                run->job->control_group = strndup(control_group, (size_t) (slash - control_group));
+                run->kept->control_group = strndup(control_group, (size_t) (slash - control_group));
         }
         if (other)
-                r->events->running(run->job, r->userdata);
+                r->events->running(run->kept, r->userdata);
 }
 
 static void on_gone(const char *name, void *userdata) {
@@ -106,10 +106,10 @@ static void on_connected(void *userdata) {
 
         (void) host_boot_id(r->host, boot_id);
         for (struct run *run = r->list; run; run = run->next)
-                if (run->job->state != JOB_EXITED)
+                if (run->kept->state != LAUNCH_EXITED)
                         /* a bus that is lost again comes back again */
-                        (void) r->units->query(r->backend, run->job->name);
-                else if (streq(run->job->boot_id, boot_id))
+                        (void) r->units->query(r->backend, run->kept->name);
+                else if (streq(run->kept->boot_id, boot_id))
                         run_sweep(run); /* it ended while we were away */
 }
 
@@ -129,33 +129,33 @@ uint64_t runs_next_generation(const struct runs *r, const char *name) {
         return run && run->coming ? run->coming->generation : 0;
 }
 
-const struct job *runs_find(const struct runs *r, const char *name) {
+const struct kept_run *runs_find(const struct runs *r, const char *name) {
         struct run *run = run_find(r, name);
 
-        return run ? run->job : NULL;
+        return run ? run->kept : NULL;
 }
 
-void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdata), void *userdata) {
+void runs_visit(struct runs *r, void (*visit)(const struct kept_run *j, void *userdata), void *userdata) {
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                if (run->job->state != JOB_EXITED &&
-                    exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
+                if (run->kept->state != LAUNCH_EXITED &&
+                    exit_record_read(r->exits_fd, run->kept->name, run->kept->id, &record) == 0)
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
                                            has */
-                if (run->job->state == JOB_RUNNING && !run->job->control_group)
+                if (run->kept->state == LAUNCH_RUNNING && !run->kept->control_group)
                         /* not known yet, or not told when it was: at the next visit, then */
-                        (void) r->units->query(r->backend, run->job->name);
-                visit(run->job, userdata);
+                        (void) r->units->query(r->backend, run->kept->name);
+                visit(run->kept, userdata);
         }
         runs_prune(r);
 }
 
-uint32_t runs_processes(const struct runs *r, const struct job *j) {
+uint32_t runs_processes(const struct runs *r, const struct kept_run *kept) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-        const struct run *run = run_find(r, j->name);
+        const struct run *run = run_find(r, kept->name);
 
-        if (j->state == JOB_EXITED || !run || !pids || run_pids(run, pids) < 0)
+        if (kept->state == LAUNCH_EXITED || !run || !pids || run_pids(run, pids) < 0)
                 return 0;
         return (uint32_t) pids->n;
 }
@@ -167,7 +167,7 @@ static void on_captured(int result, const char *answer, size_t len, void *userda
 
         run->capture = child_free(run->capture);
         run->owner->events->captured(
-                run->job,
+                run->kept,
                 &(struct capture_result){ .error = result == 0 && len == 0 ? -EIO : result,
                                           .native = run->captured_native,
                                           .data = answer,
@@ -195,8 +195,8 @@ int runs_capture(struct runs *r, const char *name, bool native, bool remote, str
 
         if (!run)
                 return no_such_run(name, p);
-        if (run->job->state == JOB_EXITED)
-                return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
+        if (run->kept->state == LAUNCH_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
         if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
                 return problem_set(p, -EBUSY, "ask again in a second",
                                    "run %s: a capture is under way, or was taken a moment ago", name);
@@ -230,7 +230,7 @@ static int make_directories(struct runs *r) {
                 mode_t mode;
                 int *fd;
         } all[] = {
-                { STATE_JOBS, 0700, &r->jobs_fd },
+                { STATE_RUNS, 0700, &r->runs_fd },
                 { STATE_EXITS, 0700, &r->exits_fd },
                 { STATE_HANDOVER, 0711, &r->handover_fd },
                 { STATE_SECRETS, 0700, &r->secrets_fd },
@@ -259,13 +259,13 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
-        r->jobs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
+        r->runs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
         k = make_directories(r);
         if (k < 0)
                 return k;
         k = runs_load(r);
         if (k < 0)
-                return log_error_errno(k, STATE_JOBS " cannot be read: %m");
+                return log_error_errno(k, STATE_RUNS " cannot be read: %m");
         runs_prune(r);
         *ret = TAKE_PTR(r);
         return 0;
@@ -285,7 +285,7 @@ struct runs *runs_free(struct runs *r) {
                 r->list = run->next;
                 (void) run_free(run);
         }
-        r->jobs_fd = close_fd(r->jobs_fd);
+        r->runs_fd = close_fd(r->runs_fd);
         r->exits_fd = close_fd(r->exits_fd);
         r->handover_fd = close_fd(r->handover_fd);
         r->secrets_fd = close_fd(r->secrets_fd);

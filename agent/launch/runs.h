@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * All runs of this host: from their files at start, through their units, to their records. Owns the jobs.
+ * All runs of this host: from their files at start, through their units, to their records. Owns the runs.
  * What it is told comes as unit_events; what it tells goes out as runs_events. It never waits.
  */
 #include <systemd/sd-event.h>
 
 #include "capture.h"
 #include "host.h"
-#include "job.h"
+#include "kept_run.h"
 #include "problem.h"
 #include "unit.h"
 
 struct runs_events {
         /* error 0: the command runs; else p says why it does not. The job is freed afterwards when no unit
          * was made. */
-        void (*started)(const struct job *j, int error, const struct problem *p, void *userdata);
+        void (*started)(const struct kept_run *kept, int error, const struct problem *p, void *userdata);
         /* Its process is another one now, or known at last. */
-        void (*running)(const struct job *j, void *userdata);
-        void (*ended)(const struct job *j, void *userdata);
-        void (*captured)(const struct job *j, const struct capture_result *r, void *userdata);
+        void (*running)(const struct kept_run *kept, void *userdata);
+        void (*ended)(const struct kept_run *kept, void *userdata);
+        void (*captured)(const struct kept_run *kept, const struct capture_result *r, void *userdata);
 };
 
 struct runs;
 
-/* h and events are borrowed. stack_tool: PATH_STACK_TOOL, or a test's. Reads the jobs that are there; -errno
+/* h and events are borrowed. stack_tool: PATH_STACK_TOOL, or a test's. Reads the runs that are there; -errno
  * when a directory cannot be made. */
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret);
@@ -43,11 +43,11 @@ void runs_attach(struct runs *r, const struct unit_backend *backend, void *userd
  * otherwise), or when it is to start once the run of a lower generation, which is being ended, is gone
  * ("started" is told then). -ESTALE: there is a run of a higher one.
  */
-int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p);
-/* What would keep runs_start() from beginning j now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
+int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p);
+/* What would keep runs_start() from beginning kept now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
  * with p; 0, and what could not be looked at in j's warning. A run by intent of a lower generation, which a
  * start would end, keeps nothing. */
-int runs_check(struct runs *r, struct job *j, struct problem *p);
+int runs_check(struct runs *r, struct kept_run *kept, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
  * is meant (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again,
  * and has ended. -EALREADY when it has ended. */
@@ -70,12 +70,12 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
  * many. */
 uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text);
 
-const struct job *runs_find(const struct runs *r, const char *name);
+const struct kept_run *runs_find(const struct runs *r, const char *name);
 /* Says so in p: -ENOENT. */
 int no_such_run(const char *name, struct problem *p);
 /* The generation that waits for the end of this run; 0: none. */
 uint64_t runs_next_generation(const struct runs *r, const char *name);
 /* Calls visit for each, newest first, its exit record looked up when the unit has not been seen to go. */
-void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdata), void *userdata);
+void runs_visit(struct runs *r, void (*visit)(const struct kept_run *kept, void *userdata), void *userdata);
 /* How many processes are in the run's slice now. */
-uint32_t runs_processes(const struct runs *r, const struct job *j);
+uint32_t runs_processes(const struct runs *r, const struct kept_run *kept);

@@ -3,7 +3,7 @@
 /* The directories of tpu-launchd: what is kept, and what is of this boot. runs_new() makes them. */
 #include "paths.h"
 
-#define STATE_JOBS PATH_LAUNCHD_STATE "/jobs" /* one file a run: its specification, 0600 */
+#define STATE_RUNS PATH_LAUNCHD_STATE "/runs" /* one file a run: its specification, 0600 */
 #define STATE_EXITS PATH_LAUNCHD_STATE "/exits" /* one file a run that ended: exit_record.h */
 /* One file a run, handover.h. Not listable, so that a name is no news. */
 #define STATE_HANDOVER PATH_LAUNCHD_RUNTIME "/handover"

@@ -3,7 +3,7 @@
 
 #include "cause.h"
 #include "child.h"
-#include "job.h"
+#include "kept_run.h"
 #include "journal_reader.h"
 #include "steps.h"
 
@@ -156,12 +156,12 @@ int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *user
                                    .data = t,
                                    .done = on_done,
                                    .userdata = t };
-        char unit[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX];
         int r;
 
         if (!t)
                 return -ENOMEM;
-        (void) snprintf(t->unit, sizeof(t->unit), "%s", job_unit(of->name, unit));
+        (void) snprintf(t->unit, sizeof(t->unit), "%s", run_unit(of->name, unit));
         (void) snprintf(t->id, sizeof(t->id), "%s", of->id);
         t->started_real = of->started_real;
         t->preempted_real = of->preempted_real;

@@ -13,13 +13,13 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
-#include "job.h"
+#include "kept_run.h"
 
 /* Of the unit that beside() starts: not tpu-run-…, which is a run's. */
 #define PREEMPT_UNIT_PREFIX "tpu-preempt-"
 
 struct unit_spec {
-        const struct job *job;
+        const struct kept_run *kept;
         char *const *devices; /* nodes that the run may open, by path; NULL: none are known */
         bool secrets; /* there is a file of them: secret.h */
 };

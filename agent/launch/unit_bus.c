@@ -32,7 +32,7 @@ static int on_start_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_e
         struct watch *w = userdata;
         struct unit_bus *u = w->owner;
         const sd_bus_error *e = sd_bus_message_get_error(m);
-        char name[JOB_NAME_MAX + 1];
+        char name[RUN_NAME_MAX + 1];
         const char *path;
         int error = -EIO;
 
@@ -64,14 +64,14 @@ static int bus_start(void *backend, const struct unit_spec *s) {
         r = unit_message_new(u->bus, s, &m);
         if (r < 0)
                 return r;
-        r = watch_new(u, s->job->name, &w); /* before the call: a run may have ended when its answer comes */
+        r = watch_new(u, s->kept->name, &w); /* before the call: a run may have ended when its answer comes */
         if (r >= 0)
                 r = watch_start(w);
         if (r >= 0)
                 r = sd_bus_call_async(u->bus, &w->call, m, on_start_reply, w, 0);
         sd_bus_message_unref(m);
         if (r < 0)
-                watch_forget(u, s->job->name);
+                watch_forget(u, s->kept->name);
         return r < 0 ? r : 0;
 }
 
@@ -88,13 +88,13 @@ static int on_done(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
 
 static int bus_stop(void *backend, const char *name) {
         struct unit_bus *u = backend;
-        char slice[JOB_UNIT_MAX];
+        char slice[RUN_UNIT_MAX];
         int r;
 
         if (!u->connected)
                 return -ENOTCONN;
         r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "StopUnit", on_done, u, "ss", job_slice(name, slice), "replace");
+                                     "StopUnit", on_done, u, "ss", run_slice(name, slice), "replace");
         return r < 0 ? r : 0;
 }
 
@@ -109,15 +109,15 @@ static int kill_unit(struct unit_bus *u, const char *unit, const char *whom, int
 }
 
 static int bus_kill(void *backend, const char *name) {
-        char slice[JOB_UNIT_MAX];
+        char slice[RUN_UNIT_MAX];
 
-        return kill_unit(backend, job_slice(name, slice), "all", SIGKILL);
+        return kill_unit(backend, run_slice(name, slice), "all", SIGKILL);
 }
 
 static int bus_signal(void *backend, const char *name, int number) {
-        char unit[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX];
 
-        return kill_unit(backend, job_unit(name, unit), "main", number);
+        return kill_unit(backend, run_unit(name, unit), "main", number);
 }
 
 static int bus_beside(void *backend, const struct unit_spec *s) {

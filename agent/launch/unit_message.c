@@ -50,7 +50,7 @@ static int add_exec(sd_bus_message *m, const char *key, const char *const *words
 }
 
 static int add_journal_field(sd_bus_message *m, const char *key, const char *value) {
-        char field[JOB_LABEL_SIZE + 32];
+        char field[RUN_LABEL_SIZE + 32];
         int n;
 
         if (!value[0])
@@ -65,18 +65,18 @@ static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         char generation[24] = "";
         int r;
 
-        if (s->job->generation > 0)
-                (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->job->generation);
+        if (s->kept->generation > 0)
+                (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->kept->generation);
         r = sd_bus_message_open_container(m, 'r', "sv");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', "LogExtraFields");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "aay");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "ay");
-        r = r < 0 ? r : add_journal_field(m, "TPU_JOB", s->job->name);
-        r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->job->id);
+        r = r < 0 ? r : add_journal_field(m, "TPU_RUN", s->kept->name);
+        r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->kept->id);
         r = r < 0 ? r : add_journal_field(m, "TPU_GENERATION", generation);
-        r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->job->intent);
-        r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->job->slice);
-        r = r < 0 ? r : add_journal_field(m, "TPU_WORKER", s->job->worker);
+        r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->kept->intent);
+        r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->kept->slice);
+        r = r < 0 ? r : add_journal_field(m, "TPU_WORKER", s->kept->worker);
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -163,7 +163,7 @@ static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         static const char *const drivers[] = { "char-accel*", "char-vfio*" };
         int r;
 
-        if (streq(s->job->spec->devices, "any"))
+        if (streq(s->kept->spec->devices, "any"))
                 return 0;
         r = add_string(m, "DevicePolicy", "closed");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sv");
@@ -186,19 +186,19 @@ static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
 
         if (!s->secrets)
                 return 0;
-        (void) snprintf(path, sizeof(path), STATE_SECRETS "/%s", s->job->name);
+        (void) snprintf(path, sizeof(path), STATE_SECRETS "/%s", s->kept->name);
         return sd_bus_message_append(m, "(sv)", "LoadCredential", "a(ss)", 1, SECRETS_CREDENTIAL, path);
 }
 
 static int add_command(sd_bus_message *m, const struct unit_spec *s) {
-        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->job->name, NULL };
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->kept->name, NULL };
         const char *const record[] = {
-                PATH_LAUNCHD_TOOL, "--record", s->job->name, "--id", s->job->id, NULL
+                PATH_LAUNCHD_TOOL, "--record", s->kept->name, "--id", s->kept->id, NULL
         };
         int r;
 
         r = add_string(m, "Type", "exec");
-        r = r < 0 ? r : add_string(m, "User", s->job->user);
+        r = r < 0 ? r : add_string(m, "User", s->kept->user);
         /* User= is for the command; the recorder is root's. By its age the one property that says so in all
          * versions' unit files; "+" is a flag of the ...Ex properties. */
         r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
@@ -207,16 +207,16 @@ static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         /* What a person's run may do is what the person may do, sudo included. A run that came through
          * tpu-hostd may not: many a user of these machines has sudo without a password, and whoever owns
          * hostd must not own the host. */
-        return r < 0 || !s->job->remote ? r : add_flag(m, "NoNewPrivileges", true);
+        return r < 0 || !s->kept->remote ? r : add_flag(m, "NoNewPrivileges", true);
 }
 
 static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
-        char slice[JOB_UNIT_MAX], description[96];
+        char slice[RUN_UNIT_MAX], description[96];
         int r;
 
-        (void) snprintf(description, sizeof(description), "Training run %s", s->job->name);
+        (void) snprintf(description, sizeof(description), "Training run %s", s->kept->name);
         r = add_string(m, "Description", description);
-        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->job->name, slice));
+        r = r < 0 ? r : add_string(m, "Slice", run_slice(s->kept->name, slice));
         r = r < 0 ? r : add_command(m, s);
         r = r < 0 ? r : add_string(m, "KillMode", "control-group");
         /* The name is free again as soon as the run has ended, however it ended: the record is what
@@ -226,27 +226,27 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_accounting(m);
-        r = r < 0 ? r : add_limits(m, s->job->spec);
+        r = r < 0 ? r : add_limits(m, s->kept->spec);
         r = r < 0 ? r : add_devices(m, s);
         return r < 0 ? r : add_secrets(m, s);
 }
 
 /* No recorder, and the run's limits of time: it has until the run's own end. */
 static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
-        char slice[JOB_UNIT_MAX], description[96], handover[JOB_NAME_MAX + 16];
+        char slice[RUN_UNIT_MAX], description[96], handover[RUN_NAME_MAX + 16];
         const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", handover, NULL };
         int r;
 
-        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->job->name);
-        (void) snprintf(handover, sizeof(handover), "%s%s", s->job->name, HANDOVER_PREEMPT);
+        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->kept->name);
+        (void) snprintf(handover, sizeof(handover), "%s%s", s->kept->name, HANDOVER_PREEMPT);
         r = add_string(m, "Description", description);
-        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->job->name, slice));
-        r = r < 0 ? r : add_string(m, "User", s->job->user);
+        r = r < 0 ? r : add_string(m, "Slice", run_slice(s->kept->name, slice));
+        r = r < 0 ? r : add_string(m, "User", s->kept->user);
         r = r < 0 ? r : add_exec(m, "ExecStart", start);
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
-        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->job->spec->grace);
-        if (r >= 0 && s->job->remote)
+        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->kept->spec->grace);
+        if (r >= 0 && s->kept->remote)
                 r = add_flag(m, "NoNewPrivileges", true);
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_devices(m, s);
@@ -256,16 +256,16 @@ static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
 /* The slice, as a unit beside the service. It is stopped after the run's end (run_sweep()), and gone with
  * its limits. */
 static int add_slice(sd_bus_message *m, const struct unit_spec *s) {
-        char slice[JOB_UNIT_MAX], description[96];
+        char slice[RUN_UNIT_MAX], description[96];
         int r;
 
         (void) snprintf(description, sizeof(description), "Training run %s and its containers",
-                        s->job->name);
+                        s->kept->name);
         r = sd_bus_message_open_container(m, 'r', "sa(sv)");
-        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', job_slice(s->job->name, slice));
+        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', run_slice(s->kept->name, slice));
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
         r = r < 0 ? r : add_string(m, "Description", description);
-        r = r < 0 ? r : add_keys(m, s->job->spec, true);
+        r = r < 0 ? r : add_keys(m, s->kept->spec, true);
         r = r < 0 ? r : sd_bus_message_close_container(m);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -301,15 +301,15 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
 }
 
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
-        char unit[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX];
 
-        return new_message(bus, job_unit(s->job->name, unit), s, add_properties, limits_slice(s->job->spec),
+        return new_message(bus, run_unit(s->kept->name, unit), s, add_properties, limits_slice(s->kept->spec),
                            ret);
 }
 
 int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
-        char unit[JOB_UNIT_MAX + 8];
+        char unit[RUN_UNIT_MAX + 8];
 
-        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->job->name);
+        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->kept->name);
         return new_message(bus, unit, s, add_properties_beside, false, ret);
 }

@@ -42,7 +42,7 @@ void watch_forget_all(struct unit_bus *u) {
 /* Reports that the unit is gone; w is freed. */
 static void watch_gone(struct watch *w) {
         struct unit_bus *u = w->owner;
-        char name[JOB_NAME_MAX + 1];
+        char name[RUN_NAME_MAX + 1];
 
         memcpy(name, w->name, sizeof(name));
         watch_forget(u, name);
@@ -85,7 +85,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 
 /*
  * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this
- * rule lets in the jobs of all units, and so it stands only while a start is under way.
+ * rule lets in the runs of all units, and so it stands only while a start is under way.
  */
 int watch_start(struct watch *w) {
         int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH,
@@ -96,7 +96,7 @@ int watch_start(struct watch *w) {
 }
 
 int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
-        char rule[320], unit[JOB_UNIT_MAX];
+        char rule[320], unit[RUN_UNIT_MAX];
         struct watch *w;
         int r;
 
@@ -108,7 +108,7 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
         (void) snprintf(w->name, sizeof(w->name), "%s", name);
         (void) snprintf(rule, sizeof(rule),
                         "type='signal',sender='%s',path='%s',interface='%s',member='UnitRemoved',arg0='%s'",
-                        SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, job_unit(name, unit));
+                        SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, run_unit(name, unit));
         r = sd_bus_add_match_async(u->bus, &w->unit_removed, rule, on_unit_removed, NULL, w);
         if (r < 0) {
                 (void) watch_free(w);
@@ -126,10 +126,10 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
 static int get(struct watch *w, const char *interface, const char *property,
                sd_bus_message_handler_t handler) {
         _cleanup_free_ char *path = NULL;
-        char unit[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX];
         int r;
 
-        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", job_unit(w->name, unit), &path);
+        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", run_unit(w->name, unit), &path);
         if (r < 0)
                 return r;
         w->call = sd_bus_slot_unref(w->call);
@@ -218,13 +218,13 @@ static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 
 /* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and tell. */
 int watch_ask(struct watch *w) {
-        char unit[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX];
         int r;
 
         w->again = false;
         w->call = sd_bus_slot_unref(w->call);
         r = sd_bus_call_method_async(w->owner->bus, &w->call, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "GetUnit", on_unit, w, "s", job_unit(w->name, unit));
+                                     "GetUnit", on_unit, w, "s", run_unit(w->name, unit));
         w->asking = r >= 0;
         return r < 0 ? r : 0;
 }

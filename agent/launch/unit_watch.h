@@ -12,7 +12,7 @@
 struct watch {
         struct watch *next;
         struct unit_bus *owner;
-        char name[JOB_NAME_MAX + 1];
+        char name[RUN_NAME_MAX + 1];
         sd_bus_slot *job_removed, *unit_removed, *call;
         bool starting; /* call, then start_job, are those of a start: nothing else is asked meanwhile */
         char *start_job; /* object path; NULL before the answer to the start */

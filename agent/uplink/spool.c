@@ -303,8 +303,8 @@ static int make_room(struct spool *s, size_t len) {
 }
 
 /* Lists the spool's own descriptors that a sync needs now: 0 when nothing waits. */
-static int collect(struct spool *s, bool own, struct spool_sync_job *ret) {
-        struct spool_sync_job j = { .seq = s->next_seq - 1, .generation = s->generation };
+static int collect(struct spool *s, bool own, struct spool_sync_task *ret) {
+        struct spool_sync_task task = { .seq = s->next_seq - 1, .generation = s->generation };
         const struct segment *g;
         int r;
 
@@ -322,50 +322,50 @@ static int collect(struct spool *s, bool own, struct spool_sync_job *ret) {
         if (s->pending_len == 0 && g->durable)
                 return 0;
         if (s->old.write >= 0)
-                j.fds[j.n_fds++] = own ? s->old.write : s->old.sync;
-        j.fds[j.n_fds++] = own ? s->current.write : s->current.sync;
+                task.fds[task.n_fds++] = own ? s->old.write : s->old.sync;
+        task.fds[task.n_fds++] = own ? s->current.write : s->current.sync;
         if (!g->durable)
-                j.fds[j.n_fds++] = s->dir_fd;
-        j.directory = !g->durable;
-        j.segment = g->first_seq;
-        *ret = j;
+                task.fds[task.n_fds++] = s->dir_fd;
+        task.directory = !g->durable;
+        task.segment = g->first_seq;
+        *ret = task;
         return 1;
 }
 
-int spool_sync_begin(struct spool *s, struct spool_sync_job *ret) {
-        struct spool_sync_job j;
+int spool_sync_begin(struct spool *s, struct spool_sync_task *ret) {
+        struct spool_sync_task task;
         int r;
 
-        r = collect(s, false, &j);
+        r = collect(s, false, &task);
         if (r <= 0)
                 return r;
-        for (size_t i = 0; i < j.n_fds; i++) {
-                int fd = fcntl(j.fds[i], F_DUPFD_CLOEXEC, 3);
+        for (size_t i = 0; i < task.n_fds; i++) {
+                int fd = fcntl(task.fds[i], F_DUPFD_CLOEXEC, 3);
 
                 if (fd < 0) {
                         r = -errno;
                         while (i > 0)
-                                (void) close(j.fds[--i]);
+                                (void) close(task.fds[--i]);
                         return r;
                 }
-                j.fds[i] = fd;
+                task.fds[i] = fd;
         }
-        *ret = j;
+        *ret = task;
         return 1;
 }
 
 int spool_sync(struct spool *s) {
-        struct spool_sync_job j;
+        struct spool_sync_task task;
         int r;
 
-        r = collect(s, true, &j);
+        r = collect(s, true, &task);
         if (r <= 0)
                 return r;
         r = 0;
-        for (size_t i = 0; i < j.n_fds && r == 0; i++)
-                if ((j.directory && i + 1 == j.n_fds ? fsync(j.fds[i]) : fdatasync(j.fds[i])) < 0)
+        for (size_t i = 0; i < task.n_fds && r == 0; i++)
+                if ((task.directory && i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i])) < 0)
                         r = -errno;
-        return spool_sync_end(s, &j, r);
+        return spool_sync_end(s, &task, r);
 }
 
 static void pop_pending(struct spool *s, uint64_t n) {
@@ -385,16 +385,16 @@ static void pop_pending(struct spool *s, uint64_t n) {
         }
 }
 
-int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result) {
-        if (job->generation != s->generation)
+int spool_sync_end(struct spool *s, const struct spool_sync_task *task, int result) {
+        if (task->generation != s->generation)
                 return 0;
         if (result < 0)
                 return start_anew(s, result);
-        if (job->seq > s->synced) {
-                pop_pending(s, job->seq - s->synced);
-                s->synced = job->seq;
+        if (task->seq > s->synced) {
+                pop_pending(s, task->seq - s->synced);
+                s->synced = task->seq;
         }
-        for (size_t i = 0; i < s->segments.n && s->segments.list[i].first_seq <= job->segment; i++)
+        for (size_t i = 0; i < s->segments.n && s->segments.list[i].first_seq <= task->segment; i++)
                 s->segments.list[i].durable = true;
         if (s->old.write >= 0 && s->segments.n >= 2 &&
             s->segments.list[s->segments.n - 2].last_seq <= s->synced) {

@@ -87,17 +87,17 @@ int spool_sync(struct spool *s);
  * The same in two halves, so that another thread does the waiting: spool_sync_begin() writes what is in
  * memory, gives descriptors of its own to fdatasync in this order (the caller closes them) and returns 1, or
  * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0
- * when everything up to job->seq is durable (or the job was overtaken by a failure that is already dealt
+ * when everything up to task->seq is durable (or the task was overtaken by a failure that is already dealt
  * with); else the result, and the records are kept and wait for the next sync.
  */
-struct spool_sync_job {
+struct spool_sync_task {
         int fds[3]; /* old segment, current segment, directory; without gaps */
         size_t n_fds;
         bool directory; /* the last one is: fsync, because fdatasync may leave a new name out */
         uint64_t seq, segment, generation;
 };
-int spool_sync_begin(struct spool *s, struct spool_sync_job *ret);
-int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result);
+int spool_sync_begin(struct spool *s, struct spool_sync_task *ret);
+int spool_sync_end(struct spool *s, const struct spool_sync_task *task, int result);
 
 /*
  * Copies the oldest durable, unacknowledged record with seq > after into buf. 1: one read (ret_len,

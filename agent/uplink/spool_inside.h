@@ -17,7 +17,7 @@ struct spool {
 
         struct segment_fds current; /* of the last segment, while it is written */
         struct segment_fds old;     /* of the one before it while it holds unsynced records */
-        uint64_t generation;        /* of segments given up: results of jobs from before are void */
+        uint64_t generation;        /* of segments given up: results of tasks from before are void */
         /*
          * Records synced + 1 … next_seq - 1 as they are in the file. Those behind written are nowhere else
          * yet, and all belong into the current segment.

@@ -6,7 +6,7 @@
 
 #include "sync.h"
 
-struct job {
+struct task {
         size_t slot, n;
         int fds[SYNC_FDS_MAX]; /* of this process: numbers, not messages' rights */
         bool directory;
@@ -14,7 +14,7 @@ struct job {
 };
 
 struct sync {
-        int ours, its; /* each message is one struct job */
+        int ours, its; /* each message is one struct task */
         pthread_t thread;
         bool started, busy[SYNC_SLOTS_MAX];
         sd_event_source *source;
@@ -22,7 +22,7 @@ struct sync {
         void *userdata;
 };
 
-static bool receive(int fd, struct job *ret, int flags) {
+static bool receive(int fd, struct task *ret, int flags) {
         ssize_t n;
 
         do
@@ -33,7 +33,7 @@ static bool receive(int fd, struct job *ret, int flags) {
 
 static void *thread_main(void *userdata) {
         const struct sync *s = userdata;
-        struct job j;
+        struct task j;
 
         while (receive(s->its, &j, 0)) { /* until the other end says that there is no more */
                 j.result = 0;
@@ -44,7 +44,7 @@ static void *thread_main(void *userdata) {
                                 j.result = -errno;
                         (void) close(j.fds[i]);
                 }
-                /* cannot fail: there is room for a job of each slot */
+                /* cannot fail: there is room for a task of each slot */
                 (void) send(s->its, &j, sizeof(j), MSG_NOSIGNAL);
         }
         return NULL;
@@ -52,7 +52,7 @@ static void *thread_main(void *userdata) {
 
 static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         struct sync *s = userdata;
-        struct job j;
+        struct task j;
 
         (void) source;
         (void) revents;
@@ -118,7 +118,7 @@ struct sync *sync_free(struct sync *s) {
 }
 
 int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory) {
-        struct job j = { .slot = slot, .n = n, .directory = directory };
+        struct task j = { .slot = slot, .n = n, .directory = directory };
 
         assert(slot < SYNC_SLOTS_MAX && n <= SYNC_FDS_MAX);
         if (s->busy[slot])

@@ -78,7 +78,7 @@ static void channel_sync(struct channel *ch) {
 
         if (!ch->spool || ch->syncing)
                 return;
-        r = spool_sync_begin(ch->spool, &ch->job);
+        r = spool_sync_begin(ch->spool, &ch->task);
         if (r == 0 && !ch->durable) { /* what met the failure was refused; nothing else will find out */
                 r = spool_prepare(ch->spool);
                 if (r == -ENOSPC && shed_below(ch->uplink, ch->class))
@@ -90,11 +90,11 @@ static void channel_sync(struct channel *ch) {
                 spool_failed(ch, r);
         if (r <= 0)
                 return;
-        r = sync_start(ch->uplink->sync, ch->class, ch->job.fds, ch->job.n_fds,
-                       ch->job.directory);
-        if (r < 0) { /* cannot be: one job a class */
-                for (size_t i = 0; i < ch->job.n_fds; i++)
-                        (void) close(ch->job.fds[i]);
+        r = sync_start(ch->uplink->sync, ch->class, ch->task.fds, ch->task.n_fds,
+                       ch->task.directory);
+        if (r < 0) { /* cannot be: one task a class */
+                for (size_t i = 0; i < ch->task.n_fds; i++)
+                        (void) close(ch->task.fds[i]);
                 spool_failed(ch, r);
                 return;
         }
@@ -190,13 +190,13 @@ static void on_synced(size_t slot, int result, void *userdata) {
                 return;
         }
         ch->syncing = false;
-        r = spool_sync_end(ch->spool, &ch->job, result);
+        r = spool_sync_end(ch->spool, &ch->task, result);
         if (r < 0) {
                 spool_failed(ch, r);
                 return;
         }
         spool_get_stats(ch->spool, &st);
-        if (st.synced_seq >= ch->job.seq) /* else a failure has overtaken the job, and was said */
+        if (st.synced_seq >= ch->task.seq) /* else a failure has overtaken the task, and was said */
                 spool_works(ch);
         if (st.synced_seq > ch->told) {
                 ch->told = st.synced_seq;

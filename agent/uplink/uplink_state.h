@@ -14,7 +14,7 @@ struct channel {
         struct spool *spool; /* NULL: cannot be opened now, open_error says why */
         int open_error;
         bool durable, syncing;
-        struct spool_sync_job job;
+        struct spool_sync_task task;
         uint64_t told; /* on_durable was called up to here */
         unsigned sync_failures;
         sd_event_source *sync_timer;

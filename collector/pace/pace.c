@@ -30,7 +30,7 @@ struct runner {
         usec_t step_at;
 };
 
-struct job {
+struct pace_run {
         char name[PACE_NAME_MAX];
         struct runner **runners; /* by host */
         size_t n, size;
@@ -40,7 +40,7 @@ struct job {
 };
 
 struct pace {
-        struct job *jobs[PACE_JOBS_MAX];
+        struct pace_run *runs[PACE_RUNS_MAX];
         size_t n;
 };
 
@@ -49,18 +49,18 @@ int pace_new(struct pace **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static struct job *job_free(struct job *j) {
-        for (size_t i = 0; j && i < j->n; i++)
-                free(j->runners[i]);
-        if (j)
-                free(j->runners);
-        free(j);
+static struct pace_run *pace_run_free(struct pace_run *run) {
+        for (size_t i = 0; run && i < run->n; i++)
+                free(run->runners[i]);
+        if (run)
+                free(run->runners);
+        free(run);
         return NULL;
 }
 
 void pace_forget(struct pace *p) {
         while (p->n > 0)
-                (void) job_free(p->jobs[--p->n]);
+                (void) pace_run_free(p->runs[--p->n]);
 }
 
 struct pace *pace_free(struct pace *p) {
@@ -74,38 +74,38 @@ struct pace *pace_free(struct pace *p) {
 
 static void forget(struct pace *p, usec_t now) {
         for (size_t i = p->n; i > 0; i--)
-                if (p->jobs[i - 1]->heard + PACE_FORGOTTEN < now) {
-                        (void) job_free(p->jobs[i - 1]);
-                        p->jobs[i - 1] = p->jobs[--p->n];
+                if (p->runs[i - 1]->heard + PACE_FORGOTTEN < now) {
+                        (void) pace_run_free(p->runs[i - 1]);
+                        p->runs[i - 1] = p->runs[--p->n];
                 }
 }
 
-/* NULL: as many jobs as are kept, or no memory. */
-static struct job *find_job(struct pace *p, const char *name, usec_t now) {
-        struct job *j;
+/* NULL: as many runs as are kept, or no memory. */
+static struct pace_run *find_run(struct pace *p, const char *name, usec_t now) {
+        struct pace_run *run;
 
         for (size_t i = 0; i < p->n; i++)
-                if (streq(p->jobs[i]->name, name))
-                        return p->jobs[i];
-        if (p->n == PACE_JOBS_MAX)
+                if (streq(p->runs[i]->name, name))
+                        return p->runs[i];
+        if (p->n == PACE_RUNS_MAX)
                 forget(p, now);
-        j = p->n < PACE_JOBS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*j)) : NULL;
-        if (!j)
+        run = p->n < PACE_RUNS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*run)) : NULL;
+        if (!run)
                 return NULL;
-        (void) snprintf(j->name, sizeof(j->name), "%s", name);
-        j->told = -1;
-        j->judged = now;
-        p->jobs[p->n++] = j;
-        return j;
+        (void) snprintf(run->name, sizeof(run->name), "%s", name);
+        run->told = -1;
+        run->judged = now;
+        p->runs[p->n++] = run;
+        return run;
 }
 
-static size_t place_of_host(const struct job *j, int64_t host) {
-        size_t lo = 0, hi = j->n;
+static size_t place_of_host(const struct pace_run *run, int64_t host) {
+        size_t lo = 0, hi = run->n;
 
         while (lo < hi) {
                 size_t mid = (lo + hi) / 2;
 
-                if (j->runners[mid]->host < host)
+                if (run->runners[mid]->host < host)
                         lo = mid + 1;
                 else
                         hi = mid;
@@ -113,54 +113,54 @@ static size_t place_of_host(const struct job *j, int64_t host) {
         return lo;
 }
 
-static struct runner *find_runner(struct job *j, const struct pace_source *who) {
-        size_t at = place_of_host(j, who->host);
+static struct runner *find_runner(struct pace_run *run, const struct pace_source *who) {
+        size_t at = place_of_host(run, who->host);
         struct runner *r;
 
-        if (at < j->n && j->runners[at]->host == who->host)
-                return j->runners[at];
-        if (j->n == STRAGGLER_HOSTS_MAX)
+        if (at < run->n && run->runners[at]->host == who->host)
+                return run->runners[at];
+        if (run->n == STRAGGLER_HOSTS_MAX)
                 return NULL;
-        if (j->n == j->size) {
-                size_t size = MAX(j->size * 2, (size_t) 8);
-                struct runner **grown = reallocarray(j->runners, size, sizeof(struct runner *));
+        if (run->n == run->size) {
+                size_t size = MAX(run->size * 2, (size_t) 8);
+                struct runner **grown = reallocarray(run->runners, size, sizeof(struct runner *));
 
                 if (!grown)
                         return NULL;
-                j->runners = grown;
-                j->size = size;
+                run->runners = grown;
+                run->size = size;
         }
         r = calloc(1, sizeof(*r));
         if (!r)
                 return NULL;
         r->host = who->host;
-        memmove(j->runners + at + 1, j->runners + at, (j->n - at) * sizeof(struct runner *));
-        j->runners[at] = r;
-        j->n++;
+        memmove(run->runners + at + 1, run->runners + at, (run->n - at) * sizeof(struct runner *));
+        run->runners[at] = r;
+        run->n++;
         return r;
 }
 
 /* 0 and *ret NULL: not one that is watched. */
 static int find(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
-                struct job **ret_job, struct runner **ret) {
-        *ret_job = find_job(p, name, now);
-        *ret = *ret_job ? find_runner(*ret_job, who) : NULL;
+                struct pace_run **ret_run, struct runner **ret) {
+        *ret_run = find_run(p, name, now);
+        *ret = *ret_run ? find_runner(*ret_run, who) : NULL;
         if (!*ret)
-                return p->n == PACE_JOBS_MAX || strlen(name) >= PACE_NAME_MAX ||
-                                       (*ret_job && (*ret_job)->n == STRAGGLER_HOSTS_MAX)
+                return p->n == PACE_RUNS_MAX || strlen(name) >= PACE_NAME_MAX ||
+                                       (*ret_run && (*ret_run)->n == STRAGGLER_HOSTS_MAX)
                                ? 0
                                : -ENOMEM;
-        (*ret_job)->heard = MAX((*ret_job)->heard, now);
+        (*ret_run)->heard = MAX((*ret_run)->heard, now);
         (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
         (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");
         (*ret)->worker = who->worker;
         return 0;
 }
 
-int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at) {
+int pace_step(struct pace *p, const struct pace_source *who, const char *run, uint64_t step, usec_t at) {
         struct runner *r;
-        struct job *j;
-        int e = find(p, who, job, at, &j, &r);
+        struct pace_run *j;
+        int e = find(p, who, run, at, &j, &r);
 
         if (e < 0 || !r || at < r->step_at) /* of a connection that was given up: it came late */
                 return e;
@@ -209,14 +209,14 @@ static double seconds_of_step(const struct runner *r) {
 }
 
 /* The runners whose steps rise alike, in members[]; *ret_seconds: the median time of a step. */
-static size_t members_of(const struct job *j, usec_t now, struct runner **members, double *scratch,
+static size_t members_of(const struct pace_run *run, usec_t now, struct runner **members, double *scratch,
                          double *ret_seconds) {
         double seconds, step, apart;
         size_t n = 0, kept = 0;
 
-        for (size_t i = 0; i < j->n; i++)
-                if (is_current(j->runners[i], now))
-                        members[n++] = j->runners[i];
+        for (size_t i = 0; i < run->n; i++)
+                if (is_current(run->runners[i], now))
+                        members[n++] = run->runners[i];
         for (size_t i = 0; i < n; i++)
                 scratch[i] = seconds_of_step(members[i]);
         *ret_seconds = seconds = median(scratch, n);
@@ -254,7 +254,7 @@ static void put_sentence(struct pace_verdict *v) {
         (void) snprintf(v->sentence, sizeof(v->sentence),
                         "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
                         "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
-                        who, v->job, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
+                        who, v->run, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
                         v->step_seconds, before);
 }
 
@@ -269,27 +269,27 @@ static double growth(const struct runner *r) {
         return r->best > 0 ? cpu_of_step(r) / r->best : 0;
 }
 
-static bool is_slow(const struct job *j, double seconds, struct runner *const *members, size_t n,
+static bool is_slow(const struct pace_run *run, double seconds, struct runner *const *members, size_t n,
                     double *scratch, const struct straggler_verdict *v) {
         double own = growth(members[v->host]);
 
         for (size_t i = 0; i < n; i++)
                 scratch[i] = growth(members[i]);
-        if (j->best > 0 && own > 0)
-                return seconds >= j->best * PACE_SLOWER && own >= PACE_SLOWER * MAX(1.0, median(scratch, n));
+        if (run->best > 0 && own > 0)
+                return seconds >= run->best * PACE_SLOWER && own >= PACE_SLOWER * MAX(1.0, median(scratch, n));
         return v->busy >= PACE_BUSY && v->others <= v->busy * PACE_OTHERS;
 }
 
-static void keep_best(struct job *j, double seconds, struct runner *const *members, size_t n) {
-        if (j->best > 0 && seconds >= j->best)
+static void keep_best(struct pace_run *run, double seconds, struct runner *const *members, size_t n) {
+        if (run->best > 0 && seconds >= run->best)
                 return;
-        j->best = seconds;
+        run->best = seconds;
         for (size_t i = 0; i < n; i++)
                 members[i]->best = cpu_of_step(members[i]);
 }
 
 /* 1: a host has become the straggler. */
-static int conclude(struct job *j, usec_t now, struct runner *const *members, size_t n, double seconds,
+static int conclude(struct pace_run *j, usec_t now, struct runner *const *members, size_t n, double seconds,
                     const struct straggler_verdict *s, struct pace_verdict *ret) {
         const struct runner *r = members[s->host];
 
@@ -305,16 +305,16 @@ static int conclude(struct job *j, usec_t now, struct runner *const *members, si
                                       .step_seconds = last_seconds(r, seconds),
                                       .best = j->best,
                                       .windows = s->windows };
-        (void) snprintf(ret->job, sizeof(ret->job), "%s", j->name);
+        (void) snprintf(ret->run, sizeof(ret->run), "%s", j->name);
         (void) snprintf(ret->name, sizeof(ret->name), "%s", r->name);
         (void) snprintf(ret->slice, sizeof(ret->slice), "%s", r->slice);
         put_sentence(ret);
         return 1;
 }
 
-static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
-        _cleanup_free_ struct runner **members = calloc(j->n + 1, sizeof(struct runner *));
-        _cleanup_free_ double *times = calloc(j->n + 1, sizeof(*times)), *busy = NULL;
+static int judge(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
+        _cleanup_free_ struct runner **members = calloc(run->n + 1, sizeof(struct runner *));
+        _cleanup_free_ double *times = calloc(run->n + 1, sizeof(*times)), *busy = NULL;
         struct straggler_verdict s;
         double seconds = 0;
         size_t n;
@@ -322,7 +322,7 @@ static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
 
         if (!members || !times)
                 return -ENOMEM;
-        n = members_of(j, now, members, times, &seconds);
+        n = members_of(run, now, members, times, &seconds);
         if (n < 3)
                 return 0;
         busy = calloc(n * STRAGGLER_WINDOWS, sizeof(*busy));
@@ -332,10 +332,10 @@ static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
         r = straggler_judge(busy, STRAGGLER_WINDOWS, n, &s);
         if (r < 0)
                 return r;
-        if (s.found && is_slow(j, seconds, members, n, times, &s))
-                return conclude(j, now, members, n, seconds, &s, ret);
-        j->told = -1;
-        keep_best(j, seconds, members, n);
+        if (s.found && is_slow(run, seconds, members, n, times, &s))
+                return conclude(run, now, members, n, seconds, &s, ret);
+        run->told = -1;
+        keep_best(run, seconds, members, n);
         return 0;
 }
 
@@ -359,11 +359,11 @@ static bool mark(struct runner *r, usec_t at) {
         return r->n == MARKS;
 }
 
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
+int pace_cpu(struct pace *p, const struct pace_source *who, const char *run, enum pace_part part,
              double seconds, usec_t at, struct pace_verdict *ret) {
         struct runner *r;
-        struct job *j;
-        int e = isfinite(seconds) && seconds >= 0 ? find(p, who, job, at, &j, &r) : 0;
+        struct pace_run *j;
+        int e = isfinite(seconds) && seconds >= 0 ? find(p, who, run, at, &j, &r) : 0;
 
         if (e < 0 || !isfinite(seconds) || seconds < 0 || !r || at < r->cpu_at[part])
                 return e; /* what was kept back on the way tells nothing of now */

@@ -3,7 +3,7 @@
 /*
  * Who slows a run down that goes on, out of the counters that its hosts push anyway: the CPU time of the run
  * on each host by windows (straggler.h), with the time it waited for a CPU, while steps rise. The hosts of a
- * run are those that push steps of the same job that rise alike; so nothing needs to be known of how it was
+ * run are those that push steps of the same run that rise alike; so nothing needs to be known of how it was
  * started.
  *
  * CPU time alone is not enough: a first rank that writes logs takes more, too, and nobody waits for it. A
@@ -11,7 +11,7 @@
  * its CPU time of a step has grown by that, too, more than that of the others; or when from the start it
  * computes for PACE_BUSY of one core and more while the others do no more than PACE_OTHERS of that.
  *
- * Pure: time is the caller's, in µs since 1970 as the hosts say it. Bounded: PACE_JOBS_MAX jobs, those not
+ * Pure: time is the caller's, in µs since 1970 as the hosts say it. Bounded: PACE_RUNS_MAX runs, those not
  * heard of for PACE_FORGOTTEN make room.
  */
 #include "base.h"
@@ -24,7 +24,7 @@
 #define PACE_SLOWER 1.3
 #define PACE_BUSY 0.5
 #define PACE_OTHERS 0.66
-#define PACE_JOBS_MAX 1024u
+#define PACE_RUNS_MAX 1024u
 #define PACE_FORGOTTEN (600 * USEC_PER_SEC)
 #define PACE_AGAIN (1800 * USEC_PER_SEC) /* the same host is named again */
 #define PACE_NAME_MAX 64u
@@ -38,7 +38,7 @@ struct pace_source {
 
 struct pace_verdict {
         int64_t host;
-        char job[PACE_NAME_MAX], name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
+        char run[PACE_NAME_MAX], name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
         int64_t worker;
         size_t hosts;              /* of the run */
         double busy, others;       /* computing, in cores: the host, and the median of the others */
@@ -55,7 +55,7 @@ DEFINE_CLEANUP(struct pace *, pace_free)
 void pace_forget(struct pace *p);
 
 /* The last step that the host has seen. -ENOMEM. */
-int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at);
+int pace_step(struct pace *p, const struct pace_source *who, const char *run, uint64_t step, usec_t at);
 enum pace_part {
         PACE_USER,
         PACE_SYSTEM,
@@ -64,5 +64,5 @@ enum pace_part {
 };
 /* The run's seconds since it began; user and system of one time make a reading. 1: *ret says who slows the
  * run down, told once; 0; -ENOMEM. */
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
+int pace_cpu(struct pace *p, const struct pace_source *who, const char *run, enum pace_part part,
              double seconds, usec_t at, struct pace_verdict *ret);

@@ -24,7 +24,7 @@ static const char schema[] =
         "INTEGER NOT NULL DEFAULT 0,"
         "  state TEXT, state_time INTEGER NOT NULL DEFAULT 0,"
         "  reasons TEXT, reasons_time INTEGER NOT NULL DEFAULT 0,"
-        "  job TEXT, step INTEGER, step_time INTEGER NOT NULL DEFAULT 0,"
+        "  run TEXT, step INTEGER, step_time INTEGER NOT NULL DEFAULT 0,"
         "  series INTEGER NOT NULL DEFAULT 0, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL);"
         "CREATE TABLE events ("
         "  id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL REFERENCES hosts, slice TEXT, "

@@ -2,7 +2,7 @@
 #include "statement.h"
 
 #define HOST_COLUMNS \
-        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, " \
+        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, run, step, " \
         "first_seen, last_seen, max(state_time, identity_time, step_time)"
 #define EVENT_QUERY(condition, order) \
         "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, " \

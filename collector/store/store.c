@@ -281,6 +281,6 @@ int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t
         return store_run(s, ST_HOST_REASONS, BIND(INT(host), TEXT(reasons), TIME(time)));
 }
 
-int store_set_step(struct store *s, int64_t host, const char *job, int64_t step, usec_t time) {
-        return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(job), INT(step), TIME(time)));
+int store_set_step(struct store *s, int64_t host, const char *run, int64_t step, usec_t time) {
+        return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(run), INT(step), TIME(time)));
 }

@@ -132,7 +132,7 @@ int store_put_registry(struct store *s, const char *key, const char *value);
 /* Parts of the host's row, each with the time of its data. */
 int store_set_state(struct store *s, int64_t host, const char *state, usec_t time);
 int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t time);
-int store_set_step(struct store *s, int64_t host, const char *job, int64_t step, usec_t time);
+int store_set_step(struct store *s, int64_t host, const char *run, int64_t step, usec_t time);
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
@@ -143,7 +143,7 @@ int store_set_step(struct store *s, int64_t host, const char *job, int64_t step,
 
 struct store_host {
         int64_t id;
-        const char *name, *slice, *accelerator_type, *version, *boot_id, *state, *reasons, *job;
+        const char *name, *slice, *accelerator_type, *version, *boot_id, *state, *reasons, *run;
         int64_t worker_id, step;
         usec_t first_seen, last_seen, newest; /* newest: time of the newest data of its agent; 0: none */
 };

@@ -25,7 +25,7 @@ void flow_name_link(struct flows *f, struct flow_link *l) {
 
 /* What all metrics of links have: who, by which NIC, and whose. The last one is the metric's own. */
 struct label {
-        const char *peer, *nic, *job, *address, *own;
+        const char *peer, *nic, *run, *address, *own;
         char texts[2][FLOW_NAME_MAX];
 };
 
@@ -33,7 +33,7 @@ static void label_link(const struct flows *f, const struct flow_link *l, struct 
         ret->peer = flow_peer_text(l, ret->texts[0]);
         ret->address = flow_address_text(l->family, l->peer, ret->texts[1]);
         ret->nic = f->nics[l->nic].name;
-        ret->job = f->runs[l->run];
+        ret->run = f->runs[l->run];
         ret->own = NULL;
 }
 
@@ -43,7 +43,7 @@ static struct sample sample_of(enum metric_id id, const struct label *l) {
                             .unit = d->unit,
                             .description = d->description,
                             .kind = d->kind,
-                            .values = { l->peer, l->nic, l->job, l->address, l->own } };
+                            .values = { l->peer, l->nic, l->run, l->address, l->own } };
 
         memcpy(m.keys, d->keys, sizeof(m.keys));
         return m;
@@ -96,7 +96,7 @@ static void put_link(const struct flows *f, const struct flow_link *l, struct si
                 put_count(s, METRIC_NET_DELIVERY_RATE, l->delivery_rate, &label);
 }
 
-static void put_round_trips(const struct flow_rtts *r, const char *nic, const char *job, struct sink *s) {
+static void put_round_trips(const struct flow_rtts *r, const char *nic, const char *run, struct sink *s) {
         const struct sample_histogram h = { .count = r->n,
                                             .sum = r->sum,
                                             .min = NAN,
@@ -104,7 +104,7 @@ static void put_round_trips(const struct flow_rtts *r, const char *nic, const ch
                                             .bounds = flow_rtt_bounds,
                                             .counts = r->counts,
                                             .n_bounds = FLOW_RTT_BOUNDS };
-        struct sample m = sample_of(METRIC_NET_RTT, &(struct label){ .peer = nic, .nic = job });
+        struct sample m = sample_of(METRIC_NET_RTT, &(struct label){ .peer = nic, .nic = run });
 
         m.h = &h;
         if (r->n > 0)
@@ -113,22 +113,22 @@ static void put_round_trips(const struct flow_rtts *r, const char *nic, const ch
 
 static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink *s) {
         const struct flow_sum *u = &f->sums[run][nic];
-        const char *name = f->nics[nic].name, *job = f->runs[run];
-        struct label other = { .peer = OTHER, .nic = name, .job = job, .address = "" };
+        const char *name = f->nics[nic].name, *run_name = f->runs[run];
+        struct label other = { .peer = OTHER, .nic = name, .run = run_name, .address = "" };
 
-        put_int(s, METRIC_NET_IO, whole(u->total.sent_bytes), name, job, "transmit");
-        put_int(s, METRIC_NET_IO, whole(u->total.received_bytes), name, job, "receive");
-        put_int(s, METRIC_NET_SEGMENTS, whole(u->total.segments), name, job, NULL);
-        put_int(s, METRIC_NET_SYN_RETRIES, whole(u->total.syn_retries), name, job, NULL);
-        put_int(s, METRIC_NET_DROPS, whole(u->total.drops), name, job, NULL);
-        put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, job, NULL);
-        put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, job, NULL);
-        put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, job, NULL);
-        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.busy_usec / 1e6, name, job, "busy");
-        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, job,
+        put_int(s, METRIC_NET_IO, whole(u->total.sent_bytes), name, run_name, "transmit");
+        put_int(s, METRIC_NET_IO, whole(u->total.received_bytes), name, run_name, "receive");
+        put_int(s, METRIC_NET_SEGMENTS, whole(u->total.segments), name, run_name, NULL);
+        put_int(s, METRIC_NET_SYN_RETRIES, whole(u->total.syn_retries), name, run_name, NULL);
+        put_int(s, METRIC_NET_DROPS, whole(u->total.drops), name, run_name, NULL);
+        put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, run_name, NULL);
+        put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, run_name, NULL);
+        put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, run_name, NULL);
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.busy_usec / 1e6, name, run_name, "busy");
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, run_name,
                    "receive_window");
-        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, job, "send_buffer");
-        put_round_trips(&f->rtts[run][nic], name, job, s);
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, run_name, "send_buffer");
+        put_round_trips(&f->rtts[run][nic], name, run_name, s);
         if (u->unnamed.segments > 0)
                 put_repeats(f, u->unnamed.retransmits, u->unnamed.timeouts, &other, s);
 }
@@ -183,7 +183,7 @@ void flow_event_samples(const struct flows *f, struct sink *s) {
                         if (!flows_has(f, run, nic))
                                 continue;
                         label = (struct label){
-                                .peer = OTHER, .nic = f->nics[nic].name, .job = f->runs[run], .address = ""
+                                .peer = OTHER, .nic = f->nics[nic].name, .run = f->runs[run], .address = ""
                         };
                         put_events(f->sums[run][nic].events, none, &label, s);
                 }

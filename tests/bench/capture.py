@@ -106,7 +106,7 @@ def on_its_host():
             return capture_wire.captures(body)[0][1]
 
         def stack():
-            code, _, body = h.call("/v1/jobs/a/stack", "POST")
+            code, _, body = h.call("/v1/runs/a/capture", "POST")
             assert code == 200, body
             return json.loads(body)
 

@@ -41,7 +41,7 @@ for n in range(runs):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)   # one that ends at once may end before it is seen to run
         for _ in range(300):
             told = subprocess.run(["journalctl", "-o", "json", "-u", "tpu-launchd", f"--grep=run {name} ended: {cause} ", "-n", "1"], capture_output=True, text=True).stdout
-            said = subprocess.run(["journalctl", "-o", "cat", "-t", "tpu-run", f"TPU_JOB={name}"], capture_output=True, text=True).stdout
+            said = subprocess.run(["journalctl", "-o", "cat", "-t", "tpu-run", f"TPU_RUN={name}"], capture_output=True, text=True).stdout
             if told and said:
                 break
             time.sleep(0.1)

@@ -33,8 +33,8 @@ def main():
                 for allocator in ALLOCATORS:
                     name = f"{load}-{allocator}-{n}"
                     host.run(["tpuctl", "run", "--name", name, "--malloc", allocator, "--", "/usr/local/bin/bench-malloc", load], check=True)
-                    host.wait_for(lambda name=name: f'"load"' in host.sh(f"journalctl -o cat -t tpu-run TPU_JOB={name}"), timeout=300)
-                    line = host.sh(f"journalctl -o cat -t tpu-run TPU_JOB={name}").strip().splitlines()[-1]
+                    host.wait_for(lambda name=name: f'"load"' in host.sh(f"journalctl -o cat -t tpu-run TPU_RUN={name}"), timeout=300)
+                    line = host.sh(f"journalctl -o cat -t tpu-run TPU_RUN={name}").strip().splitlines()[-1]
                     found.setdefault((load, allocator), []).append(json.loads(line))
     rows = [{"load": load, "allocator": allocator, "runs": RUNS,
              **{key: statistics.median(r[key] for r in found[load, allocator]) for key in ("seconds", "peak_mib", "faults")}}

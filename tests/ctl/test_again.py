@@ -7,7 +7,7 @@ import unittest
 from ctl_case import Ctl
 from stand_ins import Handler, Launchd, LaunchdHandler, UnixHttp, field, capture_wire
 
-STACK = ("POST", "/v1/jobs/train/stack")
+STACK = ("POST", "/v1/runs/train/capture")
 BUSY = {"error": "run train: a capture is under way, or was taken a moment ago", "remedy": "ask again in a second"}
 TAKEN = {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 1, "text": "Thread 1\n", "record": {"spool": "ab", "class": "events", "seq": 9}}
 SHOWN = "run train: 1 processes, 1 threads, taken 2026-11-21T05:00:00.000Z\nrecord ab/events/9 is durable and goes to the collector\n\nThread 1\n"
@@ -85,8 +85,8 @@ class Again(Ctl):
         self.expect(["stack", "train"], 3, stdout="")
         self.assertEqual(hostd.seen, [STACK])
         hostd.seen.clear()
-        hostd.script = {STACK: [(404, 1, {"error": "there is no run 'train'", "remedy": "tpuctl jobs"})]}
-        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl jobs\n")
+        hostd.script = {STACK: [(404, 1, {"error": "there is no run 'train'", "remedy": "tpuctl runs"})]}
+        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
         self.assertEqual(hostd.seen, [STACK])
 
     def test_launchd_alone(self):

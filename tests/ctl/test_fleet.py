@@ -201,11 +201,11 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
     def test_events(self):
         server, url = self.collector()
         server.answers[("GET", "/api/v1/events")] = (200, {"next": 0, "events": [
-            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.job.exited", severity="ERROR", body={"job": "train", "cause": "signal"}),
+            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.run.exited", severity="ERROR", body={"job": "train", "cause": "signal"}),
             dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO", body={"text": "a\nb\n", "threads": 3})]})
         self.expect(["events", "--collector", url, "--host", "h 0&x"], 0, stderr="", stdout="""\
 TIME                  SEVERITY  HOST  EVENT           BODY
-2026-11-21T05:00:00Z  ERROR     h0    tpu.job.exited  job=train  cause=signal
+2026-11-21T05:00:00Z  ERROR     h0    tpu.run.exited  job=train  cause=signal
 2026-11-21T05:00:09Z  INFO      h0    tpu.stack       text=(4 bytes of text, see --json)  threads=3
 """)
         self.assertEqual(server.seen[0][1], "/api/v1/events?limit=200&host=h%200%26x")

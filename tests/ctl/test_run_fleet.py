@@ -33,7 +33,7 @@ job1: waiting
   job1: s0: h1 (10.0.0.2): draining: new ?[31mcable
 job1: preparing, generation 1, on s0, s1 (4 hosts)
 job1: running, generation 1, on s0, s1 (4 hosts)
-watch it: tpuctl jobs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
+watch it: tpuctl runs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
 """)
 
     def test_who_answered_is_named_and_asked_again(self):
@@ -104,7 +104,7 @@ job3  ended: failed  alice  1           -      -       -      -     h1 ended it:
   job2: s1: h5 (10.0.0.6) missing since 05:00:00Z
 """)
         self.assertEqual(len(json.loads(self.expect(["jobs", "--fleet", "--collector", url, "--json"], 0).stdout)["runs"]), 3)
-        self.expect(["stop", "job1", "--collector", url], 0, stdout="job1 is being stopped on all its hosts (tpuctl jobs --fleet)\n")
+        self.expect(["stop", "job1", "--collector", url], 0, stdout="job1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
         self.assertEqual(server.seen[-1], ("DELETE", "/api/v1/runs/job1"))
         launchd = self.launchd()
         part = field(1, "job1") + field(3, "running") + field(16, 2)
@@ -112,7 +112,7 @@ job3  ended: failed  alice  1           -      -       -      -     h1 ended it:
         launchd.answers[24] = (25, field(1, "job1"))
         (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
         (self.root / "etc/tpu-hostd/tpuctl.conf.d/50.conf").write_text(f"[Ctl]\nCollector={url}\n")
-        self.expect(["stop", "job1"], 0, stdout="job1 is being stopped on all its hosts (tpuctl jobs --fleet)\n")
+        self.expect(["stop", "job1"], 0, stdout="job1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
         self.expect(["stop", "job1", "--here"], 0, stdout="job1 stopped\n")
 
 

@@ -36,7 +36,7 @@ class Runs(Ctl):
             ("old", "exited", "signal", "killed", "KILL", started - 9999, started - 17700),
             ("ended", "exited", "stopped", "killed", "TERM", started - 9999, started))))
         text = datetime.datetime.fromtimestamp(started, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"jobs": [
             dict(JOB, started=text), dict(JOB, name="anew", started=ago(9999)), dict(JOB, name="forgotten", started=text)]})
         self.expect(["jobs"], 0, stderr="", stdout="""\
 NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  GOOD  END           COMMAND
@@ -52,7 +52,7 @@ train: may have stalled: no step for 31 s
         started = int(time.time()) - 300
         job = launchd_job("again", "waiting", "exit-code", "exited", "3", started, started)
         self.launchd().answers[22] = (23, field(1, job + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
-        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": []})
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"jobs": []})
         self.assertEqual(self.expect(["jobs"], 0).stdout.splitlines()[1:], [
             "again  waiting  ada   jax        5 min  -     -         -     exit-code 3  python3 train.py",
             "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
@@ -129,8 +129,8 @@ train: may have stalled: no step for 31 s
             self.assertIn("cannot be understood", self.expect(["run", "true"], 1, stdout="").stderr)
 
     def test_a_refusal_of_two_lines_stays_one(self):
-        self.launchd().answers[24] = (1, field(1, 1) + field(2, "one\ntwo\n") + field(3, "see: tpuctl jobs"))
-        self.expect(["stop", "a"], 1, stdout="", stderr="tpuctl: one; two\nto do:  see: tpuctl jobs\n")
+        self.launchd().answers[24] = (1, field(1, 1) + field(2, "one\ntwo\n") + field(3, "see: tpuctl runs"))
+        self.expect(["stop", "a"], 1, stdout="", stderr="tpuctl: one; two\nto do:  see: tpuctl runs\n")
 
     def test_stop(self):
         launchd = self.launchd()
@@ -144,12 +144,12 @@ train: may have stalled: no step for 31 s
 
     def test_stack(self):
         hostd = self.hostd()
-        hostd.answers[("POST", "/v1/jobs/train/stack")] = (200, {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 2,
+        hostd.answers[("POST", "/v1/runs/train/capture")] = (200, {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 2,
                                                                  "text": "Thread 1\n  train_step (train.py:7)\n", "record": {"spool": "ab", "class": "events", "seq": 9}})
         self.expect(["stack", "train"], 0, stderr="", stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
                     "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step (train.py:7)\n")
-        hostd.answers[("POST", "/v1/jobs/train/stack")] = (404, {"error": "there is no run 'train'", "remedy": "tpuctl jobs"})
-        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl jobs\n")
+        hostd.answers[("POST", "/v1/runs/train/capture")] = (404, {"error": "there is no run 'train'", "remedy": "tpuctl runs"})
+        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
 
     def test_stack_without_hostd(self):
         self.launchd().answers[26] = (27, field(1, "train") + field(3, 1763701200000000) + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))

@@ -103,7 +103,7 @@ class Image(unittest.TestCase):
         self.assertEqual(enabled, agents | {"tpu-collectord.service"})
 
     def test_purge_leaves_nothing(self):
-        made = "/var/lib/tpu-hostd/spool /var/lib/tpu-launchd/jobs /var/lib/tpu-collectord /run/tpu-netcfg /run/tpu-launchd"
+        made = "/var/lib/tpu-hostd/spool /var/lib/tpu-launchd/runs /var/lib/tpu-collectord /run/tpu-netcfg /run/tpu-launchd"
         upper, after = self.bake(f"{INSTALL} && mkdir -p {made} && for d in {made}; do echo x >$d/x; done && "
                              "dpkg --purge tpu-hostd tpu-collector && ! ls -d /run/tpu-* 2>/dev/null")
         left = {path for path, what in after.items()

@@ -50,17 +50,17 @@ static void append(struct spool *s, unsigned n) {
 }
 
 static void make_durable(struct spool *s, bool halves) {
-        struct spool_sync_job job;
+        struct spool_sync_task task;
         struct spool_stats st;
 
         if (!halves)
                 ASSERT_OK(spool_sync(s));
-        else if (spool_sync_begin(s, &job) > 0) {
-                for (size_t i = 0; i < job.n_fds; i++) {
-                        ASSERT_OK(job.directory && i + 1 == job.n_fds ? fsync(job.fds[i]) : fdatasync(job.fds[i]));
-                        (void) close(job.fds[i]);
+        else if (spool_sync_begin(s, &task) > 0) {
+                for (size_t i = 0; i < task.n_fds; i++) {
+                        ASSERT_OK(task.directory && i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i]));
+                        (void) close(task.fds[i]);
                 }
-                ASSERT_OK(spool_sync_end(s, &job, 0));
+                ASSERT_OK(spool_sync_end(s, &task, 0));
         }
         spool_get_stats(s, &st);
         say("durable %" PRIu64 "\n", st.synced_seq);

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const ProtobufCMessageDescriptor *const messages[] = {
         &local__error__descriptor,        &local__report__descriptor,
         &local__network_mtu__descriptor,  &local__observe__descriptor,
-        &local__run_request__descriptor,  &local__jobs_reply__descriptor,
+        &local__run_request__descriptor,  &local__run_list_reply__descriptor,
         &local__stop_request__descriptor, &local__capture_reply__descriptor,
         &local__owners_reply__descriptor,
 };

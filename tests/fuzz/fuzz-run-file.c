@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "fuzz-root.h"
-#include "job.h"
+#include "kept_run.h"
 #include "state_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const char *const folders[] = { NULL };
         _cleanup_host_ struct host h = HOST_NULL;
         _cleanup_close_ int dir = -1;
-        struct job *j = NULL;
+        struct kept_run *kept = NULL;
         struct exit_record r;
 
         fuzz_root_open(folders, &h);
@@ -27,10 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (exit_record_read(dir, "a", "0123456789abcdef0123456789abcdef", &r) == 0)
                 assert(r.result[0] && strlen(r.why) < sizeof(r.why));
         write_whole(dir, "run", data, size);
-        if (job_read(dir, "a", &j) == 0) {
-                assert(streq(j->name, "a") && j->argv && j->env && j->spec->grace > 0);
-                assert(job_write(dir, j) == 0);
+        if (kept_run_read(dir, "a", &kept) == 0) {
+                assert(streq(kept->name, "a") && kept->argv && kept->env && kept->spec->grace > 0);
+                assert(kept_run_write(dir, kept) == 0);
         }
-        (void) job_free(j);
+        (void) kept_run_free(kept);
         return 0;
 }

@@ -53,16 +53,16 @@ static void check_world(const Local__RunRequest *q) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Local__RunRequest *q = local__run_request__unpack(NULL, size, data);
         struct problem p = { "", "" };
-        struct job *j = calloc(1, sizeof(*j));
+        struct kept_run *kept = calloc(1, sizeof(*kept));
 
-        if (q && request_take_spec(q, j, &p) == 0) {
-                assert(j->spec->grace > 0 && j->argv[0] && strlen(j->name) <= JOB_NAME_MAX);
+        if (q && request_take_spec(q, kept, &p) == 0) {
+                assert(kept->spec->grace > 0 && kept->argv[0] && strlen(kept->name) <= RUN_NAME_MAX);
                 check_round_trip(q->spec);
                 if (q->world)
                         check_world(q);
         } else if (q)
                 assert(p.text[0] && p.remedy[0]);
-        (void) job_free(j);
+        (void) kept_run_free(kept);
         if (q)
                 check_secrets(q);
         if (q)

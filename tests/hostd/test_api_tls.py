@@ -68,7 +68,7 @@ class WhoMayCall(Case):
         code, answer = h.remote("reader", "/v1/cordon?reason=x", "PUT")
         self.assertEqual((code, answer["error"]), (403, f"'{READER}' may read, but not act"))
         self.assertEqual(self.audit(h)[-1], {"call": "PUT /v1/cordon", "caller": READER, "address": "127.0.0.1", "result": "refused: no right to act"})
-        for call in (("/v1/path", "POST"), ("/v1/jobs/train/stack", "POST"), ("/v1/cordon", "DELETE"), ("/v1/status", "POST")):
+        for call in (("/v1/path", "POST"), ("/v1/runs/train/capture", "POST"), ("/v1/cordon", "DELETE"), ("/v1/status", "POST")):
             self.assertEqual((call, h.remote("reader", *call)[0]), (call, 403))
         self.assertIsNone(h.get("/v1/status")["cordon"])
         before = time.time()
@@ -89,9 +89,9 @@ class WhoMayCall(Case):
         daemon.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
         wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run")
         daemon.capture = captured
-        code, answer = h.remote("actor", "/v1/jobs/train/stack", "POST")
+        code, answer = h.remote("actor", "/v1/runs/train/capture", "POST")
         self.assertEqual((code, answer.get("name")), (200, "train"), answer)
-        self.assertEqual([self.audit(h)[-1][k] for k in ("call", "caller")], ["POST /v1/jobs/train/stack", ACTOR])
+        self.assertEqual([self.audit(h)[-1][k] for k in ("call", "caller")], ["POST /v1/runs/train/capture", ACTOR])
 
     def test_refusals_of_strangers_do_not_hide_those_of_this_host(self):
         h = self.hostd().start()

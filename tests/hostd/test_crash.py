@@ -88,7 +88,7 @@ class Crash(unittest.TestCase):
     def _client(self):
         while not self.over.is_set():
             try:
-                code, _, body = self.h.call("/v1/jobs/train/stack", "POST")
+                code, _, body = self.h.call("/v1/runs/train/capture", "POST")
             except OSError:  # killed, or not up again
                 time.sleep(0.01)
                 continue

@@ -37,7 +37,7 @@ class Disk(Case):
 
     def ask(self, h):
         """One capture; its text is remembered when it was answered. Returns the status."""
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         if code == 200:
             self.answered.add(json.loads(body)["text"])
         return code

@@ -116,7 +116,7 @@ class TwoSlices(Gang):
             self.until_runs(name, 1)
         out = self.tpuctl("jobs", "--fleet", "--collector", self.collector.people).stdout
         self.assertRegex(out, r"job1 +running +alice +1 .* s0, s1 +2 ")
-        status, _, body = self.hosts["s0-0"].call("/v1/jobs/job1", "DELETE")
+        status, _, body = self.hosts["s0-0"].call("/v1/runs/job1", "DELETE")
         self.assertEqual((status, b"ask the collector" in body), (409, True), body)
         self.assertEqual([r["state"] for r in self.hosts["s0-0"].get("/v1/runs")["runs"]], ["running"])
         self.launchds["s0-0"].exit("job1")

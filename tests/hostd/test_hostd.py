@@ -275,11 +275,11 @@ class Uplink(Case):
 class Runs(Case):
     def test_no_launchd(self):
         h = self.hostd().start()
-        answer = h.get("/v1/jobs", status=503)
+        answer = h.get("/v1/runs", status=503)
         self.assertIn("tpu-launchd", answer["error"])
         self.assertEqual(answer["remedy"], "systemctl status tpu-launchd")
         self.assertIsNone(h.get("/v1/status")["jobs"])
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["remedy"]), (503, "systemctl status tpu-launchd"))
 
     def test_a_run_starts_and_ends(self):
@@ -287,15 +287,15 @@ class Runs(Case):
         launchd = self.launchd(h)
         wait_until(lambda: h.get("/v1/status")["jobs"] == 0, 10, "launchd to be found")
         launchd.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
-        wait_until(lambda: h.events("tpu.job.started"), 10, "the start")
-        job = h.get("/v1/jobs")["jobs"][0]
+        wait_until(lambda: h.events("tpu.run.started"), 10, "the start")
+        job = h.get("/v1/runs")["jobs"][0]
         self.assertEqual((job["name"], job["user"], job["main_pid"], job["ended"], job["step"]), ("train", "alice", 4242, None, None))
         launchd.jobs = [{**launchd.jobs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000}]
-        ended = wait_until(lambda: h.events("tpu.job.exited"), 10, "the end")
+        ended = wait_until(lambda: h.events("tpu.run.exited"), 10, "the end")
         self.assertEqual({k: ended[0]["body"][k] for k in ("job", "cause", "code", "status")},
                          {"job": "train", "cause": "signal", "code": "killed", "status": "KILL"})
         time.sleep(0.8)
-        self.assertEqual(len(h.events("tpu.job.started") + h.events("tpu.job.exited")), 2)
+        self.assertEqual(len(h.events("tpu.run.started") + h.events("tpu.run.exited")), 2)
 
     def test_stacks(self):
         r = self.receiver()
@@ -303,7 +303,7 @@ class Runs(Case):
         launchd = self.launchd(h)
         taken = time.time_ns() // 1000
         launchd.capture = lambda name: captured(name, "train.py:9 \x1b" + "x" * 2000, taken)
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual(code, 200, body)
         answer = json.loads(body)
         self.assertEqual((answer["name"], answer["processes"], answer["threads"]), ("train", 1, 2))
@@ -315,14 +315,14 @@ class Runs(Case):
                           "text": answer["text"]})
         self.assertEqual(event[6], "{spool}/{class}/{seq}".format(**answer["record"]))
         audit = h.events("tpu.api.acted")
-        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/jobs/train/stack", os.getuid())])
+        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/runs/train/capture", os.getuid())])
         self.assertIn("captured", audit[0]["body"]["result"])
 
     def test_long_stacks_are_cut(self):
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
         launchd.capture = lambda name: captured(name, "x" * 1000000)
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual(code, 200)
         text = json.loads(body)["text"]
         self.assertLess(len(text), 900 * 1024)
@@ -332,22 +332,22 @@ class Runs(Case):
         """Also with words that make no sense; for the moment alone, it says when to ask again."""
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
-        launchd.capture = lambda name: (ERROR, message({1: errno.ENOENT, 2: f"there is no run {name}", 3: "tpuctl jobs"}))
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
-        self.assertEqual((code, json.loads(body)), (404, {"error": "there is no run train", "remedy": "tpuctl jobs"}))
+        launchd.capture = lambda name: (ERROR, message({1: errno.ENOENT, 2: f"there is no run {name}", 3: "tpuctl runs"}))
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
+        self.assertEqual((code, json.loads(body)), (404, {"error": "there is no run train", "remedy": "tpuctl runs"}))
         for error, answer in ((errno.EBUSY, (503, "1")), (errno.EAGAIN, (503, "1")), (errno.ESRCH, (404, None)), (errno.EIO, (502, None))):
             launchd.capture = lambda name, error=error: (ERROR, message({1: error, 2: "a capture was taken a moment ago", 3: "ask again in a second"}))
-            code, headers, _ = h.exchange("/v1/jobs/train/stack", "POST")
+            code, headers, _ = h.exchange("/v1/runs/train/capture", "POST")
             self.assertEqual((code, headers["Retry-After"]), answer)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
-        self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 502)
+        self.assertEqual(h.call("/v1/runs/train/capture", "POST")[0], 502)
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: b"\x0a\x02\x08\x01\x0a\x02\x18\x09"}))
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["error"]),
                          (502, "tpu-launchd sent a capture that cannot be read: part 2: cut off, or no protobuf"))
         nothing = {"processes": [{"pid": 7, "command": "bash", "error": "no CPython interpreter in its memory map"}]}
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: capture_wire.packed(nothing)}))
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["error"]),
                          (404, "run train: no Python process in it: process 7: no CPython interpreter in its memory map"))
         self.assertEqual(len(h.events("tpu.api.acted")), 8)
@@ -357,7 +357,7 @@ class Runs(Case):
         h = self.hostd().start()
         self.launchd(h).capture = lambda name: None
         start = time.monotonic()
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual(code, 504, body)
         self.assertGreater(time.monotonic() - start, 1.5)
         self.assertEqual(len(h.events("tpu.api.acted")), 1)
@@ -372,17 +372,17 @@ class Runs(Case):
         def ask():
             s = socket.socket(socket.AF_UNIX)
             s.connect(str(h.api))
-            s.sendall(b"POST /v1/jobs/train/stack HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+            s.sendall(b"POST /v1/runs/train/capture HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
             return s
         waiting = [ask() for _ in range(4)]
         wait_until(lambda: launchd.asked.count(CAPTURE_REQUEST) == 4, 60, "four captures")
-        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual(code, 503)
         self.assertIn("under way", json.loads(body)["error"])
         for s in waiting:
             s.close()
         go_on.set()
-        wait_until(lambda: h.call("/v1/jobs/train/stack", "POST")[0] == 200, 60, "a capture after theirs")
+        wait_until(lambda: h.call("/v1/runs/train/capture", "POST")[0] == 200, 60, "a capture after theirs")
         launchd.capture = lambda name: None
         asked = launchd.asked.count(CAPTURE_REQUEST)
         with ask():  # and one that waits while the agent ends
@@ -403,21 +403,21 @@ class Runs(Case):
 
         wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
         self.assertEqual(as_nobody("/v1/status", "GET"), "200")
-        self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST"), "403")
+        self.assertEqual(as_nobody("/v1/runs/train/capture", "POST"), "403")
         self.assertEqual(launchd.asked.count(CAPTURE_REQUEST), 0)
         audit = h.events("tpu.api.acted")[-1]["body"]
         self.assertEqual(audit["uid"], 65534)
         self.assertIn("refused", audit["result"])
         # Who may start runs may not look into those of others: tpu-launchd, asked by the user, says no as well.
         for number, group in enumerate(grp.getgrall()[:30]):
-            self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST", f"--groups={group.gr_gid}"), "403", (number, group.gr_name))
+            self.assertEqual(as_nobody("/v1/runs/train/capture", "POST", f"--groups={group.gr_gid}"), "403", (number, group.gr_name))
         # Nobody floods the spool with what he may not do: ten refusals a minute are told one by one, the others counted.
         refused = [e["body"]["result"] for e in h.events("tpu.api.acted")]
         self.assertEqual(len(refused), 10)
         owned = h.root / "proc/4242"  # the run's main process is that user's
         owned.mkdir()
         os.chown(owned, 65534, 65534)
-        self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST"), "200")
+        self.assertEqual(as_nobody("/v1/runs/train/capture", "POST"), "200")
         wait_until(lambda: len(h.events("tpu.api.acted")) == 11, 5, "the audit of what was done")
 
 
@@ -448,13 +448,13 @@ class Journal(Case):
         launchd = self.launchd(h)
         launchd.jobs = [TRAIN]
         wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
-        self.assertIsNone(h.get("/v1/jobs")["jobs"][0]["step"])
+        self.assertIsNone(h.get("/v1/runs")["jobs"][0]["step"])
         for n in range(1, 400):
             entry("tpu-run-train.service", step(n))
         entry("ssh.service", step(8888))
         entry("tpu-run-train.service", step(9999), identifier="liar")
         entry("tpu-run-train.service", "completed step: nan, seconds: 1")
-        wait_until(lambda: h.get("/v1/jobs")["jobs"][0]["step"] == 399, 10, "step 399")
+        wait_until(lambda: h.get("/v1/runs")["jobs"][0]["step"] == 399, 10, "step 399")
         wait_until(lambda: 'tpu_run_step{job="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
         launchd.jobs = [{**TRAIN, 3: "exited"}]
         wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5, "the ended run's metrics to go")
@@ -466,9 +466,9 @@ class Api(Case):
         h = self.hostd().start()
         self.assertEqual(h.call("/nope")[0], 404)
         self.assertEqual(h.call("/v1/status", "DELETE")[0], 405)
-        self.assertEqual(h.call("/v1/jobs/train/stack", "GET")[0], 405)
-        self.assertEqual(h.call("/v1/jobs/..%2fx/stack", "POST")[0], 404)
-        self.assertEqual(h.call("/v1/jobs/" + "a" * 60 + "/stack", "POST")[0], 404)
+        self.assertEqual(h.call("/v1/runs/train/capture", "GET")[0], 405)
+        self.assertEqual(h.call("/v1/runs/..%2fx/capture", "POST")[0], 404)
+        self.assertEqual(h.call("/v1/runs/" + "a" * 60 + "/stack", "POST")[0], 404)
         for since in ("x", "-1", "1x", "99999999999999999999999", ""):
             self.assertEqual(h.call(f"/v1/events?since={since}")[0], 400, since)
         newest = h.get("/v1/events")

@@ -58,7 +58,7 @@ class Iostat(real_run.Case):
         device = self.disk()
         self.h.start()
         self.needs("io")
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
 
         def work():
             """And how many blocks the kernel says that its processes moved: its own pages may come from another disk."""

@@ -25,7 +25,7 @@ class KilledBy(real_run.Case):
         self.h.launchd.jobs = [run.job()]
         self.h.start()
         self.needs("deaths")
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
         return run, first
 
     def killed(self, run, times=1):
@@ -35,7 +35,7 @@ class KilledBy(real_run.Case):
     def exited(self, run, status, cause="signal"):
         """tpu-launchd tells its end."""
         self.h.launchd.jobs = [run.job(**{}) | {3: "exited", 4: cause, 5: "killed", 6: status, 12: time.time_ns() // 1000, 13: 0}]
-        return wait_until(lambda: [e["body"] for e in self.h.events("tpu.job.exited")], 60, "its end")[0]
+        return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.exited")], 60, "its end")[0]
 
     def test_a_kill_from_a_known_process(self):
         run, first = self.begin("kill", "sleep", "1000")
@@ -53,7 +53,7 @@ class KilledBy(real_run.Case):
         self.assertTrue(said["killed_by"].startswith(f"SIGKILL from pid {sender.pid} (sh, uid 0"), said["killed_by"])
         ended = self.exited(run, "KILL")
         self.assertEqual(ended["killed_by"], said["killed_by"])
-        job = next(j for j in self.h.get("/v1/jobs")["jobs"] if j["name"] == run.name)
+        job = next(j for j in self.h.get("/v1/runs")["jobs"] if j["name"] == run.name)
         self.assertEqual(job["killed_by"], said["killed_by"])
         self.assertEqual([e["body"]["job"] for e in self.h.events("tpu.run.killed_by")], [run.name])
 

@@ -103,22 +103,22 @@ class Agent(unittest.TestCase):
         self.call(h, "POST", "/v1/captures", 403, uid=NOBODY)
         self.assertEqual(len(capture_wire.captures(self.call(h, "POST", "/v1/captures"))), 1)
         self.assertEqual(len(capture_wire.captures(self.call(h, "GET", "/v1/captures"))), 1)
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
+        self.call(h, "POST", "/v1/runs/{name}/capture", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
                         {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},
                         {**RUN, 1: "old", 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 11: time.time_ns() // 1000, 12: time.time_ns() // 1000}]
         wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 2, 10, "the runs to be known")
         self.assertEqual([(r["name"], r["state"], r["part"]) for r in self.call(h, "GET", "/v1/status")["runs"]], [("gang", "unknown", "running")])
-        self.assertEqual(len(self.call(h, "GET", "/v1/jobs")["jobs"]), 3)
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 403, uid=NOBODY)
-        launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl jobs"}))
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 404)
+        self.assertEqual(len(self.call(h, "GET", "/v1/runs")["jobs"]), 3)
+        self.call(h, "POST", "/v1/runs/{name}/capture", 403, uid=NOBODY)
+        launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl runs"}))
+        self.call(h, "POST", "/v1/runs/{name}/capture", 404)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 502)
+        self.call(h, "POST", "/v1/runs/{name}/capture", 502)
         launchd.capture = lambda name: None
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 504)
+        self.call(h, "POST", "/v1/runs/{name}/capture", 504)
         launchd.capture = lambda name: captured(name, taken=time.time_ns() // 1000)
-        self.call(h, "POST", "/v1/jobs/{name}/stack")
+        self.call(h, "POST", "/v1/runs/{name}/capture")
 
     def starts_and_stops(self, h, launchd):
         asked = []
@@ -130,21 +130,21 @@ class Agent(unittest.TestCase):
             return tell
 
         def post(status=201, uid=0, **body):
-            return self.call(h, "POST", "/v1/jobs", status, uid=uid, body=json.dumps({"name": "new", "user": "alice", "argv": ["train", "-x"], **body}))
+            return self.call(h, "POST", "/v1/runs", status, uid=uid, body=json.dumps({"name": "new", "user": "alice", "argv": ["train", "-x"], **body}))
 
-        self.call(h, "POST", "/v1/jobs", 400)
+        self.call(h, "POST", "/v1/runs", 400)
         self.assertIn("'colour' is no key of a run", post(400, colour="red")["error"])
         self.assertIn("tpuctl run", post(403, uid=NOBODY)["remedy"])
         self.assertIn("not by a host", post(409, slices=[], min=1, max=2)["error"])
         launchd.other = {20: answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not start runs of user alice", 3: "[Remote], Start=alice"}),
-                         24: answer(0, b"", {1: 2, 2: "there is no run new", 3: "tpuctl jobs"})}
+                         24: answer(0, b"", {1: 2, 2: "there is no run new", 3: "tpuctl runs"})}
         refused = post(403)
         self.assertEqual((refused["error"], refused["remedy"]), ("requests that come through tpu-hostd may not start runs of user alice", "[Remote], Start=alice"))
-        self.call(h, "DELETE", "/v1/jobs/{name}", 404)
-        self.call(h, "DELETE", "/v1/jobs/{name}", 404, name="?")
-        self.call(h, "DELETE", "/v1/jobs/{name}", 403, uid=NOBODY)
+        self.call(h, "DELETE", "/v1/runs/{name}", 404)
+        self.call(h, "DELETE", "/v1/runs/{name}", 404, name="?")
+        self.call(h, "DELETE", "/v1/runs/{name}", 403, uid=NOBODY)
         launchd.other[24] = answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not stop runs of user root"})
-        self.call(h, "DELETE", "/v1/jobs/{name}", 403)
+        self.call(h, "DELETE", "/v1/runs/{name}", 403)
         launchd.other[20] = answer(0, b"", {1: 3, 2: "user alice is not known on this host"})
         post(404)
         reply = {1: "new", 2: "tpu-run-new.service", 3: "glibc: as ordered", 6: "running", 7: 2, 8: "the devices could not be looked at"}
@@ -157,11 +157,11 @@ class Agent(unittest.TestCase):
             self.assertIn(text, came)
         launchd.other[20] = answer(21, message({**reply, 5: 1}))
         self.assertTrue(post(200, generation=2, serial="00ff")["already"])
-        self.call(h, "DELETE", "/v1/jobs/{name}")
-        acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/jobs" in e["body"]["call"] and "stack" not in e["body"]["call"]]
-        self.assertIn(("POST /v1/jobs new", "done"), [(e["call"], e["result"]) for e in acted])
-        self.assertIn(("DELETE /v1/jobs/train", "done"), [(e["call"], e["result"]) for e in acted])
-        self.assertIn(("POST /v1/jobs", "'colour' is no key of a run"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
+        self.call(h, "DELETE", "/v1/runs/{name}")
+        acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/runs" in e["body"]["call"] and "stack" not in e["body"]["call"]]
+        self.assertIn(("POST /v1/runs new", "done"), [(e["call"], e["result"]) for e in acted])
+        self.assertIn(("DELETE /v1/runs/train", "done"), [(e["call"], e["result"]) for e in acted])
+        self.assertIn(("POST /v1/runs", "'colour' is no key of a run"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
         self.call(h, "PUT", "/v1/cordon", reason="bad cable")
         self.assertIn("this host is cordoned: bad cable", post(409)["error"])
         self.call(h, "DELETE", "/v1/cordon")
@@ -181,10 +181,10 @@ class Agent(unittest.TestCase):
         h.rmem("4096\t131072\t6291456")
         h.start()
         h.api.chmod(0o666)
-        self.call(h, "GET", "/v1/jobs", 503)
-        self.call(h, "POST", "/v1/jobs", 503, body='{"user": "alice", "argv": ["true"]}')
-        self.call(h, "DELETE", "/v1/jobs/{name}", 503)
-        self.call(h, "POST", "/v1/jobs/{name}/stack", 503)
+        self.call(h, "GET", "/v1/runs", 503)
+        self.call(h, "POST", "/v1/runs", 503, body='{"user": "alice", "argv": ["true"]}')
+        self.call(h, "DELETE", "/v1/runs/{name}", 503)
+        self.call(h, "POST", "/v1/runs/{name}/capture", 503)
         launchd = Launchd(h.folder / "launchd.sock")
         self.addCleanup(launchd.stop)
         wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 0, 10, "launchd to be found")

@@ -125,7 +125,7 @@ class Life(Part):
         self.launchd.tell()
         self.put("ended", 3)
         wait_until(lambda: h.get("/v1/status")["runs"], 60, "the record")
-        wait_until(lambda: len(h.get("/v1/jobs")["jobs"]) == 1, 60, "the run")
+        wait_until(lambda: len(h.get("/v1/runs")["jobs"]) == 1, 60, "the run")
         self.assertEqual(self.launchd.stops, [])
         self.assertEqual(self.said(), {})
 
@@ -206,7 +206,7 @@ class Kills(Part):
         self.r.stop()
         self.until(h, "away")
         self.again(h)
-        wait_until(lambda: h.get("/v1/jobs")["jobs"], 60, "the run is seen")
+        wait_until(lambda: h.get("/v1/runs")["jobs"], 60, "the run is seen")
         self.launchd.exit("job1")
         wait_until(lambda: h.get("/v1/status")["runs"][0]["part"] == "exited", 60, "its end is seen")
         self.assertEqual((self.launchd.stops, self.starts()), ([], [("job1", 1)]))
@@ -223,7 +223,7 @@ class Kills(Part):
         self.until_says("prepared")
         self.put("running")
         self.until_says("running")
-        self.assertEqual(len(h.get("/v1/jobs")["jobs"]), 1)
+        self.assertEqual(len(h.get("/v1/runs")["jobs"]), 1)
         self.assertEqual(self.starts(), [("job1", 1)])
 
     def test_launchd_away(self):
@@ -237,7 +237,7 @@ class Kills(Part):
         self.until_says("running")
         self.launchd.stop()
         self.r.put("slice/s0", None)
-        wait_until(lambda: h.call("/v1/jobs")[0] == 503, 60, "launchd is gone")
+        wait_until(lambda: h.call("/v1/runs")[0] == 503, 60, "launchd is gone")
         self.assertEqual(self.said()["state"], "running")  # what was known stays believed
         self.launchd.jobs.clear()  # as after a boot
         self.launchd.start()
@@ -343,7 +343,7 @@ class Notice(Part):
         self.launchd.jobs["mine"] = {1: "mine", 2: "tpu-run-mine.service", 3: "running", 9: "bob", 11: 5}
         self.launchd.jobs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob", 11: 5, 12: 6}
         self.launchd.tell()
-        wait_until(lambda: len(h.get("/v1/jobs")["jobs"]) == 3, 60, "the runs are known")
+        wait_until(lambda: len(h.get("/v1/runs")["jobs"]) == 3, 60, "the runs are known")
         began = time.monotonic()
         server.set(preempted=True)
         wait_until(lambda: len(self.launchd.signals) == 2, 60, "they are told")

@@ -46,7 +46,7 @@ class Watch(real_run.Case):
         self.h.launchd.jobs = [run.job()]
         self.h.start()
         self.needs(*sets)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
         return run
 
     def ctl(self, *words):

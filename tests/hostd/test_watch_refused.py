@@ -27,7 +27,7 @@ class Refused(real_run.Case):
             self.assertEqual((found["verdict"], found["reason"]), ("UNKNOWN", REASON), name)
         for name in ("net", "deaths"):
             self.assertEqual(self.h.check("bpf_" + name)["verdict"], "OK", name)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
         for what in ("sched", "io"):
             said = self.h.get(f"/v1/{what}?run={run.name}&watch=1")
             self.assertEqual((said["watch"], said["not_watched"]), (None, REASON), what)

@@ -60,7 +60,7 @@ class WatchTrace(real_run.Case):
         self.h.launchd.jobs = [run.job()]
         self.h.start()
         self.needs(kind)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
         return run
 
     def slow_disk(self):

@@ -105,7 +105,7 @@ class Launch(unittest.TestCase):
         self.start("own", "sh", "-c", words, "${HOME} %n", "$$ b", env=["A=x $y"], directory="/srv")
         job = self.ended("own")
         self.assertEqual((job["cause"], job["code"], job["status"], job["user"]), ("exit-code", "exited", "3", "alice"))
-        line = self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=own").strip()
+        line = self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=own").strip()
         self.assertEqual(line, "x $y|${HOME} %n|$$ b|alice|/srv")
 
     def test_slice_environment_allocator(self):

@@ -88,7 +88,7 @@ class Policy(unittest.TestCase):
         self.ask("stop", "1=limits", user="alice")
         self.run_as("alice", "lines", "slice=slice a", "worker=3", "generation=4", "intent=5e71a1", "--", "echo", "a line")
         self.ended("lines")
-        record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_JOB=lines _COMM=echo + TPU_JOB=lines MESSAGE='a line'").splitlines()]
+        record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_RUN=lines _COMM=echo + TPU_RUN=lines MESSAGE='a line'").splitlines()]
         self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")], ["slice a", "3", "4", "5e71a1"])
 
     def test_memory_of_the_slice(self):
@@ -257,8 +257,8 @@ class Policy(unittest.TestCase):
         self.host.write(GRANT, "[Remote]\nStart=alice\n")
         self.run_as("tpu-hostd", "r", "user=alice", "generation=1", "--", "sh", "-c", "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
         self.assertEqual((self.show("r", "User"), self.show("r", "NoNewPrivileges")), ("alice", "yes"))
-        self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"), timeout=60)
-        self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"))
+        self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"), timeout=60)
+        self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"))
         for user in ("root", "bob", "daemon", ""):
             self.refused(13, "run", "name=q", f"user={user}", "generation=1", "--", "true", user="tpu-hostd")
         self.ask("stop", "1=r", user="tpu-hostd")
@@ -275,12 +275,12 @@ class Policy(unittest.TestCase):
         self.assertIn(f"{GRANT}:2", check.err)
         self.host.sh(f"rm {GRANT}")
         asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT}").splitlines()]
-        mine = [(a["TPU_ACTION"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked if a["TPU_JOB"] == "r"]
+        mine = [(a["TPU_ACTION"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked if a["TPU_RUN"] == "r"]
         self.assertEqual(mine, [("start", "refused", "tpu-hostd"), ("start", "accepted", "tpu-hostd"), ("stop", "accepted", "tpu-hostd")])
         self.host.sh("tpuctl env own")  # alice's, shown to root
         self.host.run(["tpuctl", "env", "own"], user="alice")
         asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT} TPU_ACTION=environment").splitlines()]
-        self.assertEqual([(a["TPU_JOB"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
+        self.assertEqual([(a["TPU_RUN"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
 
     def api(self, method, path, body=None):
         words = ["curl", "-sS", "--unix-socket", self.host.path("/run/tpu-hostd/api.sock"), "-X", method, "-w", "\\n%{http_code}", f"http://h{path}"]
@@ -290,21 +290,21 @@ class Policy(unittest.TestCase):
         return int(code), json.loads(answer)
 
     def test_posted(self):
-        """POST and DELETE /v1/jobs: tpu-hostd asks tpu-launchd as principal remote, whose refusal comes through."""
+        """POST and DELETE /v1/runs: tpu-hostd asks tpu-launchd as principal remote, whose refusal comes through."""
         run = {"name": "posted", "user": "alice", "serial": "s1", "generation": 1, "argv": ["sh", "-c", "id -un >/srv/open/posted; exec sleep 1000"]}
-        code, said = self.api("POST", "/v1/jobs", run)
+        code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual(code, 403, said)
         self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", json.dumps(said))
         self.host.write(GRANT, "[Remote]\nStart=alice\n")
-        code, said = self.api("POST", "/v1/jobs", run)
+        code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual((code, said["name"], said["already"]), (201, "posted", False), said)
         self.until("posted", "running")
         self.host.wait_for(lambda: self.host.sh("cat /srv/open/posted 2>/dev/null; true").strip() == "alice", timeout=60)
-        code, said = self.api("POST", "/v1/jobs", run)
+        code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual((code, said["already"]), (200, True), said)
-        code, said = self.api("POST", "/v1/jobs", {**run, "name": "roots", "user": "root"})
+        code, said = self.api("POST", "/v1/runs", {**run, "name": "roots", "user": "root"})
         self.assertEqual(code, 403, said)
-        code, said = self.api("DELETE", "/v1/jobs/posted")
+        code, said = self.api("DELETE", "/v1/runs/posted")
         self.assertEqual(code, 200, said)
         self.assertEqual(self.ended("posted")["cause"], "stopped")
         self.host.sh(f"rm {GRANT}")

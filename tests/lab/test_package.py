@@ -109,7 +109,7 @@ class Package(unittest.TestCase):
             host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)
             self.the_run_goes_on()
             self.nothing_of_ours_runs()
-            self.assertNotEqual(host.sh("ls /var/lib/tpu-launchd/jobs"), "")
+            self.assertNotEqual(host.sh("ls /var/lib/tpu-launchd/runs"), "")
         with self.subTest("install after remove"):
             host.run(["dpkg", "-i", "/srv/old.deb"], check=True)
             self.the_agents_are_new(self.version)

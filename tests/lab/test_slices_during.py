@@ -101,7 +101,7 @@ class During(slices.Case):
         scenario.wait_until(lambda: slices.resumed(self.h[0], JOB), 60, "h0 goes on from a checkpoint")
         self.assertGreaterEqual(slices.resumed(self.h[0], JOB)[-1], saved - saved % 20 - 1)
         self.steps_on(self.h[:2], JOB)
-        told = json.dumps([r for r in scenario.events(self.lab, host, "tpu.job.exited")])
+        told = json.dumps([r for r in scenario.events(self.lab, host, "tpu.run.exited")])
         self.assertIn("preempted", told)
         words = scenario.ctl(self.h[0], "events", "--since", "1h").out
         print(words, scenario.ctl(host, "jobs").out, scenario.ctl(self.h[0], "jobs", "--fleet").out, scenario.ctl(self.h[0], "fleet").out, sep="\n")

@@ -28,10 +28,10 @@ static inline int fake_start(void *backend, const struct unit_spec *s) {
         struct fake *f = backend;
 
         f->starts++;
-        (void) snprintf(f->name, sizeof(f->name), "%s", s->job->name);
-        (void) snprintf(f->id, sizeof(f->id), "%s", s->job->id);
-        (void) snprintf(f->user, sizeof(f->user), "%s", s->job->user);
-        (void) snprintf(f->devices, sizeof(f->devices), "%s", s->job->spec->devices);
+        (void) snprintf(f->name, sizeof(f->name), "%s", s->kept->name);
+        (void) snprintf(f->id, sizeof(f->id), "%s", s->kept->id);
+        (void) snprintf(f->user, sizeof(f->user), "%s", s->kept->user);
+        (void) snprintf(f->devices, sizeof(f->devices), "%s", s->kept->spec->devices);
         return f->start_error;
 }
 
@@ -244,24 +244,24 @@ static inline void start(struct bench *b, const char *name) {
 }
 
 /* The only job in a list, to be freed with the reply. */
-static inline Local__JobsReply *list(struct bench *b, size_t expected) {
-        Local__JobsRequest q = LOCAL__JOBS_REQUEST__INIT;
-        int fd = ask(b, LOCAL__KIND__KIND_JOBS_REQUEST, &q.base);
-        Local__JobsReply *reply = (Local__JobsReply *) take(b, fd, LOCAL__KIND__KIND_JOBS_REPLY,
-                                                            &local__jobs_reply__descriptor);
+static inline Local__RunListReply *list(struct bench *b, size_t expected) {
+        Local__RunListRequest q = LOCAL__RUN_LIST_REQUEST__INIT;
+        int fd = ask(b, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &q.base);
+        Local__RunListReply *reply = (Local__RunListReply *) take(b, fd, LOCAL__KIND__KIND_RUN_LIST_REPLY,
+                                                                  &local__run_list_reply__descriptor);
 
         (void) close(fd);
-        ASSERT_EQ(reply->n_job, expected);
+        ASSERT_EQ(reply->n_run, expected);
         return reply;
 }
 
-static inline void expect_job(struct bench *b, const char *state, const char *cause, const char *status) {
-        Local__JobsReply *reply = list(b, 1);
+static inline void expect_run(struct bench *b, const char *state, const char *cause, const char *status) {
+        Local__RunListReply *reply = list(b, 1);
 
-        ASSERT_STREQ(reply->job[0]->state, state);
-        ASSERT_STREQ(reply->job[0]->cause, cause);
-        ASSERT_STREQ(reply->job[0]->status, status);
-        local__jobs_reply__free_unpacked(reply, NULL);
+        ASSERT_STREQ(reply->run[0]->state, state);
+        ASSERT_STREQ(reply->run[0]->cause, cause);
+        ASSERT_STREQ(reply->run[0]->status, status);
+        local__run_list_reply__free_unpacked(reply, NULL);
 }
 
 static inline void record(struct bench *b, const char *result, const char *code, const char *status) {

@@ -90,10 +90,10 @@ static const struct own_route {
         int number;
 } routes[] = {
         { ROUTE("GET", "/healthz"), 1 },
-        { ROUTE("GET", "/v1/jobs"), 2 },
-        { ROUTE("POST", "/v1/jobs"), 3 },
-        { ROUTE("DELETE", "/v1/jobs/NAME"), 4 },
-        { ROUTE_WITH("POST", "/v1/jobs/NAME/stack", page), 5 },
+        { ROUTE("GET", "/v1/runs"), 2 },
+        { ROUTE("POST", "/v1/runs"), 3 },
+        { ROUTE("DELETE", "/v1/runs/NAME"), 4 },
+        { ROUTE_WITH("POST", "/v1/runs/NAME/capture", page), 5 },
         { ROUTE("DELETE", "/v1/slices/SLICE/slots/NUMBER"), 6 },
 };
 static const struct route_table table = ROUTE_TABLE(routes);
@@ -106,18 +106,18 @@ static int find(const char *method, const char *path, struct routed *ret, char a
 }
 
 static void test_routes(void) {
-        static const char *const nowhere[] = { "", "/", "/healthz/", "/v1/jobs/", "/v1/jobs/a/stack/", "/v1/jobs//stack",
-                                               "/v1/jobs/a/b", "/v1/slices/s/slots/", "/v1/slices//slots/1", "/V1/jobs" };
-        char allow[HTTP_ALLOW_MAX], longer[ROUTE_PART_MAX + 16] = "/v1/jobs/";
+        static const char *const nowhere[] = { "", "/", "/healthz/", "/v1/runs/", "/v1/runs/a/capture/", "/v1/runs//capture",
+                                               "/v1/runs/a/b", "/v1/slices/s/slots/", "/v1/slices//slots/1", "/V1/runs" };
+        char allow[HTTP_ALLOW_MAX], longer[ROUTE_PART_MAX + 16] = "/v1/runs/";
         struct routed r;
 
         ASSERT_EQ(find("GET", "/healthz", &r, allow), 1);
         ASSERT_EQ(find("HEAD", "/healthz", &r, allow), 1);
-        ASSERT_EQ(find("POST", "/v1/jobs", &r, allow), 3);
+        ASSERT_EQ(find("POST", "/v1/runs", &r, allow), 3);
         ASSERT_TRUE(!r.arguments.table);
-        ASSERT_EQ(find("DELETE", "/v1/jobs/NAME", &r, allow), 4);
+        ASSERT_EQ(find("DELETE", "/v1/runs/NAME", &r, allow), 4);
         ASSERT_STREQ(r.part[0], "NAME");
-        ASSERT_EQ(find("POST", "/v1/jobs/a.b/stack", &r, allow), 5);
+        ASSERT_EQ(find("POST", "/v1/runs/a.b/capture", &r, allow), 5);
         ASSERT_STREQ(r.part[0], "a.b");
         ASSERT_TRUE(r.arguments.table == page);
         ASSERT_EQ(find("DELETE", "/v1/slices/s/slots/17", &r, allow), 6);
@@ -126,9 +126,9 @@ static void test_routes(void) {
                 ASSERT_EQ(find("GET", nowhere[i], &r, allow), 0);
                 ASSERT_STREQ(allow, "");
         }
-        ASSERT_EQ(find("PUT", "/v1/jobs", &r, allow), 0);
+        ASSERT_EQ(find("PUT", "/v1/runs", &r, allow), 0);
         ASSERT_STREQ(allow, "GET, HEAD, POST");
-        ASSERT_EQ(find("GET", "/v1/jobs/a", &r, allow), 0);
+        ASSERT_EQ(find("GET", "/v1/runs/a", &r, allow), 0);
         ASSERT_STREQ(allow, "DELETE");
         memset(longer + 9, 'x', ROUTE_PART_MAX - 1);
         ASSERT_EQ(find("DELETE", longer, &r, allow), 4);
@@ -142,7 +142,7 @@ static void test_refusals(void) {
 
         routes_refuse(&table, &q, "", &reply);
         ASSERT_EQ(reply.status, 404);
-        ASSERT_TRUE(memmem(reply.body, reply.len, "GET /v1/jobs, POST /v1/jobs, DELETE /v1/jobs/NAME", 49));
+        ASSERT_TRUE(memmem(reply.body, reply.len, "GET /v1/runs, POST /v1/runs, DELETE /v1/runs/NAME", 49));
         http_reply_clear(&reply);
         reply = (struct http_reply){ 0 };
         routes_refuse(&table, &q, "GET, HEAD", &reply);

@@ -148,7 +148,7 @@ static int visit_host(const struct store_host *h, void *userdata) {
         char *line = userdata;
 
         (void) snprintf(line + strlen(line), 256 - strlen(line), "%s %s %lld %s %s %lld %s;", h->name,
-                        h->slice ?: "-", (long long) h->worker_id, h->state ?: "-", h->job ?: "-",
+                        h->slice ?: "-", (long long) h->worker_id, h->state ?: "-", h->run ?: "-",
                         (long long) h->step, h->boot_id ?: "-");
         return 0;
 }

@@ -143,13 +143,13 @@ static void rows(void) {
 static void hostile_json(void) {
         static const char *const texts[] = {
                 "{}",
-                "{\"jobs\": 5, \"hosts\": {}, \"state\": [], \"reasons\": \"x\", \"uplink\": 3, "
+                "{\"runs\": 5, \"hosts\": {}, \"state\": [], \"reasons\": \"x\", \"uplink\": 3, "
                 "\"identity\": null}",
-                "{\"jobs\": [1, null, {}], \"hosts\": [[], {\"age_seconds\": \"x\"}], \"reasons\": [0, {}], "
+                "{\"runs\": [1, null, {}], \"hosts\": [[], {\"age_seconds\": \"x\"}], \"reasons\": [0, {}], "
                 "\"uplink\": {\"classes\": [], \"last_ok\": 1}, "
                 "\"events\": [1, null, {\"time\": 5, \"body\": []}], \"links\": [3, {\"bad\": true, "
                 "\"interval\": 1}], "
-                "\"kernel\": {\"drops\": [[], 1]}, \"nics\": [{\"job\": \"x\"}, 2]}",
+                "\"kernel\": {\"drops\": [[], 1]}, \"nics\": [{\"run\": \"x\"}, 2]}",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -158,7 +158,7 @@ static void hostile_json(void) {
                 ASSERT_TRUE(v != NULL);
                 CAPTURE(text, {
                         (void) screen_status(v, 0, out);
-                        (void) screen_jobs(v, 0, out);
+                        (void) screen_host_runs(v, 0, out);
                         (void) screen_fleet(v, 0, out);
                         (void) screen_events(v, 0, out);
                         (void) screen_net(v, 0, out);

@@ -58,10 +58,10 @@ static const char *sentence_of(const struct event *e) {
 }
 
 static void test_parts_of_a_sentence(void) {
-        ASSERT_STREQ(sentence_of(EVENT_OF(JOB_EXITED, .job = "train", .unit = "u", .cause = "signal",
+        ASSERT_STREQ(sentence_of(EVENT_OF(RUN_EXITED, .run = "train", .unit = "u", .cause = "signal",
                                           .code = "killed", .status = "KILL", .killed_by = "process 7")),
                      "run train ended: signal (killed KILL): process 7");
-        ASSERT_STREQ(sentence_of(EVENT_OF(JOB_EXITED, .job = "train", .unit = "u", .cause = "unknown",
+        ASSERT_STREQ(sentence_of(EVENT_OF(RUN_EXITED, .run = "train", .unit = "u", .cause = "unknown",
                                           .code = "", .status = "", .killed_by = "")),
                      "run train ended: unknown");
         ASSERT_STREQ(sentence_of(EVENT_OF(API_ACTED, .call = "POST /x", .caller = "uid 0", .uid = 0,
@@ -114,9 +114,9 @@ static void test_long_text(void) {
 
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = 0;
-        v = event_to_json(EVENT_OF(RUNTIME_ERROR, .kind = "slice", .type = "", .job = "train", .port = 1,
+        v = event_to_json(EVENT_OF(RUNTIME_ERROR, .kind = "slice", .type = "", .run = "train", .port = 1,
                                    .text = text));
-        ASSERT_STREQ(json_string_value(json_object_get(v, "job")), "train");
+        ASSERT_STREQ(json_string_value(json_object_get(v, "run")), "train");
         ASSERT_FALSE(json_object_get(v, "text"));
         json_decref(v);
 }

@@ -52,7 +52,7 @@ static void test_checks(void) {
 static void test_status(void) {
         struct check_table t;
         struct identity identity = IDENTITY_NULL;
-        struct job_list *jobs = calloc(1, sizeof(*jobs));
+        struct launchd_run_list *runs = calloc(1, sizeof(*runs));
         struct uplink_stats uplink = { .durable = true, .last_ok_boot = 5 * USEC_PER_SEC };
         struct api_status s = {
                 .host = "h0",
@@ -62,18 +62,18 @@ static void test_status(void) {
                 .now_real = (usec_t) 1795237210000000,
                 .checks = &t,
                 .identity = &identity,
-                .jobs = jobs,
+                .runs = runs,
                 .uplink = &uplink,
                 .endpoint = "",
         };
         json_t *v;
 
-        ASSERT_TRUE(jobs);
+        ASSERT_TRUE(runs);
         ASSERT_OK(check_table_init(&t));
         uplink.classes[UPLINK_EVENTS].spool.records = 3;
         v = api_json_status(&s);
         ASSERT_STREQ(text_at(v, "state"), "unknown"); /* nothing was looked at yet */
-        ASSERT_TRUE(json_is_null(json_object_get(v, "jobs")));
+        ASSERT_TRUE(json_is_null(json_object_get(v, "live_runs")));
         ASSERT_TRUE(json_is_null(json_object_get(json_object_get(v, "identity"), "slice")));
         ASSERT_STREQ(text_at(v, "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_STREQ(text_at(json_object_get(v, "uplink"), "last_ok"), "2026-11-21T05:00:05.000Z");
@@ -84,37 +84,40 @@ static void test_status(void) {
                                           "kept")),
                   3);
         json_decref(v);
-        jobs->known = true;
-        jobs->n = 2;
-        (void) snprintf(jobs->jobs[0].state, sizeof(jobs->jobs[0].state), "exited");
-        (void) snprintf(jobs->jobs[1].state, sizeof(jobs->jobs[1].state), "running");
+        runs->known = true;
+        runs->n = 2;
+        (void) snprintf(runs->runs[0].state, sizeof(runs->runs[0].state), "exited");
+        (void) snprintf(runs->runs[1].state, sizeof(runs->runs[1].state), "running");
         v = api_json_status(&s);
-        ASSERT_EQ(json_integer_value(json_object_get(v, "jobs")), 1); /* those that live */
+        ASSERT_EQ(json_integer_value(json_object_get(v, "live_runs")), 1); /* those that live */
         json_decref(v);
         check_table_clear(&t);
-        free(jobs);
+        free(runs);
 }
 
-static struct job_seen progress_of(const char *job, void *userdata) {
-        if (streq(job, "train"))
-                return (struct job_seen){ .log = userdata, .goodput = 0.5, .suspicion = "no step" };
-        return (struct job_seen){ .goodput = NAN };
+static struct run_seen progress_of(const char *run, void *userdata) {
+        if (streq(run, "train"))
+                return (struct run_seen){ .log = userdata, .goodput = 0.5, .suspicion = "no step" };
+        return (struct run_seen){ .goodput = NAN };
 }
 
-static void test_jobs(void) {
-        struct job_list *l = calloc(1, sizeof(*l));
+static void test_runs(void) {
+        struct launchd_run_list *l = calloc(1, sizeof(*l));
         struct run_progress p = {
                 .progress = { .lines = 1, .last_step = 12, .last = { .step = 12, .seconds = 0.5 } }
         };
-        json_t *v, *list;
+        json_t *list;
 
         ASSERT_TRUE(l);
+        list = api_json_runs(l, progress_of, &p);
+        ASSERT_TRUE(json_is_null(list)); /* launchd has not answered */
+        json_decref(list);
+        l->known = true;
         l->n = 2;
-        (void) snprintf(l->jobs[0].name, sizeof(l->jobs[0].name), "train");
-        l->jobs[0].started_real = (usec_t) 1795237200000000;
-        (void) snprintf(l->jobs[1].name, sizeof(l->jobs[1].name), "other");
-        v = api_json_jobs(l, progress_of, &p);
-        list = json_object_get(v, "jobs");
+        (void) snprintf(l->runs[0].name, sizeof(l->runs[0].name), "train");
+        l->runs[0].started_real = (usec_t) 1795237200000000;
+        (void) snprintf(l->runs[1].name, sizeof(l->runs[1].name), "other");
+        list = api_json_runs(l, progress_of, &p);
         ASSERT_EQ(json_integer_value(json_object_get(json_array_get(list, 0), "step")), 12);
         ASSERT_STREQ(text_at(json_array_get(list, 0), "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 0), "ended")));
@@ -123,7 +126,7 @@ static void test_jobs(void) {
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "step")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "goodput")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "suspicion")));
-        json_decref(v);
+        json_decref(list);
         free(l);
 }
 
@@ -153,4 +156,4 @@ static void test_settings(void) {
         config_clear(&source.config);
 }
 
-TEST_MAIN(test_checks, test_status, test_jobs, test_settings)
+TEST_MAIN(test_checks, test_status, test_runs, test_settings)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose line it is, and what changed between two lists of runs. */
-#include "jobs.h"
+#include "launchd_runs.h"
 #include "run_log.h"
 #include "test.h"
 
@@ -18,49 +18,49 @@ static void test_unit(void) {
                 "tpu-run-",
                 "",
         };
-        char job[64];
+        char run[64];
 
-        ASSERT_OK(run_log_job_of_unit("tpu-run-train-7.service", strlen("tpu-run-train-7.service"), job));
-        ASSERT_STREQ(job, "train-7");
+        ASSERT_OK(run_log_name_of_unit("tpu-run-train-7.service", strlen("tpu-run-train-7.service"), run));
+        ASSERT_STREQ(run, "train-7");
         for (size_t i = 0; i < ELEMENTSOF(refused); i++)
-                ASSERT_EQ(run_log_job_of_unit(refused[i], strlen(refused[i]), job), -EINVAL);
-        ASSERT_EQ(run_log_job_of_unit("tpu-run-a\0b.service", 19, job), -EINVAL);
-        ASSERT_STREQ(job, "train-7"); /* untouched on failure */
+                ASSERT_EQ(run_log_name_of_unit(refused[i], strlen(refused[i]), run), -EINVAL);
+        ASSERT_EQ(run_log_name_of_unit("tpu-run-a\0b.service", 19, run), -EINVAL);
+        ASSERT_STREQ(run, "train-7"); /* untouched on failure */
 }
 
 static char told[256];
-static void note(const char *what, const struct job *j) {
+static void note(const char *what, const struct launchd_run *run) {
         size_t len = strlen(told);
 
-        (void) snprintf(told + len, sizeof(told) - len, "%s%s:%s", len > 0 ? " " : "", what, j->name);
+        (void) snprintf(told + len, sizeof(told) - len, "%s%s:%s", len > 0 ? " " : "", what, run->name);
 }
-static void on_started(const struct job *j, void *userdata) {
+static void on_started(const struct launchd_run *run, void *userdata) {
         (void) userdata;
-        note("started", j);
+        note("started", run);
 }
-static void on_exited(const struct job *j, void *userdata) {
+static void on_exited(const struct launchd_run *run, void *userdata) {
         (void) userdata;
-        note("exited", j);
+        note("exited", run);
 }
-static const struct jobs_handlers handlers = { .started = on_started, .exited = on_exited };
+static const struct launchd_runs_handlers handlers = { .started = on_started, .exited = on_exited };
 
-static void add(struct job_list *l, const char *name, const char *state, usec_t started, usec_t ended) {
-        struct job *j = &l->jobs[l->n++];
+static void add(struct launchd_run_list *l, const char *name, const char *state, usec_t started, usec_t ended) {
+        struct launchd_run *run = &l->runs[l->n++];
 
-        *j = (struct job) { .started_real = started, .ended_real = ended };
-        (void) snprintf(j->name, sizeof(j->name), "%s", name);
-        (void) snprintf(j->state, sizeof(j->state), "%s", state);
-        j->main_pid = streq(state, "running") ? 42 : 0;
+        *run = (struct launchd_run) { .started_real = started, .ended_real = ended };
+        (void) snprintf(run->name, sizeof(run->name), "%s", name);
+        (void) snprintf(run->state, sizeof(run->state), "%s", state);
+        run->main_pid = streq(state, "running") ? 42 : 0;
 }
 
-static const char *compare(const struct job_list *old, const struct job_list *new) {
+static const char *compare(const struct launchd_run_list *old, const struct launchd_run_list *new) {
         told[0] = 0;
-        jobs_compare(old, new, 1000, &handlers, NULL);
+        launchd_runs_compare(old, new, 1000, &handlers, NULL);
         return told;
 }
 
 static void test_compare(void) {
-        struct job_list *l = calloc(6, sizeof(*l));
+        struct launchd_run_list *l = calloc(6, sizeof(*l));
 
         ASSERT_TRUE(l);
         /* l[0] is empty: the first answer. What was over, or had started, before the agent did is no news.

@@ -15,7 +15,7 @@ static void test_run_and_exit(void) {
         ASSERT_EQ(b.fake.starts, 1);
         ASSERT_STREQ(b.fake.name, "run-1");
         ASSERT_STREQ(b.fake.user, getpwuid(getuid())->pw_name);
-        expect_job(&b, "starting", "", "");
+        expect_run(&b, "starting", "", "");
         runs_unit_events.started("run-1", "done", b.runs);
         reply = (Local__RunReply *) take(&b, fd, LOCAL__KIND__KIND_RUN_REPLY, &local__run_reply__descriptor);
         ASSERT_STREQ(reply->unit, "tpu-run-run-1.service");
@@ -25,10 +25,10 @@ static void test_run_and_exit(void) {
         ASSERT_TRUE(startswith(reply->malloc, "glibc (auto: "));
         local__run_reply__free_unpacked(reply, NULL);
         (void) close(fd);
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
         record(&b, "exit-code", "exited", "3");
         runs_unit_events.gone("run-1", b.runs);
-        expect_job(&b, "exited", "exit-code", "3");
+        expect_run(&b, "exited", "exit-code", "3");
         /* The next one without a name is another. */
         fd = ask_run(&b, "", NULL, 0);
         ASSERT_STREQ(b.fake.name, "run-2");
@@ -45,7 +45,7 @@ static void test_gone_before_started(void) {
         record(&b, "exit-code", "exited", "203");
         runs_unit_events.gone("a", b.runs);
         expect_error(&b, fd, EIO, "not-started");
-        expect_job(&b, "exited", "not-started", "203");
+        expect_run(&b, "exited", "not-started", "203");
 }
 
 /* systemd calls a start failed when the command ended sooner than it was seen to run: the answer says how it ended. */
@@ -59,7 +59,7 @@ static void test_failed_start(void) {
         record(&b, "exit-code", "exited", "1");
         runs_unit_events.gone("a", b.runs);
         expect_error(&b, fd, EIO, "its command ended with 1");
-        expect_job(&b, "exited", "exit-code", "1");
+        expect_run(&b, "exited", "exit-code", "1");
 }
 
 /* The caller that asked is gone: its run is as alive as before, and nothing of ours points to it. */
@@ -70,7 +70,7 @@ static void test_caller_goes_away(void) {
         (void) close(ask_run(&b, "a", NULL, 0));
         turn(&b);
         runs_unit_events.started("a", "done", b.runs);
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
 }
 
 static void test_gone_without_record_is_unknown(void) {
@@ -79,32 +79,32 @@ static void test_gone_without_record_is_unknown(void) {
         bench_init(&b);
         start(&b, "a");
         runs_unit_events.gone("a", b.runs);
-        expect_job(&b, "exited", "unknown", "");
+        expect_run(&b, "exited", "unknown", "");
         /* A record of another run of the same name changes nothing. */
         start(&b, "a");
         (void) snprintf(b.fake.id, sizeof(b.fake.id), "ffffffffffffffffffffffffffffffff");
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("a", b.runs);
-        expect_job(&b, "exited", "unknown", "");
+        expect_run(&b, "exited", "unknown", "");
 }
 
 /* Its unit is gone, and its last lines are still being read: it is neither running nor exited. */
 static void test_ending(void) {
         _cleanup_bench_ struct bench b;
-        Local__JobsReply *l;
+        Local__RunListReply *l;
 
         bench_init(&b);
         start(&b, "a");
         b.runs->journal = true; /* the machine's own, which knows nothing of this run */
         record(&b, "exit-code", "exited", "3");
         runs_unit_events.gone("a", b.runs);
-        ASSERT_STREQ(job_shown_state(runs_find(b.runs, "a")), "ending");
+        ASSERT_STREQ(kept_run_shown_state(runs_find(b.runs, "a")), "ending");
         do
                 l = list(&b, 1);
-        while (streq(l->job[0]->state, "ending") && (local__jobs_reply__free_unpacked(l, NULL), true));
-        ASSERT_STREQ(l->job[0]->state, "exited");
-        ASSERT_STREQ(l->job[0]->cause, "exit-code");
-        local__jobs_reply__free_unpacked(l, NULL);
+        while (streq(l->run[0]->state, "ending") && (local__run_list_reply__free_unpacked(l, NULL), true));
+        ASSERT_STREQ(l->run[0]->state, "exited");
+        ASSERT_STREQ(l->run[0]->cause, "exit-code");
+        local__run_list_reply__free_unpacked(l, NULL);
 }
 
 static void test_restart(void) {
@@ -116,16 +116,16 @@ static void test_restart(void) {
         bench_up(&b);
         runs_unit_events.connected(b.runs);
         ASSERT_EQ(b.fake.queries, 1);
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
         ASSERT_EQ(b.fake.queries, 2); /* what is not known yet is asked for when somebody wants to know */
         runs_unit_events.running("a", 42, "/tpu.slice/tpu-run.slice/tpu-run-a.slice/tpu-run-a.service",
                                  b.runs);
         {
-                Local__JobsReply *reply = list(&b, 1);
+                Local__RunListReply *reply = list(&b, 1);
 
-                ASSERT_EQ(reply->job[0]->main_pid, 42);
-                ASSERT_STREQ(reply->job[0]->control_group, "/tpu.slice/tpu-run.slice/tpu-run-a.slice");
-                local__jobs_reply__free_unpacked(reply, NULL);
+                ASSERT_EQ(reply->run[0]->main_pid, 42);
+                ASSERT_STREQ(reply->run[0]->control_group, "/tpu.slice/tpu-run.slice/tpu-run-a.slice");
+                local__run_list_reply__free_unpacked(reply, NULL);
         }
         /* It ends while nobody of ours lives. */
         bench_down(&b);
@@ -133,14 +133,14 @@ static void test_restart(void) {
         record(&b, "signal", "killed", "KILL");
         host_close(&b.host);
         bench_up(&b);
-        expect_job(&b, "exited", "signal", "KILL");
+        expect_run(&b, "exited", "signal", "KILL");
         /* And after a boot, a run without a record went down with its host. */
         start(&b, "a");
         bench_down(&b);
         scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id",
                       "99999999-2222-3333-4444-555555555555\n");
         bench_up(&b);
-        expect_job(&b, "exited", "host-down", "");
+        expect_run(&b, "exited", "host-down", "");
 }
 
 static void test_refused_by_systemd(void) {
@@ -159,15 +159,15 @@ static void test_refused_by_systemd(void) {
         turn(&b);
         runs_unit_events.refused("a", -EEXIST, "Unit tpu-run-a.slice was already loaded", b.runs);
         expect_error(&b, fd, EEXIST, "still has the slice of a run before it");
-        expect_job(&b, "exited", "success", "0"); /* the run before it is still known */
+        expect_run(&b, "exited", "success", "0"); /* the run before it is still known */
         bench_down(&b);
         bench_up(&b);
-        expect_job(&b, "exited", "success", "0");
+        expect_run(&b, "exited", "success", "0");
 
         b.fake.start_error = -ENOTCONN;
         expect_error(&b, ask_run(&b, "b", NULL, 0), ENOTCONN, "system bus");
-        local__jobs_reply__free_unpacked(list(&b, 1), NULL);
-        ASSERT_EQ(fstatat(b.host.root_fd, "var/lib/tpu-launchd/jobs/b", &st, 0), -1);
+        local__run_list_reply__free_unpacked(list(&b, 1), NULL);
+        ASSERT_EQ(fstatat(b.host.root_fd, "var/lib/tpu-launchd/runs/b", &st, 0), -1);
         ASSERT_EQ(fstatat(b.host.root_fd, "run/tpu-launchd/handover/b", &st, 0), -1);
 }
 
@@ -207,7 +207,7 @@ static void test_bad_requests(void) {
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &s.base), ENOENT, "ghost");
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &c.base), ENOENT, "ghost");
         ASSERT_EQ(b.fake.starts, 0);
-        local__jobs_reply__free_unpacked(list(&b, 0), NULL);
+        local__run_list_reply__free_unpacked(list(&b, 0), NULL);
 }
 
 static void test_stop(void) {
@@ -250,7 +250,7 @@ static void test_start_seen_after_the_bus(void) {
                                                                  &local__run_reply__descriptor),
                                         NULL);
         (void) close(fd);
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
 }
 
 static void test_prune(void) {
@@ -258,7 +258,7 @@ static void test_prune(void) {
         struct stat st;
 
         bench_init(&b);
-        for (unsigned i = 0; i < JOBS_KEPT + 3; i++) {
+        for (unsigned i = 0; i < RUNS_KEPT + 3; i++) {
                 char name[32];
 
                 (void) snprintf(name, sizeof(name), "n%u", i);
@@ -267,10 +267,10 @@ static void test_prune(void) {
                 record(&b, "success", "exited", "0");
                 runs_unit_events.gone(name, b.runs);
         }
-        local__jobs_reply__free_unpacked(list(&b, JOBS_KEPT), NULL);
-        ASSERT_EQ(fstatat(b.host.root_fd, "var/lib/tpu-launchd/jobs/n2", &st, 0), -1);
+        local__run_list_reply__free_unpacked(list(&b, RUNS_KEPT), NULL);
+        ASSERT_EQ(fstatat(b.host.root_fd, "var/lib/tpu-launchd/runs/n2", &st, 0), -1);
         ASSERT_EQ(fstatat(b.host.root_fd, "var/lib/tpu-launchd/exits/n2", &st, 0), -1);
-        ASSERT_OK(fstatat(b.host.root_fd, "var/lib/tpu-launchd/jobs/n3", &st, 0));
+        ASSERT_OK(fstatat(b.host.root_fd, "var/lib/tpu-launchd/runs/n3", &st, 0));
         ASSERT_EQ(st.st_mode & 07777, 0600); /* it may hold secrets */
 }
 

@@ -68,7 +68,7 @@ static void test_asked_again(void) {
 }
 
 static void test_higher_generation(void) {
-        Local__JobsReply *reply;
+        Local__RunListReply *reply;
         _cleanup_bench_ struct bench b;
         int fd;
 
@@ -80,17 +80,17 @@ static void test_higher_generation(void) {
         ASSERT_EQ(b.fake.stops, 1);
         ASSERT_EQ(b.fake.starts, 1);
         reply = list(&b, 1);
-        ASSERT_EQ(reply->job[0]->generation, 1);
-        ASSERT_EQ(reply->job[0]->next_generation, 2);
-        ASSERT_STREQ(reply->job[0]->slice, "slice-a");
-        local__jobs_reply__free_unpacked(reply, NULL);
+        ASSERT_EQ(reply->run[0]->generation, 1);
+        ASSERT_EQ(reply->run[0]->next_generation, 2);
+        ASSERT_STREQ(reply->run[0]->slice, "slice-a");
+        local__run_list_reply__free_unpacked(reply, NULL);
         expect_error(&b, ask_generation(&b, "train", 1), ESTALE, "generation 2");
         record(&b, "success", "killed", "TERM");
         runs_unit_events.gone("train", b.runs);
         wait_for_starts(&b, 2);
         runs_unit_events.started("train", "done", b.runs);
         expect_reply(&b, fd, 2, false, "running");
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
 }
 
 static bool has_variable(const Local__EnvironmentReply *r, const char *assignment) {
@@ -184,7 +184,7 @@ static void test_tried(void) {
         ASSERT_STREQ(r->name, "train");
         local__run_reply__free_unpacked(r, NULL);
         ASSERT_EQ(b.fake.starts, 0);
-        local__jobs_reply__free_unpacked(list(&b, 0), NULL);
+        local__run_list_reply__free_unpacked(list(&b, 0), NULL);
         (void) close(ask_generation(&b, "train", 3));
         runs_unit_events.started("train", "done", b.runs);
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESTALE, "generation 3");
@@ -199,22 +199,22 @@ static void test_tried(void) {
 }
 
 static void expect_told(struct bench *b, int fd, size_t n, const char *state) {
-        Local__JobsReply *r = (Local__JobsReply *) take(b, fd, LOCAL__KIND__KIND_JOBS_REPLY, &local__jobs_reply__descriptor);
+        Local__RunListReply *r = (Local__RunListReply *) take(b, fd, LOCAL__KIND__KIND_RUN_LIST_REPLY, &local__run_list_reply__descriptor);
 
-        ASSERT_EQ(r->n_job, n);
+        ASSERT_EQ(r->n_run, n);
         if (n > 0)
-                ASSERT_STREQ(r->job[0]->state, state);
-        local__jobs_reply__free_unpacked(r, NULL);
+                ASSERT_STREQ(r->run[0]->state, state);
+        local__run_list_reply__free_unpacked(r, NULL);
 }
 
 static void test_watched(void) {
-        Local__JobsRequest q = LOCAL__JOBS_REQUEST__INIT;
+        Local__RunListRequest q = LOCAL__RUN_LIST_REQUEST__INIT;
         _cleanup_close_ int fd = -1;
         _cleanup_bench_ struct bench b;
 
         bench_init(&b);
         q.watch = true;
-        fd = ask(&b, LOCAL__KIND__KIND_JOBS_REQUEST, &q.base);
+        fd = ask(&b, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &q.base);
         expect_told(&b, fd, 0, "");
         (void) close(ask_generation(&b, "train", 1));
         runs_unit_events.started("train", "done", b.runs);
@@ -368,7 +368,7 @@ static void test_waits_for_devices(void) {
 
 /* And not for ever: then the refusal names who has it, also in the list. */
 static void test_never_free(void) {
-        Local__JobsReply *reply;
+        Local__RunListReply *reply;
         _cleanup_bench_ struct bench b;
         int fd;
 
@@ -382,9 +382,9 @@ static void test_never_free(void) {
         b.now.boot += 61 * USEC_PER_SEC;
         expect_error(&b, fd, EBUSY, "/dev/vfio/2 is in use by process 812");
         reply = list(&b, 1);
-        ASSERT_STREQ(reply->job[0]->state, "exited");
-        ASSERT_TRUE(strstr(reply->job[0]->refused, "/dev/vfio/2") != NULL);
-        local__jobs_reply__free_unpacked(reply, NULL);
+        ASSERT_STREQ(reply->run[0]->state, "exited");
+        ASSERT_TRUE(strstr(reply->run[0]->refused, "/dev/vfio/2") != NULL);
+        local__run_list_reply__free_unpacked(reply, NULL);
 }
 
 static void expect_bad(struct bench *b, void (*spoil)(Local__RunRequest *q), const char *part) {
@@ -469,9 +469,9 @@ static void test_secret(void) {
         ASSERT_EQ(read(fd, text, sizeof(text) - 1), (ssize_t) sizeof("API_KEY=s3cr3t"));
         (void) close(fd);
         ASSERT_STREQ(text, "API_KEY=s3cr3t");
-        scratch_path(&b.scratch, "var/lib/tpu-launchd/jobs", path);
+        scratch_path(&b.scratch, "var/lib/tpu-launchd/runs", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        ASSERT_OK(durable_read(fd, "a", JOB_FILE_MAX, &job, &len));
+        ASSERT_OK(durable_read(fd, "a", RUN_FILE_MAX, &job, &len));
         (void) close(fd);
         ASSERT_TRUE(memmem(job, len, "s3cr3t", 6) == NULL);
         runs_unit_events.started("a", "done", b.runs);

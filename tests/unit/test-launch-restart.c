@@ -17,7 +17,7 @@ static int ask_policy(struct bench *b, const char *name, uint32_t restarts, cons
 static void begin(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
         (void) close(ask_policy(b, name, restarts, preempt));
         runs_unit_events.started(name, "done", b->runs);
-        expect_job(b, "running", "", "");
+        expect_run(b, "running", "", "");
 }
 
 static void end(struct bench *b, const char *result, const char *code, const char *status) {
@@ -49,20 +49,20 @@ static void test_started_again(void) {
         memcpy(before, b.fake.id, sizeof(before));
         take_device(&b);
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "waiting", "exit-code", "1");
+        expect_run(&b, "waiting", "exit-code", "1");
         free_device(&b);
         wait_for_starts(&b, 2);
         ASSERT_TRUE(!streq(before, b.fake.id)); /* the record of the first is none of the second */
         runs_unit_events.started("a", "done", b.runs);
-        expect_job(&b, "running", "", "");
+        expect_run(&b, "running", "", "");
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "exited", "exit-code", "1"); /* its budget is used up */
+        expect_run(&b, "exited", "exit-code", "1"); /* its budget is used up */
         {
-                Local__JobsReply *reply = list(&b, 1);
+                Local__RunListReply *reply = list(&b, 1);
 
-                ASSERT_EQ(reply->job[0]->restarts, 1);
-                ASSERT_TRUE(strstr(reply->job[0]->why, "all 1 restarts are done") != NULL);
-                local__jobs_reply__free_unpacked(reply, NULL);
+                ASSERT_EQ(reply->run[0]->restarts, 1);
+                ASSERT_TRUE(strstr(reply->run[0]->why, "all 1 restarts are done") != NULL);
+                local__run_list_reply__free_unpacked(reply, NULL);
         }
 }
 
@@ -78,7 +78,7 @@ static void test_over_our_own_death(void) {
         record(&b, "signal", "killed", "SEGV");
         host_close(&b.host);
         bench_up(&b);
-        expect_job(&b, "waiting", "signal", "SEGV");
+        expect_run(&b, "waiting", "signal", "SEGV");
         bench_down(&b); /* and once more, while it waits */
         bench_up(&b);
         free_device(&b);
@@ -87,13 +87,13 @@ static void test_over_our_own_death(void) {
         bench_down(&b);
         bench_up(&b);
         end(&b, "signal", "killed", "SEGV");
-        expect_job(&b, "exited", "signal", "SEGV");
+        expect_run(&b, "exited", "signal", "SEGV");
         /* the host went down: that is not for this host to repair */
         begin(&b, "a", 3, NULL);
         bench_down(&b);
         scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id", "99999999-2222-3333-4444-555555555555\n");
         bench_up(&b);
-        expect_job(&b, "exited", "host-down", "");
+        expect_run(&b, "exited", "host-down", "");
 }
 
 static void test_ends_that_are_final(void) {
@@ -105,7 +105,7 @@ static void test_ends_that_are_final(void) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 begin(&b, "a", 9, NULL);
                 end(&b, ends[i][0], ends[i][1], ends[i][2]);
-                expect_job(&b, "exited", i == 0 ? "success" : i == 1 ? "never-restart" : "stopped", ends[i][2]);
+                expect_run(&b, "exited", i == 0 ? "success" : i == 1 ? "never-restart" : "stopped", ends[i][2]);
         }
 }
 
@@ -119,19 +119,19 @@ static void test_stop(void) {
         begin(&b, "a", 9, NULL);
         take_device(&b);
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "waiting", "exit-code", "1");
+        expect_run(&b, "waiting", "exit-code", "1");
         free_device(&b);
         local__stop_reply__free_unpacked(
                 (Local__StopReply *) take(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), LOCAL__KIND__KIND_STOP_REPLY,
                                           &local__stop_reply__descriptor),
                 NULL);
-        expect_job(&b, "exited", "exit-code", "1");
+        expect_run(&b, "exited", "exit-code", "1");
         begin(&b, "a", 9, NULL);
         (void) close(ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base));
         bench_down(&b);
         bench_up(&b);
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "exited", "stopped", "1");
+        expect_run(&b, "exited", "stopped", "1");
         turn(&b);
         ASSERT_EQ(b.fake.starts, 2);
 }
@@ -155,7 +155,7 @@ static void test_stop_with_too_long_a_grace(void) {
 static void test_remedies_can_be_typed(void) {
         char text[128] = "tpuctl logs NAME; ps -p PID; tpuctl stop NAME";
         _cleanup_bench_ struct bench b;
-        Local__JobsReply *reply;
+        Local__RunListReply *reply;
 
         remedy_fill(text, sizeof(text), "a", 42);
         ASSERT_STREQ(text, "tpuctl logs a; ps -p 42; tpuctl stop a");
@@ -163,15 +163,15 @@ static void test_remedies_can_be_typed(void) {
         begin(&b, "a", 0, NULL);
         end(&b, "exit-code", "exited", "1");
         reply = list(&b, 1);
-        ASSERT_STREQ(reply->job[0]->remedy, "see: tpuctl logs a");
-        local__jobs_reply__free_unpacked(reply, NULL);
+        ASSERT_STREQ(reply->run[0]->remedy, "see: tpuctl logs a");
+        local__run_list_reply__free_unpacked(reply, NULL);
         begin(&b, "a", 0, NULL);
         runs_unit_events.running("a", 42, "/tpu-run-a.slice/tpu-run-a.service", b.runs);
         scratch_write(&b.scratch, "sys/fs/cgroup/tpu-run-a.slice/tpu-run-a.service/cgroup.procs", "42\n");
         runs_give_up(b.runs, "a");
         reply = list(&b, 1);
-        ASSERT_TRUE(strstr(reply->job[0]->remedy, "-p 42 ") != NULL);
-        local__jobs_reply__free_unpacked(reply, NULL);
+        ASSERT_TRUE(strstr(reply->run[0]->remedy, "-p 42 ") != NULL);
+        local__run_list_reply__free_unpacked(reply, NULL);
 }
 
 /* systemd still has the unit of before: asked again, and not counted as a restart. */
@@ -186,48 +186,48 @@ static void test_refused_once(void) {
         wait_for_starts(&b, 3);
         runs_unit_events.started("a", "done", b.runs);
         {
-                Local__JobsReply *reply = list(&b, 1);
+                Local__RunListReply *reply = list(&b, 1);
 
-                ASSERT_STREQ(reply->job[0]->state, "running");
-                ASSERT_EQ(reply->job[0]->restarts, 1);
-                local__jobs_reply__free_unpacked(reply, NULL);
+                ASSERT_STREQ(reply->run[0]->state, "running");
+                ASSERT_EQ(reply->run[0]->restarts, 1);
+                local__run_list_reply__free_unpacked(reply, NULL);
         }
 }
 
 static void test_devices_are_not_free(void) {
         _cleanup_bench_ struct bench b;
-        Local__JobsReply *reply;
+        Local__RunListReply *reply;
 
         bench_init(&b);
         begin(&b, "a", 1, NULL);
         take_device(&b);
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "waiting", "exit-code", "1");
+        expect_run(&b, "waiting", "exit-code", "1");
         b.now.boot += 120 * USEC_PER_SEC;
         for (unsigned i = 0; i < 200; i++) {
                 turn(&b);
                 reply = list(&b, 1);
-                if (streq(reply->job[0]->state, "exited")) {
-                        ASSERT_TRUE(strstr(reply->job[0]->why, "/dev/accel0 is in use by process 812") != NULL);
-                        local__jobs_reply__free_unpacked(reply, NULL);
+                if (streq(reply->run[0]->state, "exited")) {
+                        ASSERT_TRUE(strstr(reply->run[0]->why, "/dev/accel0 is in use by process 812") != NULL);
+                        local__run_list_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
                         bench_down(&b); /* given up for good: neither a restart of ours nor free devices begin it again */
                         bench_up(&b);
                         free_device(&b);
-                        expect_job(&b, "exited", "exit-code", "1");
+                        expect_run(&b, "exited", "exit-code", "1");
                         runs_unit_events.connected(b.runs);
                         runs_unit_events.gone("a", b.runs);
                         for (unsigned k = 0; k < 10; k++)
                                 turn(&b);
                         reply = list(&b, 1);
-                        ASSERT_STREQ(reply->job[0]->state, "exited");
-                        ASSERT_TRUE(strstr(reply->job[0]->why, "not started again: ") != NULL);
-                        ASSERT_TRUE(strstr(strstr(reply->job[0]->why, "not started again: ") + 1, "not started again: ") == NULL);
-                        local__jobs_reply__free_unpacked(reply, NULL);
+                        ASSERT_STREQ(reply->run[0]->state, "exited");
+                        ASSERT_TRUE(strstr(reply->run[0]->why, "not started again: ") != NULL);
+                        ASSERT_TRUE(strstr(strstr(reply->run[0]->why, "not started again: ") + 1, "not started again: ") == NULL);
+                        local__run_list_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
                         return;
                 }
-                local__jobs_reply__free_unpacked(reply, NULL);
+                local__run_list_reply__free_unpacked(reply, NULL);
         }
         test_fail(__FILE__, __LINE__, "it waits for ever");
 }
@@ -264,14 +264,14 @@ static void test_preempted(void) {
         bench_down(&b); /* what it was told is still known */
         bench_up(&b);
         end(&b, "exit-code", "exited", "1");
-        expect_job(&b, "exited", "preempted", "1");
+        expect_run(&b, "exited", "preempted", "1");
 
         begin(&b, "a", 0, "/usr/bin/touch /srv/now");
         local__signal_reply__free_unpacked(tell(&b), NULL);
         ASSERT_EQ(b.fake.besides, 1);
         ASSERT_OK(fstatat(b.host.root_fd, "run/tpu-launchd/handover/a.preempt", &st, 0));
         end(&b, "success", "exited", "0");
-        expect_job(&b, "exited", "success", "0"); /* it wrote its checkpoint and ended well */
+        expect_run(&b, "exited", "success", "0"); /* it wrote its checkpoint and ended well */
         ASSERT_EQ(fstatat(b.host.root_fd, "run/tpu-launchd/handover/a.preempt", &st, 0), -1);
 }
 
@@ -290,9 +290,9 @@ static void test_hint(void) {
         local__hint_reply__free_unpacked(reply, NULL);
         q.cause = (char[]){ "success" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_HINT, &q.base), EINVAL, "'success'");
-        expect_job(&b, "running", "", ""); /* it makes nothing happen */
+        expect_run(&b, "running", "", ""); /* it makes nothing happen */
         end(&b, "signal", "killed", "BUS");
-        expect_job(&b, "exited", "device-lost", "BUS");
+        expect_run(&b, "exited", "device-lost", "BUS");
 }
 
 /* A process in state D: what waited for the end is told so, and nothing is started over it. */
@@ -309,7 +309,7 @@ static void test_unkillable(void) {
         fd = ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base);
         runs_give_up(b.runs, "a"); /* as its timer does, a minute after KILL */
         expect_error(&b, fd, EBUSY, "process 42");
-        expect_job(&b, "exited", "unkillable", "");
+        expect_run(&b, "exited", "unkillable", "");
         expect_error(&b, ask_run(&b, "a", NULL, 0), EBUSY, "process 42");
         scratch_write(&b.scratch, "sys/fs/cgroup/tpu-run-a.slice/tpu-run-a.service/cgroup.procs", "");
         start(&b, "a");

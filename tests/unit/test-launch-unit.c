@@ -68,8 +68,8 @@ static bool has_number(const struct wire *w, const char *name, uint64_t value) {
 static void test_memory(void) {
         _cleanup_wire_ struct wire w = wire_new();
         Run__Spec run = RUN__SPEC__INIT;
-        struct job j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
-        struct unit_spec s = { .job = &j };
+        struct kept_run j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct unit_spec s = { .kept = &j };
         const char *slice;
 
         make(&w, &s, unit_message_new);
@@ -119,8 +119,8 @@ static void test_devices(void) {
         _cleanup_scratch_ struct scratch scratch = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
         Run__Spec run = RUN__SPEC__INIT;
-        struct job j = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
-        struct unit_spec s = { .job = &j };
+        struct kept_run j = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct unit_spec s = { .kept = &j };
         char path[64];
         char **nodes;
 

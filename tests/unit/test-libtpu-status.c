@@ -118,7 +118,7 @@ static void documented(void) {
                         continue;
                 ASSERT_TRUE(n < _LIBTPU_METRIC_MAX);
                 d = libtpu_def((enum libtpu_metric) n++);
-                len = snprintf(row, sizeof(row), "| `%s` | %s | `%s` | `job`, `tpu.process`", d->ours, kinds[d->kind], d->unit);
+                len = snprintf(row, sizeof(row), "| `%s` | %s | `%s` | `tpu.run.name`, `tpu.process`", d->ours, kinds[d->kind], d->unit);
                 for (size_t k = 0; k < LIBTPU_KEYS && d->our_keys[k]; k++)
                         len += snprintf(row + len, sizeof(row) - (size_t) len, ", `%s`", d->our_keys[k]);
                 (void) snprintf(row + len, sizeof(row) - (size_t) len, " | `%s` |\n", d->name);

@@ -24,7 +24,7 @@ static struct world world_new(void) {
 }
 
 /* Pushes of n hosts for so long: steps of that many seconds; each host computes for busy[i] of a step. */
-static void run(struct world *w, const char *job, size_t n, double step_seconds, const double *busy,
+static void run(struct world *w, const char *run, size_t n, double step_seconds, const double *busy,
                 usec_t span) {
         for (usec_t end = w->now + span; w->now < end; w->now += PUSH) {
                 w->steps += 10 / step_seconds;
@@ -37,11 +37,11 @@ static void run(struct world *w, const char *job, size_t n, double step_seconds,
 
                         (void) snprintf(name, sizeof(name), "h%zu", i);
                         w->cpu[i] += 10 / step_seconds * busy[i];
-                        ASSERT_OK(pace_step(w->pace, &who, job, (uint64_t) w->steps, at));
-                        ASSERT_OK(pace_cpu(w->pace, &who, job, PACE_USER, w->cpu[i] * 0.5, at, &w->last));
-                        ASSERT_OK(pace_cpu(w->pace, &who, job, PACE_WAITED, w->cpu[i] * 0.25, at,
+                        ASSERT_OK(pace_step(w->pace, &who, run, (uint64_t) w->steps, at));
+                        ASSERT_OK(pace_cpu(w->pace, &who, run, PACE_USER, w->cpu[i] * 0.5, at, &w->last));
+                        ASSERT_OK(pace_cpu(w->pace, &who, run, PACE_WAITED, w->cpu[i] * 0.25, at,
                                            &w->last));
-                        r = pace_cpu(w->pace, &who, job, PACE_SYSTEM, w->cpu[i] * 0.25, at, &w->last);
+                        r = pace_cpu(w->pace, &who, run, PACE_SYSTEM, w->cpu[i] * 0.25, at, &w->last);
                         ASSERT_TRUE(r >= 0);
                         w->told += (unsigned) r;
                 }
@@ -128,7 +128,7 @@ static void test_not_one_run(void) {
         (void) pace_free(w.pace);
 }
 
-/* A restart sets counters back; pushes that were held back on the way come late; more jobs than are kept. */
+/* A restart sets counters back; pushes that were held back on the way come late; more runs than are kept. */
 static void test_disorder(void) {
         const double slow[] = { 0.15, 0.9, 0.16, 0.15 };
         const struct pace_source who = { 1, "h0", NULL, -1 };
@@ -144,9 +144,9 @@ static void test_disorder(void) {
         ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, 1e9, T0, &w.last));
         ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, -1, w.now, &w.last));
         ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, (double) NAN, w.now, &w.last));
-        for (unsigned i = 0; i < 3 * PACE_JOBS_MAX; i++) {
-                (void) snprintf(name, sizeof(name), "job%u", i);
-                ASSERT_OK(pace_step(w.pace, &who, name, 1, w.now + (i >= PACE_JOBS_MAX ? MINUTES(20) : 0)));
+        for (unsigned i = 0; i < 3 * PACE_RUNS_MAX; i++) {
+                (void) snprintf(name, sizeof(name), "run%u", i);
+                ASSERT_OK(pace_step(w.pace, &who, name, 1, w.now + (i >= PACE_RUNS_MAX ? MINUTES(20) : 0)));
         }
         memset(name, 'x', sizeof(name) - 1);
         name[sizeof(name) - 1] = 0;

@@ -45,7 +45,7 @@ static size_t find(const struct taken *t, const char *name, const char *value) {
 static void test_sched(void) {
         static struct sched_figures f;
         static struct taken t = { .sink = { .sample = take } };
-        struct run_total total = { .job = "train" };
+        struct run_total total = { .run = "train" };
         size_t i;
 
         f.shards[1] = (struct sched_shard){ .delays = 3, .delay_ns = 40 * MILLISECOND, .preemptions = 1, .preempted_ns = 30 * MILLISECOND, .migrations = 5, .node_migrations = 2 };
@@ -76,7 +76,7 @@ static void test_sched(void) {
 static void test_io(void) {
         static struct io_figures f;
         static struct taken t = { .sink = { .sample = take } };
-        struct run_total total = { .job = "train" };
+        struct run_total total = { .run = "train" };
         size_t i;
 
         f.requests[IO_WRITE] = (struct io_times){ .n = 2, .ns = 8 * MILLISECOND, .buckets = { [12] = 2 } };
@@ -96,7 +96,7 @@ static void test_io(void) {
 
 static void test_deaths(void) {
         static struct taken t = { .sink = { .sample = take } };
-        struct run_total total = { .job = "train" };
+        struct run_total total = { .run = "train" };
         struct death d = { .signal = SIGKILL, .victim = 7, .sender = 8, .sender_known = true, .ended = true };
         uint64_t all = 0;
 

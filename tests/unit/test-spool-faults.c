@@ -141,9 +141,9 @@ static void test_failed_sync(void) {
                 }
 }
 
-/* A job that a failure has overtaken says nothing about what was written since. */
+/* A task that a failure has overtaken says nothing about what was written since. */
 static void test_stale_job(void) {
-        struct spool_sync_job job;
+        struct spool_sync_task task;
         struct spool_stats st;
         struct spool *s;
         char dir[64];
@@ -152,12 +152,12 @@ static void test_stale_job(void) {
         ASSERT_OK(spool_open(dir, &small, &s));
         for (uint64_t n = 0; n < 5; n++)
                 ASSERT_OK(append(s, n));
-        ASSERT_EQ(spool_sync_begin(s, &job), 1);
+        ASSERT_EQ(spool_sync_begin(s, &task), 1);
         syncs_to_fail = 1;
         ASSERT_EQ(spool_sync(s), -EIO);
-        for (size_t i = 0; i < job.n_fds; i++)
-                (void) close(job.fds[i]);
-        ASSERT_OK(spool_sync_end(s, &job, 0));
+        for (size_t i = 0; i < task.n_fds; i++)
+                (void) close(task.fds[i]);
+        ASSERT_OK(spool_sync_end(s, &task, 0));
         spool_get_stats(s, &st);
         ASSERT_EQ(st.synced_seq, 0);
         ASSERT_OK(spool_sync(s));

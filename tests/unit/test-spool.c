@@ -56,7 +56,7 @@ static void test_crc32c(void) {
 
 static void test_only_durable_is_read(void) {
         _cleanup_(spool_freep) struct spool *s = NULL;
-        struct spool_sync_job job;
+        struct spool_sync_task task;
         struct spool_stats st;
         char dir[64];
 
@@ -70,18 +70,18 @@ static void test_only_durable_is_read(void) {
         spool_get_stats(s, &st);
         ASSERT_EQ(st.records, 2);
         ASSERT_EQ(st.synced_seq, 0);
-        ASSERT_EQ(spool_sync_begin(s, &job), 1);
-        ASSERT_EQ(job.n_fds, 2); /* the segment and, as it is new, the directory */
+        ASSERT_EQ(spool_sync_begin(s, &task), 1);
+        ASSERT_EQ(task.n_fds, 2); /* the segment and, as it is new, the directory */
         ASSERT_EQ(append(s, 2), 3);
-        for (size_t i = 0; i < job.n_fds; i++)
-                ASSERT_OK(close(job.fds[i]));
-        ASSERT_OK(spool_sync_end(s, &job, 0));
+        for (size_t i = 0; i < task.n_fds; i++)
+                ASSERT_OK(close(task.fds[i]));
+        ASSERT_OK(spool_sync_end(s, &task, 0));
         ASSERT_EQ(read_next(s, 0), 1);
         ASSERT_EQ(read_next(s, 1), 2);
         ASSERT_EQ(read_next(s, 2), 0); /* came after the sync began */
         ASSERT_OK(spool_sync(s));
         ASSERT_EQ(read_next(s, 2), 3);
-        ASSERT_EQ(spool_sync_begin(s, &job), 0);
+        ASSERT_EQ(spool_sync_begin(s, &task), 0);
         scratch_clear(dir);
 }
 

@@ -2,7 +2,7 @@
 
 Three kinds of promise are made to those outside, each over the machine's network, so that an answer that was logged has left it:
 
-    captures  POST /v1/jobs/NAME/stack at tpu-hostd: answered when the event's record is durable in the spool; each has its own text
+    captures  POST /v1/runs/NAME/capture at tpu-hostd: answered when the event's record is durable in the spool; each has its own text
     orders    PUT /v1/cordon at tpu-hostd: answered when the order is on the disk
     fed       POST /v1/logs at tpu-collectord, as agents do, again and again under the same number: 200 after the commit
 
@@ -171,7 +171,7 @@ class Rig:
         return answer.status, answer.read()
 
     def _capture(self, connection):
-        status, body = self._call(connection, "POST", "/v1/jobs/train/stack")
+        status, body = self._call(connection, "POST", "/v1/runs/train/capture")
         if status == 200:
             answer = json.loads(body)
             with self.promises.lock:

@@ -137,7 +137,7 @@ class Boot(unittest.TestCase):
     def test_5_run_beyond_its_memory(self):
         self.sh("useradd alice; tpuctl run --name fat --user alice -- sh -c 'sleep 5; exec tail /dev/zero'")
         self.sh("systemctl set-property --runtime tpu-run-fat.slice MemoryMax=32M MemorySwapMax=0")
-        self.wait("tpuctl jobs --json | grep -q exited", 120)
+        self.wait("tpuctl runs --json | grep -q exited", 120)
         job = next(j for j in self.ctl("jobs")["jobs"] if j["name"] == "fat")
         self.assertEqual((job["state"], job["cause"]), ("exited", "oom-kill"), job)
         self.sound()

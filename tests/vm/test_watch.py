@@ -102,7 +102,7 @@ class Watch(unittest.TestCase):
         """It answers, knows the run, and has told of every set."""
         try:
             found = {c["check"]: c for c in cls.get("/v1/checks")["checks"] if c["check"].startswith("bpf_")}
-            jobs = cls.get("/v1/jobs").get("jobs", [])
+            jobs = cls.get("/v1/runs").get("jobs", [])
         except (OSError, http.client.HTTPException, ValueError):
             return False
         wrong = {k: c["reason"] for k, c in found.items() if c["verdict"] != "OK"}

@@ -79,7 +79,7 @@ class Fixture(unittest.TestCase):
         cls.event("tpu.host.state_changed", to="unfit")
         h.rmem(RIGHT)
         cls.event("tpu.host.state_changed", to="ready", source="unfit")
-        assert h.call("/v1/jobs/my-run/stack", "POST")[0] == 200
+        assert h.call("/v1/runs/my-run/capture", "POST")[0] == 200
         cls.event("tpu.stack.captured")
         cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
         cls.told = h.events()

@@ -44,7 +44,7 @@ class Runs(real_run.Case):
         self.h.launchd.jobs = [run.job()]
         self.h.start()
         self.needs(*sets)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
         return run
 
     def sent(self, name, **wanted):

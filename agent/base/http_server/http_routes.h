@@ -11,7 +11,7 @@
 
 struct route {
         const char *method; /* GET also answers HEAD */
-        const char *path;   /* "/v1/jobs/NAME/stack": what is in capitals stands for one part, not empty */
+        const char *path;   /* "/v1/runs/NAME/capture": what is in capitals stands for one part, not empty */
         const struct argument *arguments; /* NULL: none */
 };
 

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/jobs and DELETE /v1/jobs/NAME: a run of this host, asked of tpu-launchd, to which we are principal remote. Runs
- * over slices are asked of a collector: refused here, with that. And GET /v1/runs: what the registry told of runs over slices.
+ * POST /v1/runs and DELETE /v1/runs/NAME: a run of this host, asked of tpu-launchd, to which we are principal remote. Runs
+ * over slices are asked of a collector: refused here, with that.
  * Starting and stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
 #include "agent_calls.h"
 #include "agent_parts.h"
-#include "job_body.h"
+#include "run_body.h"
 #include "paths.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
 #define WAITING_MAX 16
 
-struct job_call {
+struct run_call {
         struct agent_call call; /* the first member */
         char name[64], serial[64];
         struct local_call *launchd;
         bool stops;
 };
 
-static void job_call_clear(struct agent_call *call) {
-        struct job_call *c = (struct job_call *) call;
+static void run_call_clear(struct agent_call *call) {
+        struct run_call *c = (struct run_call *) call;
 
         c->launchd = local_call_free(c->launchd);
 }
 
-static struct job_call *job_call_new(struct agent *a, const struct http_request *r, const char *what) {
-        struct job_call *c;
+static struct run_call *run_call_new(struct agent *a, const struct http_request *r, const char *what) {
+        struct run_call *c;
         size_t n = 0;
 
         for (const struct agent_call *o = a->calls; o; o = o->next)
-                n += o->clear == job_call_clear;
+                n += o->clear == run_call_clear;
         c = n < WAITING_MAX ? agent_call_new(a, r, sizeof(*c), what) : NULL;
         if (c)
-                c->call.clear = job_call_clear;
+                c->call.clear = run_call_clear;
         return c;
 }
 
@@ -68,7 +68,7 @@ unsigned agent_status_of(int error) {
 }
 
 /* Answers and forgets. v is taken over; NULL with an error. */
-static void finish(struct job_call *c, unsigned status, json_t *v, const char *error, const char *remedy) {
+static void finish(struct run_call *c, unsigned status, json_t *v, const char *error, const char *remedy) {
         struct http_reply answer;
         char result[200];
 
@@ -111,11 +111,11 @@ static json_t *reply_json(const struct local_answer *a, const char *serial, bool
 }
 
 static void on_launchd(const struct local_answer *l, void *userdata) {
-        struct job_call *c = userdata;
+        struct run_call *c = userdata;
         bool already = false;
         json_t *v;
 
-        jobs_ask(c->call.agent->jobs);
+        launchd_runs_ask(c->call.agent->runs);
         if (l->no_answer) {
                 finish(c, 503, NULL, l->text, l->remedy);
                 return;
@@ -134,7 +134,7 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
                 finish(c, 503, NULL, "tpu-launchd's answer makes no sense", "tpu-launchd --version; tpu-hostd --version");
 }
 
-static int ask_launchd(struct job_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
+static int ask_launchd(struct run_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                        struct http_reply *ret) {
         struct agent *a = c->call.agent;
         int r = local_call_new(a->event,
@@ -154,7 +154,7 @@ static const struct order *order_against(struct agent *a) {
         return drain ? drain : orders_find(&a->order_list, ORDER_CORDON);
 }
 
-static int start_here(struct job_call *c, const struct job_body *b, struct http_reply *ret) {
+static int start_here(struct run_call *c, const struct run_body *b, struct http_reply *ret) {
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
         const struct order *o = order_against(c->call.agent);
         char why[ORDER_REASON_MAX + 64];
@@ -187,19 +187,19 @@ static int not_here(struct agent *a, const struct http_request *r, const char *w
                             "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
 }
 
-int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        _cleanup_job_body_ struct job_body b = { 0 };
-        char why[RUN_WHY_MAX], what[80] = "POST /v1/jobs";
-        struct job_call *c;
+int agent_post_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        _cleanup_run_body_ struct run_body b = { 0 };
+        char why[RUN_WHY_MAX], what[80] = "POST /v1/runs";
+        struct run_call *c;
 
         if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
-        if (job_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
-                return agent_refuse(a, r, ret, what, 400, why, "docs/api.md, POST /v1/jobs");
+        if (run_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
+                return agent_refuse(a, r, ret, what, 400, why, "docs/api.md, POST /v1/runs");
         if (b.over_slices)
                 return not_here(a, r, what, ret);
-        (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", b.spec->name);
-        c = job_call_new(a, r, what);
+        (void) snprintf(what, sizeof(what), "POST /v1/runs %.41s", b.spec->name);
+        c = run_call_new(a, r, what);
         if (!c)
                 return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
         (void) snprintf(c->name, sizeof(c->name), "%s", b.spec->name);
@@ -213,33 +213,24 @@ static const json_t *find_run(const struct agent *a, const char *name) {
         return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
 }
 
-int agent_delete_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *name = r->path + strlen("/v1/jobs/");
+int agent_delete_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const char *name = r->path + strlen("/v1/runs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
-        struct job_call *c;
+        struct run_call *c;
         char what[80];
 
-        (void) snprintf(what, sizeof(what), "DELETE /v1/jobs/%.41s", run_name_is_valid(name) ? name : "?");
+        (void) snprintf(what, sizeof(what), "DELETE /v1/runs/%.41s", run_name_is_valid(name) ? name : "?");
         if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
         if (!run_name_is_valid(name))
-                return agent_answer_error(ret, 404, "GET /v1/jobs has the names", "the path holds no name of a run");
+                return agent_answer_error(ret, 404, "GET /v1/runs has the names", "the path holds no name of a run");
         if (find_run(a, name))
                 return not_here(a, r, what, ret);
-        c = job_call_new(a, r, what);
+        c = run_call_new(a, r, what);
         if (!c)
                 return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
         c->stops = true;
         (void) snprintf(c->name, sizeof(c->name), "%s", name);
         m.name = c->name;
         return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIME, ret);
-}
-
-int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const struct agent_registry *g = a->enrollment;
-
-        (void) r;
-        return agent_answer_json(ret, 200,
-                                 json_pack("{s:s, s:o}", "registry", g ? registry_kind_name(g->kind) : "none", "runs",
-                                           g && g->parts ? agent_parts_records(g->parts) : json_array()));
 }

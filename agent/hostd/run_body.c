@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job_body.h"
+#include "run_body.h"
 
 #include <stdarg.h>
 
@@ -16,12 +16,12 @@ _printf_(2, 3) static int refuse(char why[static RUN_WHY_MAX], const char *fmt, 
         return -EINVAL;
 }
 
-void job_body_clear(struct job_body *b) {
-        *b = (struct job_body){ .spec = run_spec_free(b->spec) };
+void run_body_clear(struct run_body *b) {
+        *b = (struct run_body){ .spec = run_spec_free(b->spec) };
 }
 
 /* What a body says besides the keys. */
-static int take_others(const json_t *o, struct job_body *b, char why[static RUN_WHY_MAX]) {
+static int take_others(const json_t *o, struct run_body *b, char why[static RUN_WHY_MAX]) {
         const json_t *v = json_object_get(o, "v"), *generation = json_object_get(o, "generation"),
                      *serial = json_object_get(o, "serial");
 
@@ -36,7 +36,7 @@ static int take_others(const json_t *o, struct job_body *b, char why[static RUN_
         return 0;
 }
 
-static int check(const struct job_body *b, char why[static RUN_WHY_MAX]) {
+static int check(const struct run_body *b, char why[static RUN_WHY_MAX]) {
         if (run_spec_check(b->spec, RUN_HERE, why) < 0)
                 return -EINVAL;
         if (!b->spec->user[0]) /* nobody's credentials come with it */
@@ -46,7 +46,7 @@ static int check(const struct job_body *b, char why[static RUN_WHY_MAX]) {
         return 0;
 }
 
-static int parse(const json_t *o, struct job_body *b, char why[static RUN_WHY_MAX]) {
+static int parse(const json_t *o, struct run_body *b, char why[static RUN_WHY_MAX]) {
         static const char *const others[] = { "v", "serial", "generation", NULL };
         int r;
 
@@ -60,15 +60,15 @@ static int parse(const json_t *o, struct job_body *b, char why[static RUN_WHY_MA
         return r == 0 ? check(b, why) : r;
 }
 
-int job_body_parse(const char *text, size_t len, struct job_body *ret, char why[static RUN_WHY_MAX]) {
-        struct job_body b = { .over_slices = false };
+int run_body_parse(const char *text, size_t len, struct run_body *ret, char why[static RUN_WHY_MAX]) {
+        struct run_body b = { .over_slices = false };
         json_error_t e;
         json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
         int r = o ? parse(o, &b, why) : refuse(why, "the body is no JSON: line %d: %.120s", e.line, e.text);
 
         json_decref(o);
         if (r < 0)
-                job_body_clear(&b);
+                run_body_clear(&b);
         *ret = b;
         return r;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job_body.h"
+#include "run_body.h"
 #include "test.h"
 
-static int parse(const char *text, struct job_body *b, char why[static RUN_WHY_MAX]) {
+static int parse(const char *text, struct run_body *b, char why[static RUN_WHY_MAX]) {
         why[0] = '\0';
-        return job_body_parse(text, strlen(text), b, why);
+        return run_body_parse(text, strlen(text), b, why);
 }
 
 static void everything_of_a_run_here(void) {
-        _cleanup_job_body_ struct job_body b;
+        _cleanup_run_body_ struct run_body b;
         char why[RUN_WHY_MAX];
 
         ASSERT_EQ(parse("{\"name\":\"n\",\"serial\":\"ab\",\"generation\":7,\"user\":\"alice\",\"framework\":\"jax\",\"argv\":[\"a\",\"b c\"],"
@@ -41,7 +41,7 @@ static void everything_of_a_run_here(void) {
 }
 
 static void the_least_has_defaults(void) {
-        _cleanup_job_body_ struct job_body b;
+        _cleanup_run_body_ struct run_body b;
         char why[RUN_WHY_MAX];
 
         ASSERT_EQ(parse("{\"user\":\"alice\",\"argv\":[\"a\"]}", &b, why), 0);
@@ -53,7 +53,7 @@ static void the_least_has_defaults(void) {
 }
 
 static void over_slices(void) {
-        _cleanup_job_body_ struct job_body b;
+        _cleanup_run_body_ struct run_body b;
         char why[RUN_WHY_MAX];
 
         ASSERT_EQ(parse("{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"slices\":[],\"min\":1,\"max\":2,\"late\":\"min\",\"port\":1}", &b,
@@ -87,7 +87,7 @@ static void what_is_wrong_is_named(void) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
-                struct job_body b;
+                struct run_body b;
                 char why[RUN_WHY_MAX];
 
                 ASSERT_EQ(parse(wrong[i].text, &b, why), -EINVAL);

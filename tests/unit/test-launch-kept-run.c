@@ -5,7 +5,7 @@
 #include "cgroup.h"
 #include "exit_record.h"
 #include "handover.h"
-#include "job.h"
+#include "kept_run.h"
 #include "scratch.h"
 #include "run_table.h"
 #include "state.h"
@@ -34,20 +34,20 @@ static void test_names(void) {
                                            "a\n",
                                            "\xc3\xa4",
                                            "a12345678901234567890123456789012345678901" };
-        char unit[JOB_UNIT_MAX], slice[JOB_UNIT_MAX];
+        char unit[RUN_UNIT_MAX], slice[RUN_UNIT_MAX];
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 ASSERT_FALSE(run_name_is_valid(bad[i]));
         ASSERT_TRUE(run_name_is_valid("0"));
         ASSERT_TRUE(run_name_is_valid("a1234567890123456789012345678901234567890"));
-        ASSERT_STREQ(job_unit("my-run", unit), "tpu-run-my-run.service");
+        ASSERT_STREQ(run_unit("my-run", unit), "tpu-run-my-run.service");
         /* A run "my" must not own the slice of "my-run". */
-        ASSERT_STREQ(job_slice("my-run", slice), "tpu-run-my_run.slice");
-        ASSERT_STREQ(job_slice("my", slice), "tpu-run-my.slice");
+        ASSERT_STREQ(run_slice("my-run", slice), "tpu-run-my_run.slice");
+        ASSERT_STREQ(run_slice("my", slice), "tpu-run-my.slice");
 }
 
 /* Every kind of key. */
-static void make_spec(struct job *j) {
+static void make_spec(struct kept_run *kept) {
         static const struct {
                 const char *key, *text;
         } given[] = { { "memory", "5" }, { "memory_high", "6" }, { "cpus", "0-3,8" }, { "core", "keep" }, { "grace", "30s" },
@@ -55,21 +55,21 @@ static void make_spec(struct job *j) {
                       { "share_devices", "yes" } };
         char why[RUN_WHY_MAX];
 
-        j->spec = run_spec_new();
+        kept->spec = run_spec_new();
         for (size_t i = 0; i < ELEMENTSOF(given); i++)
-                ASSERT_OK(run_key_parse(run_key_find(given[i].key), j->spec, given[i].text, why));
-        j->generation = 7;
-        j->remote = true;
-        (void) snprintf(j->slice, sizeof(j->slice), "v6e-16 a");
+                ASSERT_OK(run_key_parse(run_key_find(given[i].key), kept->spec, given[i].text, why));
+        kept->generation = 7;
+        kept->remote = true;
+        (void) snprintf(kept->slice, sizeof(kept->slice), "v6e-16 a");
 }
 
-static void expect_spec(const struct job *j) {
-        const Run__Spec *s = j->spec;
+static void expect_spec(const struct kept_run *kept) {
+        const Run__Spec *s = kept->spec;
 
-        ASSERT_EQ(j->generation, 7);
-        ASSERT_STREQ(j->slice, "v6e-16 a");
-        ASSERT_STREQ(j->worker, "");
-        ASSERT_TRUE(j->remote);
+        ASSERT_EQ(kept->generation, 7);
+        ASSERT_STREQ(kept->slice, "v6e-16 a");
+        ASSERT_STREQ(kept->worker, "");
+        ASSERT_TRUE(kept->remote);
         ASSERT_EQ(s->memory, 5);
         ASSERT_EQ(s->memory_high, 6);
         ASSERT_TRUE(!s->has_memory_total && !s->has_memlock && s->memlock == UINT64_MAX);
@@ -106,39 +106,39 @@ static void test_job_round_trip(void) {
         static const char *const env[] = { "A=1", "LD_PRELOAD", "B=x=y" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
-        struct job *j = calloc(1, sizeof(*j)), *back = NULL;
+        struct kept_run *kept = calloc(1, sizeof(*kept)), *back = NULL;
         char text[16];
 
-        ASSERT_TRUE(j != NULL);
-        (void) snprintf(j->name, sizeof(j->name), "run-1");
-        (void) snprintf(j->id, sizeof(j->id), "%s", ID);
-        j->uid = 4000000000u;
-        j->user = calloc(1, 201); /* as a directory service may call somebody: longer than anybody may ask for */
-        ASSERT_TRUE(j->user != NULL);
-        memset(j->user, 'a', 200);
-        j->directory = strdup("/home/alice");
-        j->argv = strings_copy(argv, ELEMENTSOF(argv));
-        j->env = strings_copy(env, ELEMENTSOF(env));
-        j->started_real = 1700000000000000;
-        j->restarts = (struct restarts){ .done = 2, .idle = 1, .step_known = true, .best_step = 40 };
-        j->stop_asked = true;
-        make_spec(j);
-        ASSERT_OK(job_write(dir, j));
-        ASSERT_OK(job_read(dir, "run-1", &back));
+        ASSERT_TRUE(kept != NULL);
+        (void) snprintf(kept->name, sizeof(kept->name), "run-1");
+        (void) snprintf(kept->id, sizeof(kept->id), "%s", ID);
+        kept->uid = 4000000000u;
+        kept->user = calloc(1, 201); /* as a directory service may call somebody: longer than anybody may ask for */
+        ASSERT_TRUE(kept->user != NULL);
+        memset(kept->user, 'a', 200);
+        kept->directory = strdup("/home/alice");
+        kept->argv = strings_copy(argv, ELEMENTSOF(argv));
+        kept->env = strings_copy(env, ELEMENTSOF(env));
+        kept->started_real = 1700000000000000;
+        kept->restarts = (struct restarts){ .done = 2, .idle = 1, .step_known = true, .best_step = 40 };
+        kept->stop_asked = true;
+        make_spec(kept);
+        ASSERT_OK(kept_run_write(dir, kept));
+        ASSERT_OK(kept_run_read(dir, "run-1", &back));
         for (size_t i = 0; i < ELEMENTSOF(argv); i++)
                 ASSERT_STREQ(back->argv[i], argv[i]);
         ASSERT_TRUE(!back->argv[ELEMENTSOF(argv)]);
         ASSERT_STREQ(back->env[1], "LD_PRELOAD");
         ASSERT_EQ(back->uid, 4000000000u);
-        ASSERT_STREQ(back->user, j->user);
+        ASSERT_STREQ(back->user, kept->user);
         ASSERT_EQ(back->started_real, 1700000000000000);
         ASSERT_STREQ(back->id, ID);
         ASSERT_EQ(back->restarts.done, 2);
         ASSERT_TRUE(back->stop_asked);
         expect_spec(back);
-        ASSERT_STREQ(job_command(back, text, sizeof(text)), "python3 -c prin");
-        (void) job_free(back);
-        (void) job_free(j);
+        ASSERT_STREQ(run_command(back, text, sizeof(text)), "python3 -c prin");
+        (void) kept_run_free(back);
+        (void) kept_run_free(kept);
 }
 
 /* What no checksum finds: whole files whose content is none of ours. */
@@ -153,20 +153,20 @@ static void test_bad_job_files(void) {
         static const char *const strange[] = { "[]", "{}", "", "\x0a\x02\x08\x01" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
-        struct job *j = NULL;
+        struct kept_run *kept = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(damaged); i++) {
                 scratch_write(&s, "x", damaged[i]);
-                ASSERT_EQ(job_read(dir, "x", &j), -ENOENT);
+                ASSERT_EQ(kept_run_read(dir, "x", &kept), -ENOENT);
                 ASSERT_OK(faccessat(dir, "x.damaged", F_OK, 0));
                 ASSERT_OK(unlinkat(dir, "x.damaged", 0));
         }
         for (size_t i = 0; i < ELEMENTSOF(strange); i++) {
                 write_whole(dir, "x", "run", 2, strange[i]);
-                ASSERT_EQ(job_read(dir, "x", &j), -EBADMSG);
+                ASSERT_EQ(kept_run_read(dir, "x", &kept), -EBADMSG);
         }
-        ASSERT_EQ(job_read(dir, "none", &j), -ENOENT);
-        ASSERT_EQ(job_read(dir, "../x", &j), -EBADMSG);
+        ASSERT_EQ(kept_run_read(dir, "none", &kept), -ENOENT);
+        ASSERT_EQ(kept_run_read(dir, "../x", &kept), -EBADMSG);
 }
 
 static void test_exit_record(void) {
