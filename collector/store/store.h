@@ -18,7 +18,7 @@
 
 /* The host that the collector's own events are of. No list of hosts shows it. */
 #define STORE_OWN_NAME "tpu-collectord"
-#define STORE_SCHEMA      7          /* user_version of the database */
+#define STORE_SCHEMA      8          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database */

@@ -52,7 +52,7 @@ class Collector(Case):
     def feed(self):
         now = time.time()
         states = [otlp.point(int(s == "degraded"), {"state": s}, now) for s in ("ready", "degraded", "unfit")]
-        self.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step", [otlp.point(12, {"job": "j"}, now)]),
+        self.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step", [otlp.point(12, {"tpu.run.name": "j"}, now)]),
                                                       otlp.gauge("odd", [otlp.point(float("nan"), time=now)])]))
         event = otlp.log("tpu.host.state_changed", {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1"}, 13, now, {"k": ["v", True, 2.5]})
         self.post("/v1/logs", otlp.request(AGENT, [event, otlp.log("plain", {}, 0, now)]))
