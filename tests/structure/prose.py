@@ -23,7 +23,9 @@ GIVEN = ("tests/fixtures/", "tests/fuzz/corpus/")  # files that somebody else wr
 
 
 def mask(found):
-    return re.sub(r"\S", "§", found[0])
+    """Code is §; the full stop behind it still ends a sentence."""
+    code, end = re.fullmatch(r"(.*?)([.,;:!?)]*)", found[0], re.DOTALL).groups()
+    return re.sub(r"\S", "§", code) + end
 
 
 class Passage:
