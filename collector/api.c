@@ -15,7 +15,7 @@ enum needs {
 };
 
 struct api_route {
-        struct route route;
+        struct http_route route;
         enum needs needs;
         void (*call)(const struct api *a, const struct http_request *q, struct http_reply *reply);
 };
@@ -125,7 +125,7 @@ static void make_call(const struct api *a, const struct api_route *route, const 
 
 void api_handle(const struct http_request *q, struct http_reply *reply, void *userdata) {
         struct http_request known = *q;
-        const struct route *route;
+        const struct http_route *route;
         char allow[HTTP_ALLOW_MAX];
         struct routed routed = { 0 };
 

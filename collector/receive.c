@@ -82,7 +82,7 @@ static void receive_capture(struct receiver *v, const struct http_request *q, st
 
 /* --- All ----------------------------------------------------------------------------------------------- */
 
-static const struct route routes[] = {
+static const struct http_route routes[] = {
         { .method = "POST", .path = "/v1/metrics" },
         { .method = "POST", .path = "/v1/logs" },
         { .method = "POST", .path = SYNC_PORT_PATH },

@@ -1,338 +1,451 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <systemd/sd-daemon.h>
-
+/* All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. */
 #include "agent.h"
+
 #include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
-#include "agent_stack_files.h"
 #include "agent_run_totals.h"
+#include "agent_stack_files.h"
 #include "agent_watch.h"
+#include "calls.h"
+#include "cost.h"
 #include "frame.h"
-#include "journal.h"
+#include "identity_part.h"
 #include "log.h"
-#include "paths.h"
+#include "uplink_samples.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
 
-/* --- Events, checks, samples --------------------------------------------------------------------------- */
+/* --- What is no part yet ------------------------------------------------------------------------------- */
 
-void agent_note(struct agent *a, const struct event *e) {
-        int r;
+#define BUS(self) (*(struct bus **) (self))
+#define START(name) \
+        static int start_##name(void *self) { return agent_##name##_start(BUS(self)); }
+#define STOP(name) \
+        static void stop_##name(void *self) { agent_##name##_stop(BUS(self)); }
 
-        r = journal_event(e);
-        if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(e->id)->name);
-        r = event_ring_add(&a->ring, e, host_now_real(a->host));
-        if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(e->id)->name);
-        agent_events_news(a);
+START(bpf) STOP(bpf)
+static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
+
+STOP(uplink)
+static int start_uplink(void *self) {
+        int r = agent_uplink_start(BUS(self));
+
+        return r < 0 ? r : bus_describe(BUS(self));
 }
+static void sample_uplink(void *self, struct bus_sink *s) {
+        struct bus *b = BUS(self);
+        struct uplink_stats u;
 
-int agent_emit(struct agent *a, const struct event *e, uint64_t *ret_seq) {
-        struct event_value values[EVENT_FIELDS_MAX];
-        struct otlp_attribute body[EVENT_FIELDS_MAX];
-        size_t n = event_values(e, values);
-        int r;
+        agent_uplink_look(b);
+        uplink_get_stats(agent_of(b)->uplink, &u);
+        agent_uplink_judge(b, &u);
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                uint64_t damaged = u.classes[c].spool.damaged;
 
-        agent_note(a, e);
-        for (size_t i = 0; i < n; i++)
-                body[i] = (struct otlp_attribute){ values[i].key, values[i].text, values[i].number };
-        r = telemetry_event(&a->telemetry, event_def(e->id)->name, e->severity, host_now_real(a->host), body,
-                            n, ret_seq);
-        if (r < 0)
-                (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(e->id)->name);
-        return r;
-}
-
-/* Says it when the state of the host is another one now, and what systemctl status shows. */
-void agent_tell_state(struct agent *a) {
-        enum host_state before = a->state, now = check_table_state(&a->checks);
-        char reasons[900], ordered[768];
-        bool news = a->orders_news;
-        size_t n;
-
-        if (!a->watching || (now == before && !a->status_stale))
-                return;
-        a->state = now;
-        a->status_stale = a->orders_news = false;
-        agent_registry_news(a);
-        (void) snprintf(reasons, sizeof(reasons), "%s", agent_orders_text(a, ordered, sizeof(ordered)));
-        n = strlen(reasons);
-        (void) check_table_reasons(&a->checks, reasons + n + (n > 0 ? 2 : 0), sizeof(reasons) - n - 2);
-        if (n > 0 && reasons[n + 2])
-                memcpy(reasons + n, "; ", 2);
-        (void) sd_notifyf(false, "STATUS=%s%s%s; %zu checks; %s%s", host_state_name(now),
-                          reasons[0] ? ": " : "", reasons, a->checks.n,
-                          a->settings.endpoint[0] ? "sends to " : "no endpoint, records stay in the spool",
-                          a->settings.endpoint);
-        if (now == before && !news)
-                return;
-        if (now != before)
-                agent_orders_save(a);
-        (void) agent_emit(a,
-                          EVENT_AS(HOST_STATE_CHANGED,
-                                   now == HOST_READY   ? SEVERITY_INFO
-                                   : now == HOST_UNFIT ? SEVERITY_ERROR
-                                                       : SEVERITY_WARN,
-                                   .from = host_state_name(before), .to = host_state_name(now),
-                                   .reasons = reasons),
-                          NULL);
-}
-
-static const char *settled_name(enum verdict v) {
-        return v == _VERDICT_MAX ? "absent" : verdict_name(v);
-}
-
-static void tell_check(const struct check_change *c, void *userdata) {
-        const struct finding *f = &c->finding;
-        struct agent *a = userdata;
-        const struct order *silence = orders_silence_of(&a->order_list, f->check, f->subject);
-        enum severity severity = silence                                        ? SEVERITY_INFO
-                                 : c->to == VERDICT_FAIL                        ? SEVERITY_ERROR
-                                 : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? SEVERITY_INFO
-                                                                                : SEVERITY_WARN;
-
-        (void) agent_emit(a,
-                          EVENT_AS(CHECK_CHANGED, severity, .check = f->check, .subject = f->subject,
-                                   .from = settled_name(c->from), .to = settled_name(c->to),
-                                   .found = f->found, .wanted = f->wanted, .source = f->source,
-                                   .reason = f->reason, .remedy = f->remedy,
-                                   .silenced = silence ? silence->reason : "no"),
-                          NULL);
-}
-
-void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f) {
-        const struct health_policy policy = settings_policy(&a->settings, f->check);
-        size_t known = a->checks.n;
-        struct check_change change;
-        int r;
-
-        r = check_table_take(&a->checks, &policy, source, run, f, host_now(a->host), &change);
-        if (a->checks.n != known)
-                agent_orders_mark(a);
-        if (r > 0) {
-                a->status_stale = true;
-                tell_check(&change, a);
-                agent_orders_save(a);
-        } else if (r < 0 && a->table_full++ == 0)
-                (void) log_warning_errno(r,
-                                         "more than %d checks: %s %s and further ones are not watched: %m",
-                                         CHECKS_MAX, f->check, f->subject);
-}
-
-void agent_settle(struct agent *a, unsigned source, unsigned run) {
-        check_table_end_run(&a->checks, source, run, tell_check, a);
-        agent_tell_state(a);
-}
-
-void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
-                       usec_t start_real) {
-        const struct sample_origin o = {
-                .source = source, .run = run, .now_real = host_now_real(a->host), .start_real = start_real
-        };
-        int r = sample_store_take(&a->samples, &o, m);
-
-        if (r == -ENOSPC && a->samples.refused == 1)
-                (void) log_warning_errno(r, "more than %d series: %s and further ones are not kept: %m",
-                                         SAMPLES_MAX, m->name);
-}
-
-/* --- What the probes say ------------------------------------------------------------------------------- */
-
-static void on_finding(unsigned source, unsigned run, const struct finding *f, void *userdata) {
-        agent_take_finding(userdata, source, run, f);
-}
-
-static void on_sample(unsigned source, unsigned run, const struct sample *m, void *userdata) {
-        struct agent *a = userdata;
-
-        agent_take_sample(a, source, run, m, a->boot_real);
-}
-
-/* A probe that could not look leaves what is known of its checks as it was. */
-static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
-        struct agent *a = userdata;
-
-        if (whole) {
-                sample_store_end_run(&a->samples, source, run);
-                agent_settle(a, source, run);
-        } else
-                agent_tell_state(a);
-}
-
-static const struct schedule_handlers schedule_handlers = { .finding = on_finding,
-                                                            .sample = on_sample,
-                                                            .done = on_done };
-
-/* --- Who this host is and what is wanted of it --------------------------------------------------------- */
-
-static void read_host(struct agent *a) {
-        if (host_name(a->host, a->name) < 0)
-                (void) snprintf(a->name, sizeof(a->name), "unknown");
-        if (host_boot_id(a->host, a->boot_id) < 0)
-                a->boot_id[0] = 0;
-        if (host_read(a->host, "/etc/machine-id", a->machine_id, sizeof(a->machine_id), NULL) < 0)
-                a->machine_id[0] = 0; /* host.id is then not sent */
-        a->started_real = host_now_real(a->host);
-        a->boot_real = a->started_real - MIN(a->started_real, host_now(a->host));
-}
-
-static int load_identity(struct agent *a) {
-        struct identity fresh = IDENTITY_NULL;
-        int r = identity_load(a->host, NULL, &fresh);
-
-        if (r < 0)
-                return log_error_errno(r, "the identity of this host cannot be read: %m");
-        r = agent_metadata_fill(a, &fresh);
-        if (r < 0) {
-                identity_clear(&fresh);
-                return log_error_errno(r, "the identity of this host cannot be completed: %m");
+                if (damaged == agent_of(b)->damaged[c])
+                        continue;
+                agent_of(b)->damaged[c] = damaged;
+                (void) bus_emit(
+                        b, EVENT_OF(SPOOL_DAMAGED, .class = uplink_class_name(c),
+                                    .damaged = (int64_t) damaged),
+                        NULL);
         }
-        identity_clear(&a->identity);
-        a->identity = fresh;
-        if (identity_get(&a->identity, IDENTITY_HOST_NAME))
-                (void) snprintf(a->name, sizeof(a->name), "%s",
-                                identity_get(&a->identity, IDENTITY_HOST_NAME));
-        return 0;
+        uplink_samples(&u, b->telemetry.lost, host_now_real(b->host), &s->sink);
 }
+static const struct part old_uplink = { "uplink", sizeof(struct bus *), .start = start_uplink, .sample = sample_uplink, .stop = stop_uplink };
 
-/* Probes look every ten seconds; the file changes with the package, or by a site's hand and a reload. */
-static void load_machine(struct agent *a) {
-        int r;
-
-        a->machine = (struct machine_type) { .chips = 0 };
-        a->context.machine_type = identity_get(&a->identity, IDENTITY_MACHINE_TYPE);
-        r = a->context.machine_type ? machine_type(a->host, a->context.machine_type, &a->machine) : -ENOENT;
-        if (r == 0 || r == -ENOENT)
-                a->context.machine = &a->machine;
+START(orders) STOP(orders)
+static void tick_orders(void *self) { agent_orders_tick(BUS(self)); }
+static void hear_orders(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_CHECKS)
+                agent_orders_save(BUS(self));
 }
+static const struct part old_orders = { "orders", sizeof(struct bus *), .start = start_orders, .tick = tick_orders, .hear = hear_orders, .stop = stop_orders };
 
-static void load_wanted(struct agent *a) {
-        struct intent fresh = { 0 };
-        int r = intent_load(a->host, NULL, &fresh);
+static int start_metrics(void *self) {
+        struct bus *b = BUS(self);
 
-        if (r < 0)
-                (void) log_warning_errno(r,
-                                         "no profile can be read from %s: settings of NICs and sysctls are "
-                                         "not judged: %m",
-                                         PATH_PROFILES);
-        else
-                a->intent = fresh;
-        a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
-        load_machine(a);
-        if (identity_is_derived(&a->identity,
-                                IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
-            identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
-                return;
-        (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
-                        a->identity.fields[IDENTITY_CHIPS].origin);
-        a->context.chips_source = a->chips_source;
-}
-
-static void judge_identity(struct agent *a, unsigned run) {
-        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
-
-        if (identity_check(&a->identity, &list) < 0)
-                return;
-        for (size_t i = 0; i < list.n; i++)
-                agent_take_finding(a, SOURCE_IDENTITY, run, &list.items[i]);
-        agent_settle(a, SOURCE_IDENTITY, run);
-}
-
-static int describe(struct agent *a) {
-        int r = telemetry_describe(&a->telemetry, &a->identity, a->name, a->machine_id, a->boot_id);
-
-        return r < 0 ? log_error_errno(r, "records cannot be described: %m") : 0;
-}
-
-/* --- Parts --------------------------------------------------------------------------------------------- */
-
-static int start_api(struct agent *a) {
-        int fd, r;
-
-        fd = listen_socket(a->settings.api_socket, API_SOCKET_MODE);
-        if (fd < 0)
-                return log_error_errno(fd, "the API cannot listen on %s: %m", a->settings.api_socket);
-        r = agent_api_serve(a, fd, NULL, &a->api);
-        if (r < 0)
-                return log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket);
-        r = agent_tls_start(a);
-        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
-}
-
-static int start(struct agent *a) {
-        int r;
-
-        read_host(a);
-        r = agent_bpf_start(a); /* before there is a socket or a thread: it gives our capabilities up */
-        if (r < 0)
-                return log_error_errno(r, "the BPF programs cannot be waited for: %m");
-        r = load_identity(a);
-        if (r < 0)
-                return r;
-        load_wanted(a);
-        r = agent_uplink_start(a);
-        if (r >= 0)
-                r = describe(a);
-        if (r < 0)
-                return r;
-        r = agent_orders_start(a);
-        if (r < 0)
-                return log_error_errno(r, "what people ordered cannot be kept: %m");
-        (void) agent_emit(a,
+        (void) bus_emit(b,
                           EVENT_OF(AGENT_STARTED, .version = TPU_HOSTD_VERSION, .pid = getpid(),
-                                   .boot_id = a->boot_id),
+                                   .boot_id = b->boot_id),
                           NULL);
-        r = host_metrics_new(a->host, &a->host_metrics);
-        if (r < 0)
-                return log_error_errno(r, "the host cannot be measured: %m");
-        r = agent_kernel_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the kernel log cannot be watched: %m");
-        r = agent_runs_start(a);
-        if (r < 0)
-                return log_error_errno(r, "runs cannot be watched: %m");
-        judge_identity(a, 1);
-        r = agent_stack_files_start(a);
-        if (r < 0)
-                return log_error_errno(r, "stacks in files cannot be watched: %m");
-        r = agent_net_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the network of runs cannot be watched: %m");
-        r = agent_libtpu_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
+        return host_metrics_new(b->host, &agent_of(b)->host_metrics);
+}
+static void sample_metrics(void *self, struct bus_sink *s) {
+        struct bus *b = BUS(self);
+        const struct host_runs *l = b->runs;
+
+        (void) cost_sample(b->host, &s->sink); /* a folder of fixtures has no such files */
+        for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
+                put_int(&s->sink, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
+        for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
+                put_int(&s->sink, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k),
+                        NULL, NULL);
+        for (size_t i = 0; i < b->checks.n; i++)
+                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_exit_code(b->checks.health[i].settled),
+                        b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);
+        s->start_real = b->boot_real;
+        host_metrics_look(agent_of(b)->host_metrics, host_now(b->host), &s->sink);
+        for (size_t i = 0; l->known && i < l->n; i++) {
+                if (!host_run_lives(&l->runs[i]))
+                        continue;
+                s->start_real = l->runs[i].started_real;
+                host_metrics_look_at_run(agent_of(b)->host_metrics, l->runs[i].name, &s->sink);
+        }
+        host_metrics_runs_end(agent_of(b)->host_metrics);
+}
+static void stop_metrics(void *self) {
+        agent_of(BUS(self))->host_metrics = host_metrics_free(agent_of(BUS(self))->host_metrics);
+}
+static const struct part old_metrics = { "metrics", sizeof(struct bus *), .start = start_metrics, .sample = sample_metrics, .stop = stop_metrics };
+
+START(kernel) STOP(kernel)
+static void sample_kernel(void *self, struct bus_sink *s) { agent_kernel_tick(BUS(self), &s->sink); }
+static const struct part old_kernel = { "kernel", sizeof(struct bus *), .start = start_kernel, .sample = sample_kernel, .stop = stop_kernel };
+
+START(libtpu) STOP(libtpu)
+static void tick_libtpu(void *self) { agent_libtpu_tick(BUS(self)); }
+static void hear_libtpu(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_IDENTITY)
+                agent_libtpu_reload(BUS(self));
+}
+static const struct part old_libtpu = { "libtpu", sizeof(struct bus *), .start = start_libtpu, .tick = tick_libtpu, .hear = hear_libtpu, .stop = stop_libtpu };
+
+static void tick_deaths(void *self) { agent_deaths_tick(BUS(self)); }
+STOP(deaths)
+static const struct part old_deaths = { "deaths", sizeof(struct bus *), .tick = tick_deaths, .stop = stop_deaths };
+
+static void tick_run_totals(void *self) { agent_run_totals_tick(BUS(self)); }
+STOP(run_totals)
+static const struct part old_run_totals = { "run-totals", sizeof(struct bus *), .tick = tick_run_totals, .stop = stop_run_totals };
+
+START(runs)
+static void stop_runs(void *self) {
+        struct agent *a = agent_of(BUS(self));
+
+        agent_signal_stop(&a->bus);
+        a->captures = captures_free(a->captures);
+        a->run_lines = run_lines_free(a->run_lines);
+        a->run_log = run_log_free(a->run_log);
+        agent_progress_stop(&a->bus);
+        bus_forget_runs(&a->bus);
+        a->runs = launchd_runs_free(a->runs);
+}
+static void hear_runs(void *self, const struct bus_news *n) {
+        struct agent *a = agent_of(BUS(self));
+
+        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && a->captures)
+                captures_durable(a->captures, n->durable.seq);
+        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
+                run_lines_durable(a->run_lines, n->durable.seq);
+        if (n->topic == BUS_NOTICE && n->notice.ahead)
+                agent_preempted(&a->bus, n->notice.kind, n->notice.text);
+        if (n->topic == BUS_NOTICE && !n->notice.ahead)
+                agent_preemption_over(&a->bus, n->notice.kind, n->notice.text);
+}
+static bool run_lives(const char *name, void *userdata) {
+        const struct host_run *r = host_runs_find(((const struct bus *) userdata)->runs, name);
+
+        return r && host_run_lives(r);
+}
+static void tick_runs(void *self) {
+        struct agent *a = agent_of(BUS(self));
+
+        if (a->run_log && a->bus.runs->known)
+                run_log_prune(a->run_log, run_lives, &a->bus);
+        if (a->run_log)
+                (void) run_log_look(a->run_log); /* what is left is read in the next turns */
+        launchd_runs_refresh(a->runs);
+}
+static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
+        if (isfinite(value)) /* else the line did not say */
+                put_double(s, id, value, run, NULL, NULL);
+}
+static void sample_runs(void *self, struct bus_sink *s) {
+        struct bus *b = BUS(self);
+        size_t n = 0;
+        const struct run_progress *runs = agent_of(b)->run_log ? run_log_runs(agent_of(b)->run_log, &n) : NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct progress *p = &runs[i].progress;
+
+                if (p->lines == 0)
+                        continue;
+                put_uint(&s->sink, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
+                put_known(&s->sink, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].run);
+                put_known(&s->sink, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
+                put_known(&s->sink, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
+                put_known(&s->sink, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
+        }
+        agent_progress_tick(b, &s->sink);
+}
+static const struct part old_runs = { "runs", sizeof(struct bus *), .start = start_runs, .hear = hear_runs, .tick = tick_runs, .sample = sample_runs, .stop = stop_runs };
+
+START(stack_files) STOP(stack_files)
+static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
+static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
+
+START(net) STOP(net)
+static void sample_net(void *self, struct bus_sink *s) {
+        struct bus *b = BUS(self);
+        struct bus_sink bpf = bus_sink(b, SOURCE_BPF, b->round);
+
+        agent_net_look(b);
+        s->start_real = agent_of(b)->net->since_real;
+        agent_net_sample(b, &s->sink, &bpf.sink);
+        bus_end_samples(b, SOURCE_BPF, b->round);
+}
+static const struct part old_net = { "net", sizeof(struct bus *), .start = start_net, .sample = sample_net, .stop = stop_net };
+
+static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
+        bus_take_finding(userdata, source, round, f);
+}
+static void on_probe_sample(unsigned source, unsigned round, const struct sample *m, void *userdata) {
+        struct bus *b = userdata;
+
+        bus_take_sample(b, source, round, m, b->boot_real);
+}
+/* A probe that could not look leaves what is known of its checks as it was. */
+static void on_probe_done(unsigned source, unsigned round, bool whole, void *userdata) {
+        if (whole)
+                bus_end_round(userdata, source, round);
+        else
+                bus_report_state(userdata);
+}
+static int start_probes(void *self) {
+        static const struct schedule_handlers handlers = { .finding = on_probe_finding,
+                                                           .sample = on_probe_sample,
+                                                           .done = on_probe_done };
+        struct agent *a = agent_of(BUS(self));
+        int r;
+
+        a->probe_program = PROBE_PROGRAM_NULL;
         r = probe_program_open(&a->probe_program);
         if (r < 0)
                 (void) log_error_errno(
                         r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
                         a->probe_program.program.path);
-        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval,
-                         a->host, &a->context, &schedule_handlers, a, &a->schedule);
+        return schedule_new(a->bus.event, probe_table, &a->probe_program.program, a->bus.settings.probe_interval,
+                         a->bus.host, &a->bus.context, &handlers, &a->bus, &a->schedule);
+}
+static void stop_probes(void *self) {
+        struct agent *a = agent_of(BUS(self));
+
+        a->schedule = schedule_free(a->schedule);
+        probe_program_close(&a->probe_program);
+}
+static void tick_probes(void *self) {
+        schedule_go_along(agent_of(BUS(self))->schedule); /* what they find goes out at once */
+}
+static void reload_probes(void *self) {
+        schedule_set_interval(agent_of(BUS(self))->schedule, BUS(self)->settings.probe_interval);
+}
+static void hear_probes(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_IDENTITY && agent_of(BUS(self))->schedule)
+                schedule_run_all(agent_of(BUS(self))->schedule);
+}
+static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
+
+START(path) STOP(path)
+static void reload_path(void *self) { agent_path_reload(BUS(self)); }
+static const struct part old_path = { "path", sizeof(struct bus *), .start = start_path, .reload = reload_path, .stop = stop_path };
+
+START(registry) STOP(registry)
+static void sample_registry(void *self, struct bus_sink *s) {
+        (void) s;
+        agent_registry_tick(BUS(self)); /* behind all samples: it hands figures on */
+}
+static void hear_registry(void *self, const struct bus_news *n) {
+        if (!agent_of(BUS(self))->enrollment)
+                return;
+        if (n->topic == BUS_MEMBER)
+                agent_registry_news(BUS(self));
+        if (n->topic == BUS_IDENTITY)
+                agent_registry_look(BUS(self));
+        if (n->topic == BUS_RUNS)
+                agent_registry_runs(BUS(self));
+        if (n->topic == BUS_SUSPICION)
+                agent_registry_suspicion(BUS(self));
+}
+static const struct part old_registry = { "registry", sizeof(struct bus *), .start = start_registry, .sample = sample_registry, .hear = hear_registry, .stop = stop_registry };
+
+START(capture) STOP(capture)
+static void hear_capture(void *self, const struct bus_news *n) {
+        struct bus *b = BUS(self);
+
+        if (!agent_of(b)->capture)
+                return;
+        if (n->topic == BUS_REGISTRY)
+                agent_capture_registry(b, n->registry.other);
+        if (n->topic == BUS_RECORD && startswith(n->record.key, "capture/"))
+                agent_capture_record(b, n->record.value, n->record.fresh);
+        if (n->topic == BUS_SUSPICION && n->suspicion.now && n->suspicion.now->counts)
+                agent_capture_suspected(b, n->suspicion.run, n->suspicion.generation, n->suspicion.now);
+}
+static void stop_watch(void *self) {
+        agent_watch_stop(BUS(self));
+        agent_watch_round_stop(BUS(self));
+}
+static const struct part old_watch = { "watch", sizeof(struct bus *), .stop = stop_watch };
+static const struct part old_capture = { "capture", sizeof(struct bus *), .start = start_capture, .hear = hear_capture, .stop = stop_capture };
+
+STOP(events)
+static int start_api(void *self) {
+        struct bus *b = BUS(self);
+        int fd, r;
+
+        r = agent_events_start(b);
+        if (r >= 0)
+                r = agent_routes_start(b);
         if (r < 0)
-                return log_error_errno(r, "the probes cannot be started: %m");
-        a->watching = a->status_stale = true;
-        r = agent_tick_start(a);
+                return r;
+        fd = listen_socket(b->settings.api_socket, API_SOCKET_MODE);
+        if (fd < 0)
+                return log_error_errno(fd, "the API cannot listen on %s: %m", b->settings.api_socket);
+        r = agent_api_serve(b, fd, NULL, &agent_of(b)->api);
+        if (r < 0)
+                return log_error_errno(r, "the API cannot start on %s: %m", b->settings.api_socket);
+        r = agent_tls_start(b);
+        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
+}
+static void stop_api(void *self) {
+        stop_events(self);
+        agent_stop_clear(BUS(self));
+        agent_of(BUS(self))->api = http_server_free(agent_of(BUS(self))->api);
+        agent_tls_stop(BUS(self));
+        free(agent_of(BUS(self))->served);
+}
+static void reload_api(void *self) { agent_tls_reload(BUS(self)); }
+static void sample_api(void *self, struct bus_sink *s) {
+        (void) s;
+        agent_tls_look(BUS(self));
+        agent_tls_judge(BUS(self));
+        bus_settle(BUS(self), SOURCE_API, BUS(self)->round);
+}
+static void hear_api(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_EVENT)
+                agent_events_news(BUS(self));
+}
+static const struct part old_api = { "api", sizeof(struct bus *), .start = start_api, .sample = sample_api, .reload = reload_api, .hear = hear_api, .stop = stop_api };
+
+/* --- The parts ----------------------------------------------------------------------------------------- */
+
+static const struct part *const parts[PARTS] = {
+        &old_bpf, /* before there is a socket or a thread: it gives our capabilities up */
+        &identity_part,
+        &old_uplink,
+        &calls_part,
+        &old_orders,
+        &old_metrics,
+        &old_kernel,
+        &old_libtpu,
+        &old_deaths,
+        &old_run_totals,
+        &old_runs,
+        &old_stack_files,
+        &old_net,
+        &old_probes,
+        &old_path,
+        &old_watch,
+        &old_registry,
+        &old_capture,
+        &old_api,
+};
+
+/* Samples and findings of all parts. */
+static void sample_parts(struct agent *a) {
+        struct bus *b = &a->bus;
+
+        b->round++;
+        for (unsigned i = 0; i < PARTS; i++) {
+                struct bus_sink s = bus_sink(b, SOURCE_PROBES_MAX + i, b->round);
+
+                if (!parts[i]->sample)
+                        continue;
+                parts[i]->sample(a->states[i], &s);
+                bus_end_round(b, s.source, s.round);
+        }
+}
+
+static int start_parts(struct agent *a) {
+        for (size_t i = 0; i < PARTS; i++) {
+                int r = parts[i]->start ? parts[i]->start(a->states[i]) : 0;
+
+                if (r < 0)
+                        return log_error_errno(r, "tpu-hostd cannot start its part %s: %m", parts[i]->name);
+        }
+        return 0;
+}
+
+static int make_parts(struct agent *a) {
+        for (size_t i = 0; i < PARTS; i++) {
+                struct bus **state;
+
+                assert(parts[i]->size >= sizeof(*state));
+                state = calloc(1, parts[i]->size);
+                if (!state)
+                        return log_error_errno(ENOMEM, "tpu-hostd cannot start: %m");
+                *state = &a->bus;
+                a->states[i] = state;
+        }
+        return 0;
+}
+
+/* --- The tick ------------------------------------------------------------------------------------------ */
+
+#define ACCURACY (1 * USEC_PER_SEC)
+
+/*
+ * sd-event prefers moments that are the same in every minute, every ten seconds and every second, for all
+ * programs of the host. The second tick may choose among a whole interval's, which brings us onto the
+ * coarsest that there is; the later ones may come a little early and no later, which keeps us on it.
+ */
+static int arm_tick(struct agent *a, sd_event_source *source) {
+        usec_t interval = a->bus.settings.metrics_interval, accuracy = MIN(ACCURACY, interval / 10);
+        bool first = !a->ticking;
+        int r;
+
+        a->ticking = true;
+        r = sd_event_source_set_time_accuracy(source, MAX(first ? interval : accuracy, (usec_t) 1));
+        if (r < 0)
+                return r;
+        return sd_event_source_set_time_relative(source, first ? interval / 2 : interval - accuracy);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct agent *a = userdata;
+        int r;
+
+        (void) usec;
+        for (size_t i = 0; i < PARTS; i++)
+                if (parts[i]->tick)
+                        parts[i]->tick(a->states[i]);
+        sample_parts(a);
+        bus_push(&a->bus);
+        r = arm_tick(a, source);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "metrics are not collected any more: %m");
+        return 0;
+}
+
+static int start_tick(struct agent *a) {
+        usec_t interval = a->bus.settings.metrics_interval;
+        int r;
+
+        r = sd_event_add_time_relative(a->bus.event, &a->tick, CLOCK_BOOTTIME, MIN(interval, USEC_PER_SEC),
+                                       MIN(ACCURACY, interval / 10), on_tick, a);
         if (r < 0)
                 return log_error_errno(r, "metrics cannot be collected: %m");
-        r = agent_metadata_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the metadata server cannot be asked: %m");
-        r = agent_path_start(a);
-        if (r < 0)
-                return log_error_errno(r, "paths cannot be proven: %m");
-        r = agent_events_start(a);
-        if (r < 0)
-                return log_error_errno(r, "nobody can wait for events: %m");
-        r = agent_capture_start(a);
-        if (r >= 0)
-                r = agent_registry_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the registry cannot be joined: %m");
-        return start_api(a);
+        (void) sd_event_source_set_description(a->tick, "tick");
+        return 0;
 }
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
 
 int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
               struct agent **ret) {
@@ -341,18 +454,27 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
 
         if (!a)
                 return log_error_errno(ENOMEM, "tpu-hostd cannot start: %m");
-        a->event = e;
-        a->host = h;
-        a->config_file = config_file;
-        a->settings = *s;
-        a->probe_program = PROBE_PROGRAM_NULL;
-        a->state = HOST_UNKNOWN;
-        event_ring_init(&a->ring);
-        if (check_table_init(&a->checks) < 0 || sample_store_init(&a->samples) < 0)
+        a->bus = (struct bus){ .event = e,
+                               .host = h,
+                               .config_file = config_file,
+                               .settings = *s,
+                               .parts = parts,
+                               .states = a->states,
+                               .n_parts = PARTS };
+        if (bus_init(&a->bus) < 0)
                 return log_error_errno(ENOMEM, "tpu-hostd cannot start: %m");
-        r = start(a);
+        r = make_parts(a);
+        if (r >= 0)
+                r = start_parts(a);
         if (r < 0)
                 return r;
+        sample_parts(a);
+        a->bus.watching = a->bus.status_stale = true;
+        bus_report_state(&a->bus);
+        r = start_tick(a);
+        if (r < 0)
+                return r;
+        a->up = true;
         *ret = TAKE_PTR(a);
         return 0;
 }
@@ -360,57 +482,17 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
 struct agent *agent_free(struct agent *a) {
         if (!a)
                 return NULL;
-        if (a->telemetry.otlp)
-                agent_kernel_stop(a);
-        if (a->api && !a->stopping) /* it was up: say that it goes */
-                agent_stop_tell(a);
-        agent_events_stop(a);
-        agent_stop_clear(a);
-        a->api = http_server_free(a->api);
-        agent_tls_stop(a);
-        agent_watch_stop(a);
-        agent_watch_round_stop(a);
-        agent_path_stop(a);
-        agent_signal_stop(a);
-        agent_capture_stop(a);
-        agent_registry_stop(a); /* puts that wait are answered by it */
-        agent_orders_stop(a);
-        a->captures = captures_free(a->captures);
-        agent_calls_clear(a);
-        agent_metadata_stop(a);
+        if (a->up && !a->stopping)
+                (void) bus_emit(&a->bus, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
         a->tick = sd_event_source_disable_unref(a->tick);
-        a->schedule = schedule_free(a->schedule);
-        probe_program_close(&a->probe_program);
-        a->run_lines = run_lines_free(a->run_lines);
-        a->run_log = run_log_free(a->run_log);
-        agent_progress_stop(a);
-        a->runs = launchd_runs_free(a->runs);
-        agent_stack_files_stop(a);
-        agent_libtpu_stop(a);
-        agent_net_stop(a);
-        agent_deaths_stop(a);
-        agent_run_totals_stop(a);
-        agent_bpf_stop(a);
-        a->host_metrics = host_metrics_free(a->host_metrics);
-        telemetry_clear(&a->telemetry);
-        agent_uplink_stop(a);
-        event_ring_clear(&a->ring);
-        sample_store_clear(&a->samples);
-        check_table_clear(&a->checks);
-        identity_clear(&a->identity);
+        for (size_t i = PARTS; i > 0; i--)
+                if (a->states[i - 1] && parts[i - 1]->stop)
+                        parts[i - 1]->stop(a->states[i - 1]);
+        bus_clear(&a->bus);
+        for (size_t i = 0; i < PARTS; i++)
+                free(a->states[i]);
         free(a);
         return NULL;
-}
-
-void agent_look_again(struct agent *a) {
-        if (load_identity(a) < 0)
-                return;
-        load_wanted(a);
-        (void) describe(a);
-        judge_identity(a, ++a->ticks);
-        agent_registry_look(a);
-        agent_libtpu_reload(a);
-        schedule_run_all(a->schedule);
 }
 
 void agent_reload(struct agent *a) {
@@ -418,17 +500,16 @@ void agent_reload(struct agent *a) {
         struct settings fresh = { 0 };
         int r;
 
-        r = settings_load(&fresh, &source, a->host, a->config_file);
+        r = settings_load(&fresh, &source, a->bus.host, a->bus.config_file);
         if (r < 0)
                 (void) log_error_errno(r, "the configuration cannot be read again, the old one stays: %m");
         else {
-                (void) settings_keep_fixed(&fresh, &a->settings);
-                a->settings = fresh;
-                schedule_set_interval(a->schedule, fresh.probe_interval);
-                agent_tls_reload(a);
+                (void) settings_keep_fixed(&fresh, &a->bus.settings);
+                a->bus.settings = fresh;
         }
         config_clear(&source.config);
-        agent_path_reload(a);
-        agent_look_again(a);
+        for (size_t i = 0; i < PARTS; i++)
+                if (parts[i]->reload)
+                        parts[i]->reload(a->states[i]);
         log_info("configuration, identity and wanted values were read again");
 }

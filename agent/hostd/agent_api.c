@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "agent_calls.h"
+#include "calls.h"
 #include "agent_deaths.h"
 #include "agent_parts.h"
 #include "api_json.h"
@@ -14,10 +15,11 @@
 
 /* The calls that tell what is, and act on nothing. */
 
-int agent_get_healthz(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_get_healthz(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         char *text = strdup("ok\n");
 
-        (void) a;
+        (void) b;
         (void) r;
         *ret = (struct http_reply){ .status = 200,
                                     .content_type = "text/plain; charset=utf-8",
@@ -26,105 +28,81 @@ int agent_get_healthz(struct agent *a, const struct http_request *r, struct http
         return 0;
 }
 
-int agent_get_status(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_get_status(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         struct uplink_stats uplink;
         const struct api_status s = {
-                .host = a->name,
-                .boot_id = a->boot_id,
-                .started_real = a->started_real,
-                .now = host_now(a->host),
-                .now_real = host_now_real(a->host),
-                .checks = &a->checks,
-                .identity = &a->identity,
-                .runs = launchd_runs_get(a->runs),
+                .host = b->name,
+                .boot_id = b->boot_id,
+                .started_real = b->started_real,
+                .now = host_now(b->host),
+                .now_real = host_now_real(b->host),
+                .checks = &b->checks,
+                .identity = &b->identity,
+                .runs = b->runs,
                 .uplink = &uplink,
-                .endpoint = a->settings.endpoint,
+                .endpoint = b->settings.endpoint,
         };
 
         (void) r;
-        uplink_get_stats(a->uplink, &uplink);
-        return agent_answer_json(ret, 200,
-                                 agent_registry_to_status(a, agent_orders_status(a, api_json_status(&s))));
+        uplink_get_stats(agent_of(b)->uplink, &uplink);
+        return answer_json(ret, 200,
+                                 agent_registry_to_status(b, agent_orders_status(b, api_json_status(&s))));
 }
 
-int agent_get_checks(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         (void) r;
-        return agent_answer_json(ret, 200,
-                                 api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
-}
-
-int agent_get_identity(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        (void) r;
-        return agent_answer_json(ret, 200, identity_to_json(&a->identity));
+        return answer_json(ret, 200,
+                                 api_json_checks(&b->checks, host_now(b->host), host_now_real(b->host)));
 }
 
 static struct run_seen find_progress(const char *run, void *userdata) {
-        struct agent *a = userdata;
-        const struct suspicion *s = agent_suspicion(a, run);
-        const struct launchd_run *j = launchd_runs_find(a->runs, run);
-        struct run_seen seen = { .log = a->run_log ? run_log_find(a->run_log, run) : NULL,
-                                 .goodput = agent_goodput(a, run),
+        struct bus *b = userdata;
+        const struct suspicion *s = agent_suspicion(b, run);
+        const struct host_run *j = host_runs_find(b->runs, run);
+        struct run_seen seen = { .log = agent_of(b)->run_log ? run_log_find(agent_of(b)->run_log, run) : NULL,
+                                 .goodput = agent_goodput(b, run),
                                  .suspicion = s ? s->why : NULL };
 
-        if (j && streq(j->state, "exited"))
-                (void) agent_killed_by(a, j, seen.killed_by);
+        if (j && !host_run_lives(j))
+                (void) agent_killed_by(b, j, seen.killed_by);
         return seen;
 }
 
-int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const struct agent_registry *g = a->enrollment;
+int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
+        const struct agent_registry *g = agent_of(b)->enrollment;
 
         (void) r;
-        return agent_answer_json(
+        return answer_json(
                 ret, 200,
-                json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(launchd_runs_get(a->runs), find_progress, a),
+                json_pack("{s:o, s:s, s:o}", "runs", api_json_runs(b->runs, find_progress, b),
                           "registry", g ? registry_kind_name(g->kind) : "none", "records",
                           g && g->parts ? agent_parts_records(g->parts) : json_array()));
 }
 
-int agent_get_metrics(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_get_metrics(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         const struct metrics_about about = {
                 .version = TPU_HOSTD_VERSION,
-                .target = { { "host_name", a->name },
+                .target = { { "host_name", b->name },
                             { "service_name", "tpu-hostd" },
                             { "service_version", TPU_HOSTD_VERSION },
-                            { "tpu_slice_name", identity_get(&a->identity, IDENTITY_SLICE_NAME) },
-                            { "tpu_worker_id", identity_get(&a->identity, IDENTITY_WORKER_ID) },
+                            { "tpu_slice_name", identity_get(&b->identity, IDENTITY_SLICE_NAME) },
+                            { "tpu_worker_id", identity_get(&b->identity, IDENTITY_WORKER_ID) },
                             { "tpu_accelerator_type",
-                              identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE) } },
+                              identity_get(&b->identity, IDENTITY_ACCELERATOR_TYPE) } },
         };
         bool open_metrics = exposition_wants_open_metrics(http_header(r, "Accept"));
         struct http_reply answer = { .status = 200, .content_type = exposition_type(open_metrics) };
 
         char *text;
 
-        if (metrics_text(&a->samples, &about, open_metrics, &text, &answer.len) < 0)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
+        if (metrics_text(&b->samples, &about, open_metrics, &text, &answer.len) < 0)
+                return answer_error(ret, 500, NULL, "out of memory");
         answer.body = text;
         *ret = answer;
-        return 0;
-}
-
-/* What every answer is made with, and captures of stacks: the acting call that waits for others. */
-
-/* --- Answers ------------------------------------------------------------------------------------------- */
-
-int agent_answer_json(struct http_reply *ret, unsigned status, json_t *v) {
-        *ret = (struct http_reply){ 0 };
-        api_reply(ret, status, v);
-        return 0;
-}
-
-int agent_answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) {
-        char text[320];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        (void) utf8_scrub(text, strlen(text)); /* it may show what came */
-        *ret = (struct http_reply){ 0 };
-        api_reply_error(ret, status, text, remedy);
         return 0;
 }
 
@@ -134,16 +112,16 @@ int agent_answer_error(struct http_reply *ret, unsigned status, const char *reme
  * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that
  * one may block, and the run's user may be known to the network only.
  */
-static bool owns_run(const struct agent *a, const char *run, uid_t uid) {
-        const struct launchd_run *j = launchd_runs_find(a->runs, run);
+static bool owns_run(const struct bus *b, const char *run, uid_t uid) {
+        const struct host_run *j = host_runs_find(b->runs, run);
         _cleanup_close_ int fd = -1;
         char path[64];
         struct stat st;
 
-        if (!j || j->main_pid == 0 || streq(j->state, "exited") || !launchd_runs_get(a->runs)->known)
+        if (!j || j->main_pid == 0 || !host_run_lives(j) || !b->runs->known)
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32, j->main_pid);
-        fd = host_open_file(a->host, path, O_PATH | O_DIRECTORY);
+        fd = host_open_file(b->host, path, O_PATH | O_DIRECTORY);
         return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == uid;
 }
 
@@ -152,21 +130,21 @@ static bool owns_run(const struct agent *a, const char *run, uid_t uid) {
  * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
  * others.
  */
-static bool may_act(const struct agent *a, const struct http_request *r, const char *run) {
+static bool may_act(const struct bus *b, const struct http_request *r, const char *run) {
         return r->caller->remote ? r->caller->acts :
-                                  r->caller->peer.uid == 0 || owns_run(a, run, r->caller->peer.uid);
+                                  r->caller->peer.uid == 0 || owns_run(b, run, r->caller->peer.uid);
 }
 
-static int refuse_start(struct agent *a, const struct agent_call *p, int error, struct http_reply *ret) {
-        agent_audit_refusal(a, p->what, &p->caller, strerror(-error));
+static int refuse_start(struct bus *b, const struct late_call *p, int error, struct http_reply *ret) {
+        call_audit_refusal(b, p->what, &p->caller, strerror(-error));
         if (error == -EBUSY)
-                return agent_answer_error(ret, 503, "try again in a minute",
+                return answer_error(ret, 503, "try again in a minute",
                                           "%d captures are under way already", CAPTURES_MAX);
-        return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
+        return answer_error(ret, 503, "systemctl status tpu-launchd",
                                   "tpu-launchd cannot be asked: %s", strerror(-error));
 }
 
-#define SHOWN_NAME_SIZE sizeof(((struct launchd_run *) NULL)->name)
+#define SHOWN_NAME_SIZE sizeof(((struct host_run *) NULL)->name)
 
 /* "/v1/runs/NAME/capture" → NAME. */
 static bool stack_path(const char *path, char run[static SHOWN_NAME_SIZE]) {
@@ -180,44 +158,45 @@ static bool stack_path(const char *path, char run[static SHOWN_NAME_SIZE]) {
         return run_name_is_valid(run);
 }
 
-int agent_post_stack(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_post_stack(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         char run[SHOWN_NAME_SIZE];
-        struct agent_call *p;
+        struct late_call *p;
         char what[sizeof(p->what)];
         int error;
 
         if (!stack_path(r->path, run))
-                return agent_answer_error(ret, 404, "GET /v1/runs has the names",
+                return answer_error(ret, 404, "GET /v1/runs has the names",
                                           "the path holds no name of a run");
         (void) snprintf(what, sizeof(what), "POST /v1/runs/%s/capture", run);
-        if (!may_act(a, r, run)) {
-                char caller[AGENT_CALLER_MAX];
+        if (!may_act(b, r, run)) {
+                char caller[CALLER_TEXT_MAX];
 
-                agent_audit_refusal(a, what, r->caller, "refused: no right to act");
-                return agent_answer_error(ret, 403,
+                call_audit_refusal(b, what, r->caller, "refused: no right to act");
+                return answer_error(ret, 403,
                                           "run it as root, or as the run's own user",
                                           "%s may not capture stacks of run %s",
-                                          agent_caller_text(r->caller, caller), run);
+                                          caller_text(r->caller, caller), run);
         }
-        p = agent_call_new(a, r, sizeof(*p), what);
+        p = late_call_new(b, r, sizeof(*p), what);
         if (!p)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        error = captures_start(a->captures, run, p);
+                return answer_error(ret, 500, NULL, "out of memory");
+        error = captures_start(agent_of(b)->captures, run, p);
         if (error < 0) {
-                (void) refuse_start(a, p, error, ret);
-                agent_call_free(p);
+                (void) refuse_start(b, p, error, ret);
+                late_call_free(p);
                 return 0;
         }
         return 1;
 }
 
-static int answer_capture(struct http_reply *ret, const struct agent *a, const struct capture_result *c) {
+static int answer_capture(struct http_reply *ret, const struct bus *b, const struct capture_result *c) {
         char taken[CLOCK_TEXT_MAX], spool[17];
         uint64_t id = 0, next;
 
-        (void) uplink_next(a->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
+        (void) uplink_next(agent_of(b)->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
-        return agent_answer_json(ret, 200,
+        return answer_json(ret, 200,
                                  json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->run,
                                            "taken", clock_text(c->taken_real, taken), "processes",
                                            (json_int_t) c->processes, "threads", (json_int_t) c->threads,
@@ -227,8 +206,8 @@ static int answer_capture(struct http_reply *ret, const struct agent *a, const s
 
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata) {
-        struct agent_call *p = token;
-        struct agent *a = userdata;
+        struct late_call *p = token;
+        struct bus *b = userdata;
         struct http_reply answer;
         char result[320];
 
@@ -236,9 +215,9 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
                 (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
         else
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
-        agent_audit(a, p->what, &p->caller, result);
-        (void) (c ? answer_capture(&answer, a, c)
-                  : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s", error));
+        call_audit(b, p->what, &p->caller, result);
+        (void) (c ? answer_capture(&answer, b, c)
+                  : answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s", error));
         answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
-        agent_call_answer(p, &answer);
+        late_call_answer(p, &answer);
 }

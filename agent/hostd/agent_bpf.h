@@ -13,9 +13,9 @@ struct agent_bpf;
  * First of all: gives CAP_BPF and CAP_PERFMON up, whatever happens. With a root other than / nothing is loaded. What
  * cannot be loaded is a verdict and no failure: -ENOMEM.
  */
-int agent_bpf_start(struct agent *a);
-void agent_bpf_stop(struct agent *a);
+int agent_bpf_start(struct bus *b);
+void agent_bpf_stop(struct bus *b);
 /* NULL: there are none (yet). */
-struct bpf_sets *agent_bpf_sets(const struct agent *a);
+struct bpf_sets *agent_bpf_sets(const struct bus *b);
 /* The network's figures, which go on meanwhile. NULL: there are none (yet). */
-const struct net_figures *agent_bpf_figures(const struct agent *a);
+const struct net_figures *agent_bpf_figures(const struct bus *b);

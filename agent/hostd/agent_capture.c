@@ -60,7 +60,7 @@ struct own_round {
 };
 
 struct agent_capture {
-        struct agent *agent;
+        struct bus *bus;
         struct agent_capture_send *send;
         struct own_round own[8]; /* the last by this host for itself */
         struct capture_round rounds[ROUNDS_MAX];
@@ -75,7 +75,7 @@ static void round_clear(struct capture_round *c) {
         if (c->token)
                 agent_capture_answered(TAKE_PTR(c->token), NULL, 0, "the capture was given up");
         if (c->stacks)
-                agent_libtpu_cancel_status(c->owner->agent);
+                agent_libtpu_cancel_status(c->owner->bus);
         free(c->stacks);
         c->reach = reach_free(c->reach);
         *c = (struct capture_round){ 0 };
@@ -83,8 +83,8 @@ static void round_clear(struct capture_round *c) {
 
 /* --- What is sent -------------------------------------------------------------------------------------- */
 
-static const char *first_address(const struct agent *a) {
-        const struct agent_registry *g = a->enrollment;
+static const char *first_address(const struct bus *b) {
+        const struct agent_registry *g = agent_of(b)->enrollment;
 
         const char *text =
                 g ? json_string_value(json_array_get(json_object_get(g->said, "address"), 0)) : NULL;
@@ -92,16 +92,16 @@ static const char *first_address(const struct agent *a) {
         return text ? text : "";
 }
 
-static int64_t last_step(const struct agent *a, const char *run) {
-        uint64_t step = agent_last_step(a, run);
+static int64_t last_step(const struct bus *b, const char *run) {
+        uint64_t step = agent_last_step(b, run);
 
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }
 
-static usec_t clock_error_of(const struct agent *a) {
+static usec_t clock_error_of(const struct bus *b) {
         struct host_clock c;
 
-        if (host_clock(a->host, &c) < 0)
+        if (host_clock(b->host, &c) < 0)
                 return 0;
         return c.max_error_usec; /* 16 s of one that nothing sets: adjtimex(2) */
 }
@@ -109,27 +109,27 @@ static usec_t clock_error_of(const struct agent *a) {
 /* What of this host goes with the stacks. how: for ended_how. */
 static void describe(const struct capture_round *c, const char *problem, usec_t taken,
                      char how[static HOW_MAX], struct capture_about *ret) {
-        const struct agent *a = c->owner->agent;
-        const struct launchd_run *j = launchd_runs_find(a->runs, c->run);
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        const struct bus *b = c->owner->bus;
+        const struct host_run *j = host_runs_find(b->runs, c->run);
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
         uint32_t worker;
 
         *ret = (struct capture_about){ .slice = slice ? slice : "",
-                                       .host = a->name,
-                                       .address = first_address(a),
+                                       .host = b->name,
+                                       .address = first_address(b),
                                        .episode = c->own ? "" : c->episode,
                                        .worker = CAPTURE_WORKER_NONE,
                                        .round = c->round,
                                        .wanted = c->wanted,
                                        .taken = taken,
-                                       .clock_error = clock_error_of(a),
-                                       .step = last_step(a, c->run),
+                                       .clock_error = clock_error_of(b),
+                                       .step = last_step(b, c->run),
                                        .problem = problem,
                                        .reached = CAPTURE_REACHED_NONE,
-                                       .checks = &a->checks };
-        if (identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) == 0)
+                                       .checks = &b->checks };
+        if (identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) == 0)
                 ret->worker = worker;
-        if (!problem || !j || !streq(j->state, "exited"))
+        if (!problem || !j || host_run_lives(j))
                 return;
         (void) snprintf(how, HOW_MAX, "%s%s%s%s%s%s", j->cause, j->code[0] ? " (" : "", j->code,
                         j->status[0] ? " " : "", j->status, j->code[0] ? ")" : "");
@@ -142,13 +142,13 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
 /* The copy for exporters. */
 static void tell(const struct capture_round *c, const struct capture_about *about,
                  const struct capture_text *t) {
-        struct agent *a = c->owner->agent;
+        struct bus *b = c->owner->bus;
         char taken[CLOCK_TEXT_MAX], worker[16] = "";
 
         if (about->worker != CAPTURE_WORKER_NONE)
                 (void) snprintf(worker, sizeof(worker), "%" PRIu32, about->worker);
-        (void) agent_emit(a,
-                          EVENT_OF(RUN_CAPTURED, .verb = "stacktraceanalyzer", .node = a->name,
+        (void) bus_emit(b,
+                          EVENT_OF(RUN_CAPTURED, .verb = "stacktraceanalyzer", .node = b->name,
                                    .slice = about->slice, .worker = worker, .run = c->run,
                                    .generation = (int64_t) c->generation, .episode = c->episode,
                                    .round = c->round, .taken = clock_text(about->taken, taken),
@@ -172,24 +172,24 @@ static void hand_on(const struct capture_round *c, const uint8_t *data, size_t l
         (void) snprintf(s.episode, sizeof(s.episode), "%s", c->own ? "" : c->episode);
         (void) snprintf(s.run, sizeof(s.run), "%s", c->run);
         (void) snprintf(s.suspicion, sizeof(s.suspicion), "%s",
-                        agent_capture_suspicion(c->owner->agent, c->run));
+                        agent_capture_suspicion(c->owner->bus, c->run));
         agent_capture_send_add(c->owner->send, &s, shelved ? NULL : data, len);
 }
 
 /* What was found for this capture alone. */
 static void look_around(struct capture_round *c, struct finding_list *peers, struct capture_about *about,
                         struct capture_own *own) {
-        struct agent *a = c->owner->agent;
+        struct bus *b = c->owner->bus;
 
-        capture_peers_unanswered(a->host, peers);
-        agent_net_tell(a, peers);
+        capture_peers_unanswered(b->host, peers);
+        agent_net_tell(b, peers);
         if (c->second > 0)
-                agent_watch_round(a, c->run, c->round, peers);
+                agent_watch_round(b, c->run, c->round, peers);
         if (c->round == 0 && c->second > 0 && !c->reach)
-                capture_peers_ask(a->host, &c->reach);
+                capture_peers_ask(b->host, &c->reach);
         else if (c->round > 0 && c->reach)
                 capture_peers_answered(c->reach, peers, &about->reached);
-        capture_peers_own(a->host, own);
+        capture_peers_own(b->host, own);
         about->own = own;
         about->more = peers;
 }
@@ -232,12 +232,12 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
         free(text.text);
 }
 
-const char *agent_capture_suspicion(const struct agent *a, const char *run) {
-        const struct suspicion *s = agent_suspicion(a, run);
+const char *agent_capture_suspicion(const struct bus *b, const char *run) {
+        const struct suspicion *s = agent_suspicion(b, run);
 
         if (s && (s->counts || s->kind != SUSPICION_PAUSE))
                 return suspicion_kind_name(s->kind);
-        return agent_pause_announced(a, run) ? "announced" : "";
+        return agent_pause_announced(b, run) ? "announced" : "";
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void ask_in(struct capture_round *c, usec_t span) {
         int r = c->timer ? sd_event_source_set_time_relative(c->timer, span)
-                         : sd_event_add_time_relative(c->owner->agent->event, &c->timer, CLOCK_BOOTTIME,
+                         : sd_event_add_time_relative(c->owner->bus->event, &c->timer, CLOCK_BOOTTIME,
                                                       span, 10 * USEC_PER_MSEC, on_timer, c);
 
         if (r >= 0)
@@ -266,7 +266,7 @@ static void ask_in(struct capture_round *c, usec_t span) {
 }
 
 static void next(struct capture_round *c) {
-        usec_t now = host_now(c->owner->agent->host), at = c->began + c->second;
+        usec_t now = host_now(c->owner->bus->host), at = c->began + c->second;
 
         if (c->round > 0 || c->second == 0) {
                 round_clear(c);
@@ -296,7 +296,7 @@ static bool ask_cores(struct capture_round *c, const Local__CaptureReply *m) {
         memcpy(c->stacks, m->capture.data, m->capture.len);
         c->stacks_len = m->capture.len;
         c->taken = m->taken_real_usec;
-        if (agent_libtpu_status(c->owner->agent, on_cores, c) >= 0)
+        if (agent_libtpu_status(c->owner->bus, on_cores, c) >= 0)
                 return true;
         free(TAKE_PTR(c->stacks)); /* no TPU runtime here, or it is being asked */
         return false;
@@ -308,7 +308,7 @@ static bool take_reply(struct capture_round *c, const struct local_answer *a) {
 
         if (!m || m->capture.len == 0)
                 deliver(c, NULL, 0, NULL, "tpu-launchd sent no capture: is it of the same version?",
-                        host_now_real(c->owner->agent->host));
+                        host_now_real(c->owner->bus->host));
         else {
                 waits = ask_cores(c, m);
                 if (!waits)
@@ -329,7 +329,7 @@ static void on_answer(const struct local_answer *a, void *userdata) {
                 return;
         }
         if (a->error < 0)
-                deliver(c, NULL, 0, NULL, a->text, host_now_real(c->owner->agent->host));
+                deliver(c, NULL, 0, NULL, a->text, host_now_real(c->owner->bus->host));
         else
                 waits = take_reply(c, a);
         c->call = local_call_free(c->call);
@@ -339,7 +339,7 @@ static void on_answer(const struct local_answer *a, void *userdata) {
 
 /* A request that names no run means the one that runs here. */
 static void choose_run(struct capture_round *c) {
-        const struct launchd_run_list *l = launchd_runs_get(c->owner->agent->runs);
+        const struct host_runs *l = c->owner->bus->runs;
         usec_t newest = 0;
 
         for (size_t i = 0; !c->run[0] && i < l->n; i++)
@@ -352,22 +352,22 @@ static void choose_run(struct capture_round *c) {
 
 static void ask(struct capture_round *c) {
         Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
-        struct agent *a = c->owner->agent;
+        struct bus *b = c->owner->bus;
         int r;
 
         if (c->round == 0 && c->tries == 0) {
-                c->began = host_now(a->host);
+                c->began = host_now(b->host);
                 choose_run(c);
         }
         if (!c->run[0]) {
-                deliver(c, NULL, 0, NULL, "no run runs on this host", host_now_real(a->host));
+                deliver(c, NULL, 0, NULL, "no run runs on this host", host_now_real(b->host));
                 round_clear(c);
                 return;
         }
         m.name = c->run;
         m.native = true;
-        r = local_call_new(a->event,
-                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+        r = local_call_new(b->event,
+                           &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
                                                      LOCAL__KIND__KIND_CAPTURE_REQUEST,
                                                      LOCAL__KIND__KIND_CAPTURE_REPLY, &m.base, ANSWER_TIME },
                            on_answer, c, &c->call);
@@ -396,10 +396,10 @@ static void note_answered(struct agent_capture *k, const char *episode) {
         (void) snprintf(k->answered[k->turn++ % EPISODES_MAX], sizeof(k->answered[0]), "%s", episode);
 }
 
-void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
-        struct agent_capture *k = a->capture;
+void agent_capture_record(struct bus *b, const json_t *v, bool fresh) {
+        struct agent_capture *k = agent_of(b)->capture;
         const char *episode = run_text(v, "episode"), *run = run_text(v, "run");
-        usec_t now = host_now_real(a->host), at = run_number(v, "at");
+        usec_t now = host_now_real(b->host), at = run_number(v, "at");
         struct capture_round *c;
 
         agent_capture_send_asked(k->send, v);
@@ -427,8 +427,8 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
 /* --- For itself ---------------------------------------------------------------------------------------- */
 
 /* Whether there is a registry that sees to this run. */
-static bool is_seen_to(const struct agent *a, const char *run, uint64_t generation) {
-        const struct agent_registry *g = a->enrollment;
+static bool is_seen_to(const struct bus *b, const char *run, uint64_t generation) {
+        const struct agent_registry *g = agent_of(b)->enrollment;
 
         return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
                g->kind == REGISTRY_COLLECTOR && agent_parts_find(g->parts, run);
@@ -452,12 +452,12 @@ static bool had_one(struct agent_capture *k, const char *run, uint64_t generatio
         return false;
 }
 
-void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation,
+void agent_capture_suspected(struct bus *b, const char *run, uint64_t generation,
                              const struct suspicion *s) {
-        struct agent_capture *k = a->capture;
+        struct agent_capture *k = agent_of(b)->capture;
         struct capture_round *c;
 
-        if (!k || is_seen_to(a, run, generation) || had_one(k, run, generation, host_now(a->host)))
+        if (!k || is_seen_to(b, run, generation) || had_one(k, run, generation, host_now(b->host)))
                 return;
         c = free_round(k);
         if (!c)
@@ -465,7 +465,7 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
         *c = (struct capture_round){ .owner = k,
                                      .own = true,
                                      .generation = generation,
-                                     .wanted = host_now_real(a->host),
+                                     .wanted = host_now_real(b->host),
                                      .second = SECOND };
         (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
         (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation,
@@ -474,13 +474,13 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
         ask_in(c, 0);
 }
 
-int agent_capture_order(struct agent *a, const char *run, void *token) {
-        struct capture_round *c = free_round(a->capture);
+int agent_capture_order(struct bus *b, const char *run, void *token) {
+        struct capture_round *c = free_round(agent_of(b)->capture);
 
         if (!c)
                 return -EBUSY;
         *c = (struct capture_round){
-                .owner = a->capture, .own = true, .token = token, .wanted = host_now_real(a->host)
+                .owner = agent_of(b)->capture, .own = true, .token = token, .wanted = host_now_real(b->host)
         };
         (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
         (void) snprintf(c->episode, sizeof(c->episode), "asked.%.24s-0-%" PRIu64, run, c->wanted);
@@ -488,37 +488,37 @@ int agent_capture_order(struct agent *a, const char *run, void *token) {
         return 0;
 }
 
-const char *agent_capture_directory(const struct agent *a) {
-        return a->capture->directory;
+const char *agent_capture_directory(const struct bus *b) {
+        return agent_of(b)->capture->directory;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int agent_capture_start(struct agent *a) {
-        const char *spool = a->settings.spool_directory, *slash = strrchr(spool, '/');
+int agent_capture_start(struct bus *b) {
+        const char *spool = b->settings.spool_directory, *slash = strrchr(spool, '/');
         struct agent_capture *k = calloc(1, sizeof(*k));
 
         if (!k)
                 return -ENOMEM;
-        k->agent = a;
+        k->bus = b;
         (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures",
                         (int) (slash ? slash - spool : 0), spool);
-        a->capture = k;
-        return agent_capture_send_new(a, k->directory, &k->send);
+        agent_of(b)->capture = k;
+        return agent_capture_send_new(b, k->directory, &k->send);
 }
 
-void agent_capture_registry(struct agent *a, bool other) {
-        if (a->capture && a->capture->send && other)
-                agent_capture_send_anew(a->capture->send);
-        else if (a->capture && a->capture->send)
-                agent_capture_send_look(a->capture->send);
+void agent_capture_registry(struct bus *b, bool other) {
+        if (agent_of(b)->capture && agent_of(b)->capture->send && other)
+                agent_capture_send_anew(agent_of(b)->capture->send);
+        else if (agent_of(b)->capture && agent_of(b)->capture->send)
+                agent_capture_send_look(agent_of(b)->capture->send);
 }
 
-void agent_capture_stop(struct agent *a) {
-        for (size_t i = 0; a->capture && i < ROUNDS_MAX; i++)
-                round_clear(&a->capture->rounds[i]);
-        if (a->capture)
-                a->capture->send = agent_capture_send_free(a->capture->send);
-        free(a->capture);
-        a->capture = NULL;
+void agent_capture_stop(struct bus *b) {
+        for (size_t i = 0; agent_of(b)->capture && i < ROUNDS_MAX; i++)
+                round_clear(&agent_of(b)->capture->rounds[i]);
+        if (agent_of(b)->capture)
+                agent_of(b)->capture->send = agent_capture_send_free(agent_of(b)->capture->send);
+        free(agent_of(b)->capture);
+        agent_of(b)->capture = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/captures: this host's part of a diagnosis that somebody makes without a collector. */
 #include "agent_calls.h"
+#include "calls.h"
 #include "capture_host.h"
 #include "capture_shelf.h"
 #include "capture_write.h"
@@ -57,8 +58,9 @@ static int add_kept(struct captures *c, const char *directory, const char *name)
         return r < 0 ? (r == -ENOENT ? 0 : r) /* a newer one has pushed it out */ : add(c, data, len);
 }
 
-int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const char *directory = agent_capture_directory(a);
+int agent_get_captures(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
+        const char *directory = agent_capture_directory(b);
         struct newest newest = { 0 };
         struct captures all = { .len = 0 };
         int k = capture_shelf_visit(directory, on_name, &newest);
@@ -68,7 +70,7 @@ int agent_get_captures(struct agent *a, const struct http_request *r, struct htt
                 k = add_kept(&all, directory, newest.names[i]);
         if (k < 0) {
                 free(all.data);
-                return agent_answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd",
+                return answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd",
                                           "%s cannot be read: %s", directory, strerror(-k));
         }
         return answer(ret, &all);
@@ -76,40 +78,41 @@ int agent_get_captures(struct agent *a, const struct http_request *r, struct htt
 
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
-int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_post_capture(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         const char *run = route_text(r, "run");
-        struct agent_call *c;
+        struct late_call *c;
         int k;
 
-        if (!agent_caller_may_order(r->caller))
-                return agent_refuse(a, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
+        if (!caller_may_order(r->caller))
+                return call_refuse(b, r, ret, NULL, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
         if (run && *run && !run_name_is_valid(run))
-                return agent_answer_error(ret, 400, "GET /v1/runs has the names",
+                return answer_error(ret, 400, "GET /v1/runs has the names",
                                           "argument run: no name of a run");
-        c = agent_call_new(a, r, sizeof(*c), "POST /v1/captures");
+        c = late_call_new(b, r, sizeof(*c), "POST /v1/captures");
         if (!c)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        k = agent_capture_order(a, run ? run : "", c);
+                return answer_error(ret, 500, NULL, "out of memory");
+        k = agent_capture_order(b, run ? run : "", c);
         if (k == 0)
                 return 1;
-        agent_call_free(c);
-        (void) agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
+        late_call_free(c);
+        (void) answer_error(ret, 503, "try again in a minute", "captures are under way already");
         ret->retry_after = BUSY_AGAIN;
         return 0;
 }
 
 void agent_capture_answered(void *token, const uint8_t *data, size_t len, const char *why) {
-        struct agent_call *c = token;
+        struct late_call *c = token;
         struct captures one = { .len = 0 };
         struct http_reply reply;
 
         if (data && add(&one, data, len) < 0)
                 why = "out of memory";
-        agent_audit(c->agent, c->what, &c->caller, one.data ? "captured" : why);
+        call_audit(c->bus, c->what, &c->caller, one.data ? "captured" : why);
         if (one.data)
                 (void) answer(&reply, &one);
         else
-                (void) agent_answer_error(&reply, 503, "tpuctl runs", "%s", why);
-        agent_call_answer(c, &reply);
+                (void) answer_error(&reply, 503, "tpuctl runs", "%s", why);
+        late_call_answer(c, &reply);
 }

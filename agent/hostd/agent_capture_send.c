@@ -25,7 +25,7 @@ struct sent {
 };
 
 struct agent_capture_send {
-        struct agent *agent;
+        struct bus *bus;
         const char *directory; /* borrowed */
         struct sent sent[SHELF_KEPT]; /* the oldest first */
         size_t n;
@@ -57,7 +57,7 @@ static struct sent *add(struct agent_capture_send *s, const struct capture_sent 
 /* --- One at a time ------------------------------------------------------------------------------------- */
 
 static struct agent_registry *registry_of(const struct agent_capture_send *s) {
-        struct agent_registry *g = s->agent->enrollment;
+        struct agent_registry *g = agent_of(s->bus)->enrollment;
 
         return g && g->registry && g->kind == REGISTRY_COLLECTOR && g->status.state == REGISTRY_MEMBER
                        ? g
@@ -203,7 +203,7 @@ static bool on_shelf(const char *name, void *userdata) {
                         return true;
         (void) snprintf(c.file, sizeof(c.file), "%s", name);
         (void) snprintf(c.run, sizeof(c.run), "%s", run_text(w->record, "run"));
-        (void) snprintf(c.suspicion, sizeof(c.suspicion), "%s", agent_capture_suspicion(s->agent, c.run));
+        (void) snprintf(c.suspicion, sizeof(c.suspicion), "%s", agent_capture_suspicion(s->bus, c.run));
         (void) add(s, &c);
         return true;
 }
@@ -238,15 +238,15 @@ void agent_capture_send_anew(struct agent_capture_send *s) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int agent_capture_send_new(struct agent *a, const char *directory, struct agent_capture_send **ret) {
+int agent_capture_send_new(struct bus *b, const char *directory, struct agent_capture_send **ret) {
         struct agent_capture_send *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
                 return -ENOMEM;
-        s->agent = a;
+        s->bus = b;
         s->directory = directory;
-        r = sd_event_add_time(a->event, &s->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_timer, s);
+        r = sd_event_add_time(b->event, &s->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_timer, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
         if (r < 0) {

@@ -19,7 +19,7 @@ struct capture_sent { /* texts as on the wire */
 };
 
 struct agent_capture_send;
-int agent_capture_send_new(struct agent *a, const char *directory, struct agent_capture_send **ret);
+int agent_capture_send_new(struct bus *b, const char *directory, struct agent_capture_send **ret);
 struct agent_capture_send *agent_capture_send_free(struct agent_capture_send *s);
 
 /* A new one. data: of one that the shelf did not take, kept in memory until it is answered; NULL: it is

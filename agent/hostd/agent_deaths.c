@@ -47,13 +47,13 @@ static bool is_told(struct agent_deaths *d, const struct death *e, const char *r
  * The run by its control group, else by its first process: who dies may have left its group. Empty: none that
  * tpu-launchd tells of; on one kernel there may be several hosts.
  */
-static const char *run_of(const struct agent *a, const struct death *e) {
-        const struct launchd_run_list *l = launchd_runs_get(a->runs);
+static const char *run_of(const struct bus *b, const struct death *e) {
+        const struct host_runs *l = b->runs;
 
         if (e->run[0])
-                return launchd_runs_find(a->runs, e->run) ? e->run : "";
+                return host_runs_find(b->runs, e->run) ? e->run : "";
         for (size_t i = 0; l->known && i < l->n; i++)
-                if (l->runs[i].last_pid == (uint32_t) e->victim && !streq(l->runs[i].state, "exited"))
+                if (l->runs[i].last_pid == (uint32_t) e->victim && host_run_lives(&l->runs[i]))
                         return l->runs[i].name;
         return "";
 }
@@ -74,12 +74,12 @@ static const char *group_of(const struct death *e, char buf[static DEATH_GROUP_M
         return buf;
 }
 
-static void tell(struct agent *a, const struct death *e, const char *run) {
+static void tell(struct bus *b, const struct death *e, const char *run) {
         char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], group[DEATH_GROUP_MAX];
 
-        if (is_told(a->deaths, e, run))
+        if (is_told(agent_of(b)->deaths, e, run))
                 return;
-        (void) agent_emit(a,
+        (void) bus_emit(b,
                           EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .run = run,
                                    .pid = e->victim, .comm = e->victim_comm, .group = group_of(e, group),
                                    .signal = death_signal(e->signal, signal),
@@ -95,24 +95,24 @@ static void tell(struct agent *a, const struct death *e, const char *run) {
 /* --- The ring ------------------------------------------------------------------------------------------ */
 
 static void take(const void *data, size_t len, void *userdata) {
-        struct agent *a = userdata;
-        const struct death *e = deaths_take(&a->deaths->log, data, len);
-        const char *run = e ? run_of(a, e) : "";
+        struct bus *b = userdata;
+        const struct death *e = deaths_take(&agent_of(b)->deaths->log, data, len);
+        const char *run = e ? run_of(b, e) : "";
 
         if (run[0] == '\0')
                 return;
-        agent_run_totals_died(a, run, e);
-        tell(a, e, run);
+        agent_run_totals_died(b, run, e);
+        tell(b, e, run);
 }
 
-static void drain(struct agent *a) {
-        int r = ring_reader_read(&a->deaths->ring, BATCH, take, a);
+static void drain(struct bus *b) {
+        int r = ring_reader_read(&agent_of(b)->deaths->ring, BATCH, take, b);
 
         if (r >= 0)
                 return;
         (void) log_error_errno(r, "who ends processes is not seen any more: the ring of the BPF program cannot be read: %m");
-        a->deaths->source = sd_event_source_disable_unref(a->deaths->source);
-        ring_reader_close(&a->deaths->ring);
+        agent_of(b)->deaths->source = sd_event_source_disable_unref(agent_of(b)->deaths->source);
+        ring_reader_close(&agent_of(b)->deaths->ring);
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -123,63 +123,63 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
-static int start(struct agent *a, int fd) {
+static int start(struct bus *b, int fd) {
         int r;
 
-        a->deaths = calloc(1, sizeof(*a->deaths));
-        if (!a->deaths)
+        agent_of(b)->deaths = calloc(1, sizeof(*agent_of(b)->deaths));
+        if (!agent_of(b)->deaths)
                 return -ENOMEM;
-        r = ring_reader_open(fd, DEATH_RING_BYTES, &a->deaths->ring);
+        r = ring_reader_open(fd, DEATH_RING_BYTES, &agent_of(b)->deaths->ring);
         if (r < 0)
                 return r;
-        r = sd_event_add_io(a->event, &a->deaths->source, fd, EPOLLIN, on_readable, a);
-        return r < 0 ? r : sd_event_source_set_description(a->deaths->source, "deaths");
+        r = sd_event_add_io(b->event, &agent_of(b)->deaths->source, fd, EPOLLIN, on_readable, b);
+        return r < 0 ? r : sd_event_source_set_description(agent_of(b)->deaths->source, "deaths");
 }
 
-void agent_deaths_tick(struct agent *a) {
-        struct bpf_sets *sets = agent_bpf_sets(a);
-        int fd = a->deaths || !sets ? -1 : bpf_sets_map(sets, SET, "death_ring"), r;
+void agent_deaths_tick(struct bus *b) {
+        struct bpf_sets *sets = agent_bpf_sets(b);
+        int fd = agent_of(b)->deaths || !sets ? -1 : bpf_sets_map(sets, SET, "death_ring"), r;
 
         if (fd >= 0) {
-                r = start(a, fd);
+                r = start(b, fd);
                 if (r < 0)
                         (void) log_error_errno(r, "who ends processes is not seen: the ring of the BPF program cannot be mapped: %m");
         }
-        if (a->deaths && a->deaths->source)
-                drain(a);
+        if (agent_of(b)->deaths && agent_of(b)->deaths->source)
+                drain(b);
 }
 
-void agent_deaths_stop(struct agent *a) {
-        if (!a->deaths)
+void agent_deaths_stop(struct bus *b) {
+        if (!agent_of(b)->deaths)
                 return;
-        a->deaths->source = sd_event_source_disable_unref(a->deaths->source);
-        ring_reader_close(&a->deaths->ring);
-        free(a->deaths);
-        a->deaths = NULL;
+        agent_of(b)->deaths->source = sd_event_source_disable_unref(agent_of(b)->deaths->source);
+        ring_reader_close(&agent_of(b)->deaths->ring);
+        free(agent_of(b)->deaths);
+        agent_of(b)->deaths = NULL;
 }
 
 /* --- What ended a run ---------------------------------------------------------------------------------- */
 
 /* What was sent explains an end that it did not bring about itself where the program ended on being told. */
-static bool explains(const struct death *e, const struct launchd_run *run) {
+static bool explains(const struct death *e, const struct host_run *run) {
         return e->ended || streq(run->cause, "stopped") || streq(run->cause, "preempted") || streq(run->cause, "timeout");
 }
 
-const char *agent_killed_by(struct agent *a, const struct launchd_run *run, char buf[static DEATH_TEXT_MAX]) {
-        usec_t now = host_now(a->host), real = host_now_real(a->host), since = 0;
+const char *agent_killed_by(struct bus *b, const struct host_run *run, char buf[static DEATH_TEXT_MAX]) {
+        usec_t now = host_now(b->host), real = host_now_real(b->host), since = 0;
         const struct death *e = NULL;
 
         buf[0] = '\0';
-        if (!a->deaths || streq(run->cause, "success"))
+        if (!agent_of(b)->deaths || streq(run->cause, "success"))
                 return buf;
         if (run->started_real > 0 && run->started_real < real && real - run->started_real < now)
                 since = now - (real - run->started_real);
-        if (a->deaths->source)
-                drain(a);
+        if (agent_of(b)->deaths->source)
+                drain(b);
         if (run->last_pid > 0)
-                e = deaths_find(&a->deaths->log, run->name, (pid_t) run->last_pid, since);
+                e = deaths_find(&agent_of(b)->deaths->log, run->name, (pid_t) run->last_pid, since);
         if (!e)
-                e = deaths_find(&a->deaths->log, run->name, 0, since);
+                e = deaths_find(&agent_of(b)->deaths->log, run->name, 0, since);
         if (e && explains(e, run))
                 (void) death_text(e, buf);
         return buf;

@@ -7,8 +7,8 @@
 #include "agent.h"
 #include "deaths.h"
 
-void agent_deaths_stop(struct agent *a);
+void agent_deaths_stop(struct bus *b);
 /* What waits is read. The sets were taken: it can begin. */
-void agent_deaths_tick(struct agent *a);
+void agent_deaths_tick(struct bus *b);
 /* What ended the run, "SIGKILL from pid 4242 (xyz, uid 0, session-3.scope)"; empty: nothing was seen. Returns buf. */
-const char *agent_killed_by(struct agent *a, const struct launchd_run *run, char buf[static DEATH_TEXT_MAX]);
+const char *agent_killed_by(struct bus *b, const struct host_run *run, char buf[static DEATH_TEXT_MAX]);

@@ -29,36 +29,36 @@ static const struct state_format mark_format = {
         .what = "kernel-log", .version = 1, .max = 128, .options = { .mode = 0600, .lazy = true }
 };
 
-static uint64_t read_mark(const struct agent *a) {
+static uint64_t read_mark(const struct bus *b) {
         _cleanup_free_ char *text = NULL;
         char boot_id[BOOT_ID_MAX];
         uint64_t seq;
         size_t len;
 
         if (state_file_load(AT_FDCWD, MARK, &mark_format, &text, &len) < 0 ||
-            sscanf(text, "%36s %" SCNu64, boot_id, &seq) != 2 || !streq(boot_id, a->boot_id))
+            sscanf(text, "%36s %" SCNu64, boot_id, &seq) != 2 || !streq(boot_id, b->boot_id))
                 return UINT64_MAX;
         return seq;
 }
 
-static void write_mark(struct agent *a) {
+static void write_mark(struct bus *b) {
         char text[BOOT_ID_MAX + 32];
         int r;
 
-        if (kernel_log_seq(a->kernel.log) == UINT64_MAX || a->boot_id[0] == 0)
+        if (kernel_log_seq(agent_of(b)->kernel.log) == UINT64_MAX || b->boot_id[0] == 0)
                 return;
-        (void) snprintf(text, sizeof(text), "%s %" PRIu64, a->boot_id, kernel_log_seq(a->kernel.log));
+        (void) snprintf(text, sizeof(text), "%s %" PRIu64, b->boot_id, kernel_log_seq(agent_of(b)->kernel.log));
         r = state_file_write(AT_FDCWD, MARK, &mark_format, text, strlen(text));
-        if (r < 0 && !a->kernel.mark_failed)
+        if (r < 0 && !agent_of(b)->kernel.mark_failed)
                 (void) log_warning_errno(r, "%s cannot be written, a restart tells kernel faults again: %m",
                                          MARK);
-        a->kernel.mark_failed = r < 0;
+        agent_of(b)->kernel.mark_failed = r < 0;
 }
 
 /* --- Faults become events ------------------------------------------------------------------------------ */
 
 static void tell(const struct kernel_fault_report *f, void *userdata) {
-        (void) agent_emit(userdata,
+        (void) bus_emit(userdata,
                           EVENT_AS(KERNEL_FAULT,
                                    kernel_fault_is_mild(f->fault) ? SEVERITY_WARN : SEVERITY_ERROR,
                                    .fault = kernel_fault_name(f->fault),
@@ -70,51 +70,51 @@ static void tell(const struct kernel_fault_report *f, void *userdata) {
                           NULL);
 }
 
-static void tell_faults(struct agent *a, bool all) {
-        if (kernel_log_tell(a->kernel.log, host_now(a->host), all, tell, a) > 0)
-                write_mark(a);
+static void tell_faults(struct bus *b, bool all) {
+        if (kernel_log_tell(agent_of(b)->kernel.log, host_now(b->host), all, tell, b) > 0)
+                write_mark(b);
 }
 
 /* --- The loop ------------------------------------------------------------------------------------------ */
 
-static void listen_again(struct agent *a, bool on) {
-        int r = sd_event_source_set_enabled(a->kernel.source, on ? SD_EVENT_ON : SD_EVENT_OFF);
+static void listen_again(struct bus *b, bool on) {
+        int r = sd_event_source_set_enabled(agent_of(b)->kernel.source, on ? SD_EVENT_ON : SD_EVENT_OFF);
 
         if (r < 0)
                 (void) log_error_errno(r, "the kernel log is not watched any more: %m");
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        struct agent *a = userdata;
-        int r = kernel_log_read(a->kernel.log);
+        struct bus *b = userdata;
+        int r = kernel_log_read(agent_of(b)->kernel.log);
 
         (void) source;
         (void) fd;
         (void) events;
-        a->kernel.batches++;
-        if (r < 0 && !a->kernel.broken)
+        agent_of(b)->kernel.batches++;
+        if (r < 0 && !agent_of(b)->kernel.broken)
                 (void) log_error_errno(r, "the kernel log cannot be read, it is tried again: %m");
-        a->kernel.broken = r < 0;
-        tell_faults(a, false);
-        if (r <= 0 || a->kernel.batches >= KERNEL_BATCHES_MAX)
-                listen_again(a, false);
+        agent_of(b)->kernel.broken = r < 0;
+        tell_faults(b, false);
+        if (r <= 0 || agent_of(b)->kernel.batches >= KERNEL_BATCHES_MAX)
+                listen_again(b, false);
         return 0;
 }
 
-void agent_kernel_tick(struct agent *a, struct sink *s) {
-        kernel_log_sample(a->kernel.broken ? NULL : a->kernel.log, s);
-        if (!a->kernel.log)
+void agent_kernel_tick(struct bus *b, struct sink *s) {
+        kernel_log_sample(agent_of(b)->kernel.broken ? NULL : agent_of(b)->kernel.log, s);
+        if (!agent_of(b)->kernel.log)
                 return;
-        tell_faults(a, false);
-        a->kernel.batches = 0;
-        listen_again(a, true);
+        tell_faults(b, false);
+        agent_of(b)->kernel.batches = 0;
+        listen_again(b, true);
 }
 
 /* --- Start and end ------------------------------------------------------------------------------------- */
 
 /* The unit has systemd open /dev/kmsg as our standard input, so that we need no capability for it. Workers
  * must not have it: they get our input, too. */
-static int take_stdin(const struct agent *a) {
+static int take_stdin(const struct bus *b) {
         _cleanup_close_ int null = -1;
         struct stat st;
         int fd;
@@ -125,7 +125,7 @@ static int take_stdin(const struct agent *a) {
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
         if (fd < 0)
                 return -errno;
-        null = host_open_file(a->host, "/dev/null", O_RDONLY);
+        null = host_open_file(b->host, "/dev/null", O_RDONLY);
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
                 close_fd(fd);
                 return null < 0 ? null : -errno;
@@ -133,14 +133,14 @@ static int take_stdin(const struct agent *a) {
         return fd;
 }
 
-int agent_kernel_start(struct agent *a) {
+int agent_kernel_start(struct bus *b) {
         int fd, r;
 
-        if (!a->host->real_root)
+        if (!b->host->real_root)
                 return 0; /* a folder has no kernel */
-        fd = take_stdin(a);
+        fd = take_stdin(b);
         if (fd < 0)
-                fd = host_open_file(a->host, "/dev/kmsg", O_RDONLY);
+                fd = host_open_file(b->host, "/dev/kmsg", O_RDONLY);
         if (fd < 0) {
                 (void) log_warning_errno(
                         fd,
@@ -148,20 +148,20 @@ int agent_kernel_start(struct agent *a) {
                         "/dev/kmsg as standard input): %m");
                 return 0;
         }
-        r = kernel_log_new(fd, read_mark(a), &a->kernel.log);
+        r = kernel_log_new(fd, read_mark(b), &agent_of(b)->kernel.log);
         if (r < 0) {
                 close_fd(fd);
                 return r;
         }
-        r = sd_event_add_io(a->event, &a->kernel.source, fd, EPOLLIN, on_readable, a);
+        r = sd_event_add_io(b->event, &agent_of(b)->kernel.source, fd, EPOLLIN, on_readable, b);
         if (r >= 0)
-                (void) sd_event_source_set_description(a->kernel.source, "kernel-log");
+                (void) sd_event_source_set_description(agent_of(b)->kernel.source, "kernel-log");
         return r;
 }
 
-void agent_kernel_stop(struct agent *a) {
-        if (a->kernel.log)
-                tell_faults(a, true);
-        a->kernel.source = sd_event_source_disable_unref(a->kernel.source);
-        a->kernel.log = kernel_log_free(a->kernel.log);
+void agent_kernel_stop(struct bus *b) {
+        if (agent_of(b)->kernel.log)
+                tell_faults(b, true);
+        agent_of(b)->kernel.source = sd_event_source_disable_unref(agent_of(b)->kernel.source);
+        agent_of(b)->kernel.log = kernel_log_free(agent_of(b)->kernel.log);
 }

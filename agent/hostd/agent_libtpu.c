@@ -9,7 +9,7 @@
 #define ERROR_TEXT_MAX 400
 
 struct agent_libtpu {
-        struct agent *agent;
+        struct bus *bus;
         struct libtpu_client *client; /* NULL: no port is to be asked */
         struct libtpu_reading reading;
         uint16_t ports[LIBTPU_PORTS_MAX];
@@ -57,9 +57,9 @@ static void tell_error(struct agent_libtpu *l, unsigned port, int index, const s
         if (streq(text, told))
                 return;
         (void) snprintf(told, ERROR_TEXT_MAX, "%s", text);
-        (void) agent_emit(l->agent,
+        (void) bus_emit(l->bus,
                           EVENT_OF(RUNTIME_ERROR, .kind = kinds[index], .type = type,
-                                   .run = agent_only_run(l->agent), .port = l->ports[port], .text = text),
+                                   .run = host_runs_only(l->bus->runs), .port = l->ports[port], .text = text),
                           NULL);
 }
 
@@ -78,15 +78,15 @@ static void on_point(unsigned port, enum libtpu_metric id, const struct libtpu_p
 
         (void) snprintf(process, sizeof(process), "%u", port);
         m.keys[0] = "tpu.run.name";
-        m.values[0] = agent_only_run(l->agent);
+        m.values[0] = host_runs_only(l->bus->runs);
         m.keys[1] = "tpu.process";
         m.values[1] = process;
         for (size_t k = 0; k < LIBTPU_KEYS; k++) {
                 m.keys[2 + k] = d->our_keys[k];
                 m.values[2 + k] = p->values[k];
         }
-        agent_take_sample(l->agent, source_of(port, id), l->runs[port][id] + 1, &m,
-                          p->start_real ? p->start_real : l->agent->started_real);
+        bus_take_sample(l->bus, source_of(port, id), l->runs[port][id] + 1, &m,
+                          p->start_real ? p->start_real : l->bus->started_real);
         if (e >= 0 && is_set(&p->sample))
                 tell_error(l, port, e, p);
 }
@@ -96,7 +96,7 @@ static void on_answered(unsigned port, enum libtpu_metric id, void *userdata) {
         int e = error_index(id);
 
         l->runs[port][id]++;
-        sample_store_end_run(&l->agent->samples, source_of(port, id), l->runs[port][id]);
+        sample_store_end_run(&l->bus->samples, source_of(port, id), l->runs[port][id]);
         if (e >= 0) {
                 if (!l->errors[port][e].now)
                         l->errors[port][e].told[0] = '\0';
@@ -107,7 +107,7 @@ static void on_answered(unsigned port, enum libtpu_metric id, void *userdata) {
 static void forget(struct agent_libtpu *l, unsigned port) {
         for (enum libtpu_metric id = 0; id < _LIBTPU_METRIC_MAX; id++)
                 if (l->runs[port][id] > 0) {
-                        sample_store_end_run(&l->agent->samples, source_of(port, id), l->runs[port][id] + 1);
+                        sample_store_end_run(&l->bus->samples, source_of(port, id), l->runs[port][id] + 1);
                         l->runs[port][id] = 0;
                 }
         memset(l->errors[port], 0, sizeof(l->errors[port]));
@@ -130,35 +130,35 @@ static void on_round(const struct libtpu_reading *r, void *userdata) {
         ((struct agent_libtpu *) userdata)->reading = *r;
 }
 
-void agent_libtpu_tick(struct agent *a) {
-        if (a->libtpu->client)
-                libtpu_client_look(a->libtpu->client, host_now(a->host), host_now_real(a->host),
-                                   agent_count_runs(a) > 0);
+void agent_libtpu_tick(struct bus *b) {
+        if (agent_of(b)->libtpu->client)
+                libtpu_client_look(agent_of(b)->libtpu->client, host_now(b->host), host_now_real(b->host),
+                                   host_runs_living(b->runs) > 0);
 }
 
-const struct libtpu_reading *agent_libtpu_reading(const struct agent *a) {
-        return &a->libtpu->reading;
+const struct libtpu_reading *agent_libtpu_reading(const struct bus *b) {
+        return &agent_of(b)->libtpu->reading;
 }
 
-int agent_libtpu_status(struct agent *a, void (*done)(const struct libtpu_status *s, void *userdata),
+int agent_libtpu_status(struct bus *b, void (*done)(const struct libtpu_status *s, void *userdata),
                         void *userdata) {
-        return a->libtpu->client ? libtpu_client_status(a->libtpu->client, done, userdata) : -ENODEV;
+        return agent_of(b)->libtpu->client ? libtpu_client_status(agent_of(b)->libtpu->client, done, userdata) : -ENODEV;
 }
 
-void agent_libtpu_cancel_status(struct agent *a) {
-        if (a->libtpu->client)
-                libtpu_client_cancel_status(a->libtpu->client);
+void agent_libtpu_cancel_status(struct bus *b) {
+        if (agent_of(b)->libtpu->client)
+                libtpu_client_cancel_status(agent_of(b)->libtpu->client);
 }
 
 /* --- Ports ------------------------------------------------------------------------------------------- */
 
 /* "auto": one for each chip, as TPU_RUNTIME_METRICS_PORTS of runs and of tpu-env; of a folder, none. */
-static size_t auto_ports(const struct agent *a, uint16_t ports[static LIBTPU_PORTS_MAX]) {
+static size_t auto_ports(const struct bus *b, uint16_t ports[static LIBTPU_PORTS_MAX]) {
         uint32_t chips;
 
-        if (!a->host->real_root)
+        if (!b->host->real_root)
                 return 0;
-        if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &chips) < 0)
+        if (identity_get_u32(&b->identity, IDENTITY_CHIPS, &chips) < 0)
                 chips = CHIPS_MAX;
         chips = MIN(chips, (uint32_t) CHIPS_MAX);
         for (uint32_t i = 0; i < chips; i++)
@@ -171,10 +171,10 @@ static int make_client(struct agent_libtpu *l) {
         uint16_t ports[LIBTPU_PORTS_MAX] = { 0 };
         size_t n;
 
-        if (streq(l->agent->settings.libtpu_ports, "auto"))
-                n = auto_ports(l->agent, ports);
+        if (streq(l->bus->settings.libtpu_ports, "auto"))
+                n = auto_ports(l->bus, ports);
         else
-                n = settings_libtpu_ports(l->agent->settings.libtpu_ports, ports);
+                n = settings_libtpu_ports(l->bus->settings.libtpu_ports, ports);
         if (n == l->n_ports && (n == 0 || memcmp(ports, l->ports, n * sizeof(*ports)) == 0))
                 return 0;
         for (unsigned port = 0; port < l->n_ports; port++)
@@ -183,35 +183,35 @@ static int make_client(struct agent_libtpu *l) {
         l->reading = LIBTPU_READING_NULL;
         memcpy(l->ports, ports, n * sizeof(*ports));
         l->n_ports = n;
-        return n > 0 ? libtpu_client_new(l->agent->event, ports, n, "tpu-hostd/" TPU_HOSTD_VERSION, &h, l,
+        return n > 0 ? libtpu_client_new(l->bus->event, ports, n, "tpu-hostd/" TPU_HOSTD_VERSION, &h, l,
                                          &l->client)
                      : 0;
 }
 
-void agent_libtpu_reload(struct agent *a) {
+void agent_libtpu_reload(struct bus *b) {
         int r;
 
-        if (!a->libtpu)
+        if (!agent_of(b)->libtpu)
                 return;
-        r = make_client(a->libtpu);
+        r = make_client(agent_of(b)->libtpu);
         if (r < 0)
                 (void) log_warning_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
 }
 
-int agent_libtpu_start(struct agent *a) {
+int agent_libtpu_start(struct bus *b) {
         struct agent_libtpu *l = calloc(1, sizeof(*l));
 
         if (!l)
                 return -ENOMEM;
-        l->agent = a;
+        l->bus = b;
         l->reading = LIBTPU_READING_NULL;
-        a->libtpu = l;
+        agent_of(b)->libtpu = l;
         return make_client(l);
 }
 
-void agent_libtpu_stop(struct agent *a) {
-        if (!a->libtpu)
+void agent_libtpu_stop(struct bus *b) {
+        if (!agent_of(b)->libtpu)
                 return;
-        (void) libtpu_client_free(a->libtpu->client);
-        free(TAKE_PTR(a->libtpu));
+        (void) libtpu_client_free(agent_of(b)->libtpu->client);
+        free(TAKE_PTR(agent_of(b)->libtpu));
 }

@@ -21,7 +21,7 @@ static void tell_bad(struct agent_net *n, size_t bad) {
         char text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
 
         flow_summary(&n->flows, FLOW_NOBODY, text);
-        (void) agent_emit(n->agent,
+        (void) bus_emit(n->bus,
                           EVENT_OF(NET_LINK_BAD, .run = n->flows.runs[l->run],
                                    .nic = n->flows.nics[l->nic].name, .peer = flow_peer_text(l, peer),
                                    .address = flow_address_text(l->family, l->peer, address),
@@ -43,17 +43,17 @@ static void tell_changes(struct agent_net *n) {
         if (new > 0)
                 tell_bad(n, bad);
         else if (bad == 0 && n->bad > 0)
-                (void) agent_emit(n->agent, EVENT_OF(NET_LINKS_GOOD, .links = (int64_t) n->bad), NULL);
+                (void) bus_emit(n->bus, EVENT_OF(NET_LINKS_GOOD, .links = (int64_t) n->bad), NULL);
         n->bad = bad;
 }
 
-static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d,
+static void tell_drops(struct bus *b, const struct net_figures *f, const struct net_drop *d,
                        uint64_t packets, usec_t interval) {
         const struct net_drop_meaning *m = net_drop_meaning(f, d);
         char place[NET_SYMBOL];
 
         net_drop_place(d, place);
-        (void) agent_emit(a,
+        (void) bus_emit(b,
                           EVENT_OF(PACKETS_DROPPED, .reason = m->reason, .place = place,
                                    .packets = (int64_t) MIN(packets, (uint64_t) INT64_MAX),
                                    .interval_usec = (int64_t) MIN(interval, (usec_t) INT64_MAX),
@@ -78,7 +78,7 @@ static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec
                     (seen->told > 0 && now - seen->told < DROPS_TOLD_AGAIN))
                         continue;
                 seen->told = now;
-                tell_drops(n->agent, f, d, more, now - n->drops_looked);
+                tell_drops(n->bus, f, d, more, now - n->drops_looked);
         }
         n->drops_looked = now;
 }
@@ -96,7 +96,7 @@ static void read_limit(struct agent_net *n) {
         char text[96];
         uint64_t most;
 
-        if (host_read(n->agent->host, "/proc/sys/net/ipv4/tcp_rmem", text, sizeof(text), NULL) < 0 ||
+        if (host_read(n->bus->host, "/proc/sys/net/ipv4/tcp_rmem", text, sizeof(text), NULL) < 0 ||
             sscanf(text, "%*u %*u %" SCNu64, &most) != 1)
                 most = 0;
         n->flows.receive_max = most;
@@ -109,7 +109,7 @@ static void look_at_sockets(struct agent_net *n, usec_t now) {
         int r;
 
         flows_begin(&n->flows, now);
-        r = tcp_connections_read(n->agent->host, &query, take, n);
+        r = tcp_connections_read(n->bus->host, &query, take, n);
         flows_end(&n->flows, r >= 0);
         if (r < 0 && !n->failed)
                 (void) log_warning_errno(
@@ -121,14 +121,14 @@ static void look_at_sockets(struct agent_net *n, usec_t now) {
 
 /* Runs that started after us, and none before: nothing of theirs is from before the first look. */
 static void begin(struct agent_net *n) {
-        const struct launchd_run_list *l = launchd_runs_get(n->agent->runs);
-        usec_t now_real = host_now_real(n->agent->host), now = host_now(n->agent->host), first = now_real;
+        const struct host_runs *l = n->bus->runs;
+        usec_t now_real = host_now_real(n->bus->host), now = host_now(n->bus->host), first = now_real;
 
         for (size_t i = 0; i < l->n; i++)
-                if (!streq(l->runs[i].state, "exited"))
+                if (host_run_lives(&l->runs[i]))
                         first = MIN(first, l->runs[i].started_real);
         n->since_real = now_real;
-        if (first < n->agent->started_real || first == now_real || now_real - first >= now)
+        if (first < n->bus->started_real || first == now_real || now_real - first >= now)
                 return;
         n->since_real = first;
         flows_since(&n->flows, now - (now_real - first));
@@ -144,10 +144,10 @@ static void turn(struct agent_net *n, bool on) {
         n->on = on;
 }
 
-void agent_net_look(struct agent *a) {
-        const struct net_figures *figures = agent_bpf_figures(a);
-        struct agent_net *n = a->net;
-        usec_t now = host_now(a->host);
+void agent_net_look(struct bus *b) {
+        const struct net_figures *figures = agent_bpf_figures(b);
+        struct agent_net *n = agent_of(b)->net;
+        usec_t now = host_now(b->host);
         bool again;
 
         turn(n, net_places_take_runs(n->places));
@@ -169,19 +169,19 @@ void agent_net_look(struct agent *a) {
                 tell_changes(n);
 }
 
-void agent_net_sample(const struct agent *a, struct sink *sockets, struct sink *bpf) {
-        const struct net_figures *figures = agent_bpf_figures(a);
+void agent_net_sample(const struct bus *b, struct sink *sockets, struct sink *bpf) {
+        const struct net_figures *figures = agent_bpf_figures(b);
 
-        if (a->net->on)
-                flow_samples(&a->net->flows, sockets);
+        if (agent_of(b)->net->on)
+                flow_samples(&agent_of(b)->net->flows, sockets);
         if (!figures)
                 return;
-        flow_event_samples(&a->net->flows, bpf);
+        flow_event_samples(&agent_of(b)->net->flows, bpf);
         net_drop_samples(figures, bpf);
 }
 
-void agent_net_tell(const struct agent *a, struct finding_list *list) {
-        int r = a->net && a->net->on ? flow_tell(&a->net->flows, TOLD_MAX, list) : 0;
+void agent_net_tell(const struct bus *b, struct finding_list *list) {
+        int r = agent_of(b)->net && agent_of(b)->net->on ? flow_tell(&agent_of(b)->net->flows, TOLD_MAX, list) : 0;
 
         if (r < 0)
                 (void) log_debug_errno(r, "bad links are left out of the capture: %m");
@@ -189,22 +189,22 @@ void agent_net_tell(const struct agent *a, struct finding_list *list) {
 
 /* --- Life --------------------------------------------------------------------------------------------- */
 
-int agent_net_start(struct agent *a) {
+int agent_net_start(struct bus *b) {
         struct agent_net *n = calloc(1, sizeof(*n));
         int r;
 
         if (!n)
                 return -ENOMEM;
-        n->agent = a;
-        a->net = n;
+        n->bus = b;
+        agent_of(b)->net = n;
         r = flows_init(&n->flows);
-        return r < 0 ? r : net_places_new(a, &n->flows, &n->places);
+        return r < 0 ? r : net_places_new(b, &n->flows, &n->places);
 }
 
-void agent_net_stop(struct agent *a) {
-        if (!a->net)
+void agent_net_stop(struct bus *b) {
+        if (!agent_of(b)->net)
                 return;
-        a->net->places = net_places_free(a->net->places);
-        flows_clear(&a->net->flows);
-        free(TAKE_PTR(a->net));
+        agent_of(b)->net->places = net_places_free(agent_of(b)->net->places);
+        flows_clear(&agent_of(b)->net->flows);
+        free(TAKE_PTR(agent_of(b)->net));
 }

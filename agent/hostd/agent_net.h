@@ -16,7 +16,7 @@ struct net_drop_seen {
 };
 
 struct agent_net {
-        struct agent *agent;
+        struct bus *bus;
         struct flows flows;
         struct net_places *places; /* agent_net_places.c */
         usec_t settled;            /* boot clock: when names and routes were asked last for all */
@@ -28,20 +28,20 @@ struct agent_net {
         usec_t drops_looked;       /* boot clock */
 };
 
-int agent_net_start(struct agent *a);
-void agent_net_stop(struct agent *a);
+int agent_net_start(struct bus *b);
+void agent_net_stop(struct bus *b);
 /* In the tick: what both sources have; then its samples. Counters of sockets count from since_real on,
  * those of BPF since the agent started. */
-void agent_net_look(struct agent *a);
-void agent_net_sample(const struct agent *a, struct sink *sockets, struct sink *bpf);
+void agent_net_look(struct bus *b);
+void agent_net_sample(const struct bus *b, struct sink *sockets, struct sink *bpf);
 /* Findings FLOW_LINK_CHECK for a capture: as of the last dump. */
-void agent_net_tell(const struct agent *a, struct finding_list *list);
+void agent_net_tell(const struct bus *b, struct finding_list *list);
 
 /* --- agent_net_places.c: whose a socket is --------------------------------------------------------------
  */
 
 struct net_places;
-int net_places_new(struct agent *a, struct flows *f, struct net_places **ret);
+int net_places_new(struct bus *b, struct flows *f, struct net_places **ret);
 struct net_places *net_places_free(struct net_places *p);
 /* The runs that live have their places, the others are forgotten. True: there is one. */
 bool net_places_take_runs(struct net_places *p);

@@ -5,6 +5,7 @@
 
 #include "agent_bpf.h"
 #include "agent_calls.h"
+#include "calls.h"
 #include "agent_net.h"
 #include "api_json.h"
 #include "flow_words.h"
@@ -211,22 +212,23 @@ static json_t *kernel_json(const struct flows *flows, const struct net_figures *
                                  : json_null());
 }
 
-int agent_get_net(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        const struct agent_net *n = a->net;
+int agent_get_net(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
+        const struct agent_net *n = agent_of(b)->net;
         const struct flows *f = &n->flows;
         char text[FLOW_TEXT_MAX];
-        usec_t now = host_now(a->host);
+        usec_t now = host_now(b->host);
         int k;
 
         if (n->on && n->failed)
-                return agent_answer_error(ret, 503, "journalctl -u tpu-hostd",
+                return answer_error(ret, 503, "journalctl -u tpu-hostd",
                                           "the TCP connections cannot be looked at: %s", n->why_not);
         if (n->on)
                 flow_summary(f, FLOW_NOBODY, text);
         else
                 (void) snprintf(text, sizeof(text),
                                 "no run is known on this host: its connections are not looked at");
-        k = agent_answer_json(
+        k = answer_json(
                 ret, 200,
                 json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "verdict",
                           verdict_name(!n->on || f->span == 0 ? VERDICT_UNKNOWN
@@ -234,12 +236,12 @@ int agent_get_net(struct agent *a, const struct http_request *r, struct http_rep
                                                               : VERDICT_OK),
                           "text", text, "looked",
                           n->on && f->at > 0 && now >= f->at
-                                  ? api_json_time(host_now_real(a->host) - (now - f->at))
+                                  ? api_json_time(host_now_real(b->host) - (now - f->at))
                                   : json_null(),
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
                           "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f), "receive_buffer",
-                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(a))));
+                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(b))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
                                           between calls */

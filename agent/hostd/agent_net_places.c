@@ -24,7 +24,7 @@ struct net_group {
 };
 
 struct net_places {
-        struct agent *agent;
+        struct bus *bus;
         struct flows *flows;
         struct net_group groups[GROUPS_MAX];
         size_t n_groups;
@@ -53,7 +53,7 @@ static int take_group(const char *path, uint64_t id, void *userdata) {
 }
 
 static void walk_runs(struct net_places *p) {
-        const char *base = cgroup_base(p->agent->host);
+        const char *base = cgroup_base(p->bus->host);
 
         p->groups_known = true;
         p->n_groups = 0;
@@ -64,7 +64,7 @@ static void walk_runs(struct net_places *p) {
                 if (!p->flows->runs[run][0] || run_group_path(p->flows->runs[run], group, sizeof(group)) < 0)
                         continue;
                 (void) snprintf(path, sizeof(path), "%s%s", base, group);
-                (void) cgroup_walk(p->agent->host, path, take_group, &w);
+                (void) cgroup_walk(p->bus->host, path, take_group, &w);
         }
 }
 
@@ -85,18 +85,18 @@ static uint8_t run_of(struct net_places *p, uint64_t group) {
         return run;
 }
 
-static bool lives(const struct launchd_run *run) {
-        return run && !streq(run->state, "exited");
+static bool lives(const struct host_run *run) {
+        return run && host_run_lives(run);
 }
 
 bool net_places_take_runs(struct net_places *p) {
-        const struct launchd_run_list *l = launchd_runs_get(p->agent->runs);
+        const struct host_runs *l = p->bus->runs;
         bool any = false;
 
         if (!l->known)
-                return p->agent->net->on; /* tpu-launchd is away for a moment: they go on */
+                return agent_of(p->bus)->net->on; /* tpu-launchd is away for a moment: they go on */
         for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
-                if (p->flows->runs[run][0] && !lives(launchd_runs_find(p->agent->runs, p->flows->runs[run])))
+                if (p->flows->runs[run][0] && !lives(host_runs_find(p->bus->runs, p->flows->runs[run])))
                         flows_forget_run(p->flows, run);
         for (size_t i = 0; i < l->n; i++)
                 if (lives(&l->runs[i]))
@@ -111,9 +111,9 @@ static void read_addresses(struct net_places *p) {
         struct link_table links = LINK_TABLE_NULL;
 
         p->addresses_known = true;
-        if (addresses_read(p->agent->host, &addresses) < 0)
+        if (addresses_read(p->bus->host, &addresses) < 0)
                 return; /* what was known stays */
-        if (links_read(p->agent->host, &links) < 0) {
+        if (links_read(p->bus->host, &links) < 0) {
                 address_table_clear(&addresses);
                 return;
         }
@@ -201,8 +201,8 @@ static bool find_in_run(const struct agent_registry *g, const char *run, const c
 }
 
 /* "10.0.0.3,10.0.0.4": worker 0, worker 1. */
-static bool find_in_identity(const struct agent *a, const char *address, char name[static FLOW_NAME_MAX]) {
-        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
+static bool find_in_identity(const struct bus *b, const char *address, char name[static FLOW_NAME_MAX]) {
+        const char *list = identity_get(&b->identity, identity_workers(&b->identity));
         size_t len = strlen(address);
 
         for (unsigned i = 0; list; i++) {
@@ -217,13 +217,13 @@ static bool find_in_identity(const struct agent *a, const char *address, char na
         return false;
 }
 
-static bool name_peer(const struct agent *a, const char *run, const char *address,
+static bool name_peer(const struct bus *b, const char *run, const char *address,
                       char name[static FLOW_NAME_MAX]) {
-        const struct agent_registry *g = a->enrollment;
+        const struct agent_registry *g = agent_of(b)->enrollment;
 
         name[0] = '\0';
         return (g && find_host(json_object_get(g->slice_record, "roster"), NULL, address, name)) ||
-               (g && run[0] && find_in_run(g, run, address, name)) || find_in_identity(a, address, name);
+               (g && run[0] && find_in_run(g, run, address, name)) || find_in_identity(b, address, name);
 }
 
 /* --- Places ------------------------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ struct flow_place net_place_of(const struct tcp_connection *s, void *userdata) {
                 return nowhere;
         place.run = run_of(p, s->cgroup);
         if (place.run == FLOW_NOBODY &&
-            !name_peer(p->agent, "", flow_address_text((uint8_t) s->family, s->peer, address), name))
+            !name_peer(p->bus, "", flow_address_text((uint8_t) s->family, s->peer, address), name))
                 return nowhere;
         place.nic = nic_of_socket(p, s);
         return nic_index(p, s->family, s->peer) > 0 ? nowhere : place; /* one's own, by another address */
@@ -274,7 +274,7 @@ void net_places_settle(struct net_places *p) {
                 char address[FLOW_NAME_MAX];
 
                 l->asked = true;
-                l->is_worker = name_peer(p->agent, p->flows->runs[l->run],
+                l->is_worker = name_peer(p->bus, p->flows->runs[l->run],
                                          flow_address_text(l->family, l->peer, address), l->name);
                 l->wrong_nic = wrong_nic_of(p, l);
         }
@@ -289,14 +289,14 @@ void net_places_begin(struct net_places *p, bool all) {
 
 /* --- Life --------------------------------------------------------------------------------------------- */
 
-int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
+int net_places_new(struct bus *b, struct flows *f, struct net_places **ret) {
         struct net_places *p = calloc(1, sizeof(*p));
 
         if (!p)
                 return -ENOMEM;
-        p->agent = a;
+        p->bus = b;
         p->flows = f;
-        if (!a->host->real_root || netlink_open(NETLINK_ROUTE, &p->kernel) < 0)
+        if (!b->host->real_root || netlink_open(NETLINK_ROUTE, &p->kernel) < 0)
                 log_debug("routes cannot be asked for: that connections leave by another NIC is not seen");
         *ret = p;
         return 0;

@@ -15,7 +15,7 @@ struct order_call {
 };
 
 struct agent_orders {
-        struct agent *agent;
+        struct bus *bus;
         struct file_writer *writer; /* NULL: nothing is kept */
         char path[256];
         struct observe_handover *observe; /* NULL: nobody is told */
@@ -27,12 +27,12 @@ struct agent_orders {
 };
 
 /* Where orders and the health of checks are kept; NULL: nothing is. */
-const char *agent_orders_file(const struct agent *a);
+const char *agent_orders_file(const struct bus *b);
 /* Puts all into the file. Only with a writer. */
-int agent_orders_put(struct agent *a, uint64_t *ret_number);
+int agent_orders_put(struct bus *b, uint64_t *ret_number);
 /* The event that o begins or ends. by: who does it now, or "its end". */
-void agent_orders_tell(struct agent *a, const struct order *o, bool begins, const char *by);
+void agent_orders_tell(struct bus *b, const struct order *o, bool begins, const char *by);
 /* What follows from another list of orders. */
-void agent_orders_changed(struct agent *a);
+void agent_orders_changed(struct bus *b);
 /* Whether tpu-launchd said, asked after the drain was ordered, that no run is left. */
-bool agent_orders_no_run_left(const struct agent *a);
+bool agent_orders_no_run_left(const struct bus *b);

@@ -19,7 +19,7 @@ static void tell_refused(struct run_part *p) {
         char reason[300];
 
         (void) snprintf(reason, sizeof(reason), "%.*s", (int) MIN(line, sizeof(reason) - 1), p->detail);
-        (void) agent_emit(part_agent(p),
+        (void) bus_emit(part_bus(p),
                           EVENT_OF(RUN_REFUSED, .run = p->name, .generation = (int64_t) p->now.generation,
                                    .reason = reason, .remedy = p->detail + line + (p->detail[line] == '\n')),
                           NULL);
@@ -58,19 +58,19 @@ static void judge_unlike(const struct agent_registry *g, struct finding *f) {
 
 /* What this host itself knows against it, the remedy behind a line feed; empty: nothing. */
 static void own_objection(const struct agent_registry *g, char *buf, size_t size) {
-        struct agent *a = g->agent;
-        const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
-                           *drain = orders_find(&a->order_list, ORDER_DRAIN);
+        struct bus *b = g->bus;
+        const struct order *cordon = orders_find(&b->orders, ORDER_CORDON),
+                           *drain = orders_find(&b->orders, ORDER_DRAIN);
         struct finding f = { .verdict = VERDICT_OK };
         char reasons[200];
 
-        if (a->state == HOST_UNFIT)
+        if (b->state == HOST_UNFIT)
                 check_tell(&f, WORDS_PART_UNFIT, "", g->host,
-                           check_table_reasons(&a->checks, reasons, sizeof(reasons)));
+                           check_table_reasons(&b->checks, reasons, sizeof(reasons)));
         else if (cordon || drain)
                 check_tell(&f, WORDS_PART_CORDONED, "", g->host, drain ? "draining" : "cordoned",
                            drain ? drain->reason : cordon->reason);
-        else if (agent_observes(a))
+        else if (bus_observes(b))
                 check_tell(&f, WORDS_PART_OBSERVES, "", g->host);
         else
                 judge_unlike(g, &f);
@@ -80,25 +80,25 @@ static void own_objection(const struct agent_registry *g, char *buf, size_t size
 
 static int start_preflight(struct run_part *p) {
         struct agent_registry *g = p->owner->registry;
-        struct agent *a = g->agent;
-        const struct preflight_options o = { .host = a->host,
-                                             .intent = &a->intent,
-                                             .launchd_socket = agent_launchd_socket(a),
+        struct bus *b = g->bus;
+        const struct preflight_options o = { .host = b->host,
+                                             .intent = &b->intent,
+                                             .launchd_socket = bus_launchd_socket(b),
                                              .run = p->record,
                                              .name = g->host,
                                              .slice = g->slice,
                                              .worker = g->worker,
                                              .request = p->request };
 
-        return preflight_new(a->event, &o, on_preflight, p, &p->preflight);
+        return preflight_new(b->event, &o, on_preflight, p, &p->preflight);
 }
 
-static void data_nics(const struct agent *a, char nics[static INTENT_NICS_TEXT_MAX]) {
+static void data_nics(const struct bus *b, char nics[static INTENT_NICS_TEXT_MAX]) {
         _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
 
         nics[0] = '\0';
-        if (links_read(a->host, &links) >= 0)
-                intent_data_nics(&a->intent, &links, nics);
+        if (links_read(b->host, &links) >= 0)
+                intent_data_nics(&b->intent, &links, nics);
 }
 
 /* What tpu-launchd will be asked for. why: as run_request_make(). */
@@ -108,9 +108,9 @@ static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
 
         (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
         p->step = -1;
-        data_nics(g->agent, nics);
+        data_nics(g->bus, nics);
         local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
-        return run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
+        return run_request_make(p->record, g->slice, g->worker, &g->bus->identity, nics, &p->request, why);
 }
 
 void part_prepare(struct run_part *p) {
@@ -174,18 +174,18 @@ static void on_started(const struct local_answer *a, void *userdata) {
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);
-        launchd_runs_ask(part_agent(p)->runs); /* its list says how far it is */
+        launchd_runs_ask(agent_of(part_bus(p))->runs); /* its list says how far it is */
 }
 
 void part_start(struct run_part *p) {
-        struct agent *a = part_agent(p);
+        struct bus *b = part_bus(p);
         int r;
 
         assert(p->request);
         part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
-        r = local_call_new(a->event,
-                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+        r = local_call_new(b->event,
+                           &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
                                                      LOCAL__KIND__KIND_RUN_REQUEST,
                                                      LOCAL__KIND__KIND_RUN_REPLY, &p->request->base,
                                                      START_TIME },
@@ -206,12 +206,12 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         }
         p->call = local_call_free(p->call);
         p->stopping = false;
-        launchd_runs_ask(part_agent(p)->runs);
+        launchd_runs_ask(agent_of(part_bus(p))->runs);
 }
 
 void part_stop(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
-        struct agent *a = part_agent(p);
+        struct bus *b = part_bus(p);
         static const Run__Spec standard = RUN__SPEC__INIT;
         usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
         int r;
@@ -225,8 +225,8 @@ void part_stop(struct run_part *p) {
         p->stopping = true;
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
                  run_text(p->record, "why"));
-        r = local_call_new(a->event,
-                           &(struct local_question){ "tpu-launchd", agent_launchd_socket(a),
+        r = local_call_new(b->event,
+                           &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
                                                      LOCAL__KIND__KIND_STOP_REPLY, &m.base,
                                                      (grace > 0 ? grace : standard.grace) + STOP_MARGIN },
@@ -266,7 +266,7 @@ static json_t *prepared_to_json(const struct agent_parts *all) {
                 list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
                                                      "generation", (json_int_t) p->now.generation));
         }
-        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->agent->boot_id, "parts", list,
+        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", all->registry->bus->boot_id, "parts", list,
                                 "leader", all->registry->leader) :
                       NULL;
 }
@@ -292,8 +292,8 @@ bool part_was_prepared(const struct run_part *p) {
 }
 
 int parts_keep_start(struct agent_parts *all) {
-        const struct agent *a = all->registry->agent;
-        const char *health = agent_orders_file(a), *slash = health ? strrchr(health, '/') : NULL;
+        const struct bus *b = all->registry->bus;
+        const char *health = agent_orders_file(b), *slash = health ? strrchr(health, '/') : NULL;
         _cleanup_free_ char *path = NULL;
         json_t *o;
 
@@ -307,9 +307,9 @@ int parts_keep_start(struct agent_parts *all) {
                 (void) snprintf(all->registry->leader, sizeof(all->registry->leader), "%s",
                                 run_text(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
-                if (a->boot_id[0] && streq(run_text(o, "boot_id"), a->boot_id))
+                if (b->boot_id[0] && streq(run_text(o, "boot_id"), b->boot_id))
                         all->kept = json_incref(o);
                 json_decref(o);
         }
-        return file_writer_new(a->event, path, &prepared_file, NULL, NULL, &all->writer);
+        return file_writer_new(b->event, path, &prepared_file, NULL, NULL, &all->writer);
 }

@@ -4,7 +4,7 @@
 #include "agent_parts.h"
 
 /* agent_parts.c */
-struct agent *part_agent(const struct run_part *p);
+struct bus *part_bus(const struct run_part *p);
 /* Another state, and the registry is told. */
 void part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail);
 /* What the record wants is done. */

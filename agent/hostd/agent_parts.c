@@ -58,21 +58,21 @@ static struct run_part *find_or_add(struct agent_parts *all, const char *name) {
         return p;
 }
 
-struct agent *part_agent(const struct run_part *p) {
-        return p->owner->registry->agent;
+struct bus *part_bus(const struct run_part *p) {
+        return p->owner->registry->bus;
 }
 
 void part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
         char text[sizeof(p->detail)];
 
         utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
-        p->now = (struct part){ .generation = generation, .state = state };
+        p->now = (struct member_part){ .generation = generation, .state = state };
         memcpy(p->detail, text, sizeof(text));
         p->step_said = p->step;
         p->absent = 0;
         if (state != PART_EXITED && state != PART_STOPPED)
                 p->cause[0] = p->code[0] = p->status[0] = '\0';
-        agent_registry_news(part_agent(p));
+        bus_tell(part_bus(p), BUS_MEMBER);
         if (state == PART_PREPARED)
                 parts_keep(p->owner);
 }
@@ -155,9 +155,9 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct agent_parts *all = userdata;
 
         (void) source, (void) usec;
-        launchd_runs_ask(all->registry->agent->runs); /* what became of what was not answered? */
+        launchd_runs_ask(agent_of(all->registry->bus)->runs); /* what became of what was not answered? */
         agent_parts_look(all);
-        if (!launchd_runs_get(all->registry->agent->runs)->known && any_lives(all))
+        if (!all->registry->bus->runs->known && any_lives(all))
                 parts_try_again(all);
         return 0;
 }
@@ -165,8 +165,8 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 /* --- What tpu-launchd says ----------------------------------------------------------------------------- */
 
 int64_t part_step(const struct run_part *p) {
-        const struct agent *a = part_agent(p);
-        const struct run_progress *log = a->run_log ? run_log_find(a->run_log, p->name) : NULL;
+        const struct bus *b = part_bus(p);
+        const struct run_progress *log = agent_of(b)->run_log ? run_log_find(agent_of(b)->run_log, p->name) : NULL;
 
         if ((p->now.state == PART_RUNNING || p->now.state == PART_EXITED || p->now.state == PART_STOPPED) &&
             log && log->progress.lines > 0)
@@ -174,8 +174,8 @@ int64_t part_step(const struct run_part *p) {
         return p->step;
 }
 
-static enum part_state state_of(const struct launchd_run *run) {
-        if (streq(run->state, "exited"))
+static enum part_state state_of(const struct host_run *run) {
+        if (!host_run_lives(run))
                 return streq(run->cause, "stopped") ? PART_STOPPED : PART_EXITED;
         return streq(run->state, "starting") ? PART_STARTING : PART_RUNNING;
 }
@@ -184,7 +184,7 @@ static void copy(char *to, size_t size, const char *from) {
         (void) snprintf(to, size, "%s", from);
 }
 
-static void take_run(struct agent_parts *all, const struct launchd_run *run) {
+static void take_run(struct agent_parts *all, const struct host_run *run) {
         struct run_part *p = find_or_add(all, run->name);
         enum part_state state = state_of(run);
         char detail[sizeof(p->detail)];
@@ -213,8 +213,8 @@ static void take_run(struct agent_parts *all, const struct launchd_run *run) {
 }
 
 /* tpu-launchd knows nothing of what was there: after a boot, or when its record was lost. */
-static void take_absence(struct run_part *p, const struct launchd_run_list *l) {
-        struct launchd_runs *runs = part_agent(p)->runs;
+static void take_absence(struct run_part *p, const struct host_runs *l) {
+        struct launchd_runs *runs = agent_of(part_bus(p))->runs;
 
         if (p->now.state != PART_RUNNING && !(p->now.state == PART_STARTING && !p->call))
                 return;
@@ -230,7 +230,7 @@ static void take_absence(struct run_part *p, const struct launchd_run_list *l) {
 }
 
 void agent_parts_listed(struct agent_parts *all) {
-        const struct launchd_run_list *l = launchd_runs_get(all->registry->agent->runs);
+        const struct host_runs *l = all->registry->bus->runs;
         bool first = !all->known;
 
         if (!l->known) { /* what was known stays believed, and is asked for as soon as somebody answers */
@@ -244,11 +244,11 @@ void agent_parts_listed(struct agent_parts *all) {
                 if (l->runs[i].generation > 0)
                         take_run(all, &l->runs[i]);
         for (size_t i = 0; i < all->n; i++)
-                if (!all->parts[i]->used && l->n < LAUNCHD_RUNS_MAX) /* a full list may have been cut */
+                if (!all->parts[i]->used && l->n < HOST_RUNS_MAX) /* a full list may have been cut */
                         take_absence(all->parts[i], l);
         all->known = true;
         if (first)
-                agent_registry_news(all->registry->agent);
+                bus_tell(all->registry->bus, BUS_MEMBER);
         agent_parts_look(all);
 }
 
@@ -263,7 +263,7 @@ static void answer(struct run_part *p) {
                 return;
         p->asked = number;
         p->step_said = part_step(p);
-        agent_registry_news(part_agent(p));
+        bus_tell(part_bus(p), BUS_MEMBER);
 }
 
 void agent_parts_record(struct agent_parts *all, const char *name, const json_t *record) {
@@ -304,8 +304,8 @@ int agent_parts_new(struct agent_registry *g, struct agent_parts **ret) {
         if (!all)
                 return -ENOMEM;
         all->registry = g;
-        all->known = !agent_launchd_socket(g->agent); /* nobody to ask: there are none */
-        r = sd_event_add_time(g->agent->event, &all->again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_again,
+        all->known = !bus_launchd_socket(g->bus); /* nobody to ask: there are none */
+        r = sd_event_add_time(g->bus->event, &all->again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_again,
                               all);
         if (r >= 0)
                 r = sd_event_source_set_enabled(all->again, SD_EVENT_OFF);

@@ -18,7 +18,7 @@
 struct run_part {
         struct agent_parts *owner;
         char name[64];
-        struct part now;
+        struct member_part now;
         char cause[40], code[16], status[16], serial[64], detail[512];
         int64_t step,
                 step_said; /* -1: not known; step_said: as it is said, for each step is no news of its own */

@@ -22,7 +22,7 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
                                 "");
         (void) utf8_scrub(waits_for, strlen(waits_for));
         /* The fleet hears it of the collector itself. */
-        agent_note(g->agent,
+        bus_note(g->bus,
                    EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
                             .generation = (int64_t) generation, .state = state, .outcome = outcome,
                             .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
@@ -55,14 +55,14 @@ void agent_parts_freshen(struct agent_parts *all) {
                 struct run_part *p = all->parts[i];
 
                 p->step_said = part_step(p);
-                p->step_time_said = agent_step_time(part_agent(p), p->name);
+                p->step_time_said = agent_step_time(part_bus(p), p->name);
         }
 }
 
 /* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
-                p->now.state == PART_RUNNING ? agent_suspicion(part_agent(p), p->name) : NULL;
+                p->now.state == PART_RUNNING ? agent_suspicion(part_bus(p), p->name) : NULL;
 
         if (!o || !s ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&

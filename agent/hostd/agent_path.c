@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include "agent.h"
+#include "calls.h"
 #include "log.h"
 #include "pathproof.h"
 #include "http_routes.h"
@@ -15,7 +16,7 @@
 #define APART (10 * USEC_PER_SEC)
 
 struct agent_path {
-        struct agent *agent;
+        struct bus *bus;
         struct path_peers configured;
         struct pathproof *proof; /* NULL: none is under way */
         struct http_call *call; /* waits for it; NULL: nobody does */
@@ -31,7 +32,7 @@ static void tell(struct agent_path *p, const struct path_report *report) {
 
         (void) snprintf(result, sizeof(result), "%zu paths tried with %zu packets: %s", report->n_results,
                         report->packets, verdict_name(finding_list_worst(&report->findings)));
-        agent_audit(p->agent, "POST /v1/path", &p->caller, result);
+        call_audit(p->bus, "POST /v1/path", &p->caller, result);
 }
 
 static void on_done(struct path_report *report, void *userdata) {
@@ -43,18 +44,18 @@ static void on_done(struct path_report *report, void *userdata) {
         p->proof = pathproof_free(p->proof); /* and the report with it */
         free(p->last);
         p->last = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-        (void) agent_answer_json(&answer, 200, o);
+        (void) answer_json(&answer, 200, o);
         http_answer(TAKE_PTR(p->call), &answer);
         (void) malloc_trim(0); /* hundreds of findings were here; nothing like them comes for a long time */
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int default_peers(const struct agent *a, struct path_peers *peers, char why[static 96]) {
-        const char *workers = identity_get(&a->identity, identity_workers(&a->identity));
+static int default_peers(const struct bus *b, struct path_peers *peers, char why[static 96]) {
+        const char *workers = identity_get(&b->identity, identity_workers(&b->identity));
 
-        for (size_t i = 0; i < a->path->configured.n; i++) {
-                int r = path_peers_add_one(peers, &a->path->configured.items[i], why);
+        for (size_t i = 0; i < agent_of(b)->path->configured.n; i++) {
+                int r = path_peers_add_one(peers, &agent_of(b)->path->configured.items[i], why);
 
                 if (r < 0)
                         return r;
@@ -63,64 +64,66 @@ static int default_peers(const struct agent *a, struct path_peers *peers, char w
 }
 
 /* 0: may start; 1: *ret says why not. */
-static int check_call(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        usec_t now = host_now(a->host);
+static int check_call(struct bus *b, const struct http_request *r, struct http_reply *ret) {
+        usec_t now = host_now(b->host);
 
-        if (route_text(r, "peer") && !agent_caller_is_root(r->caller))
-                return agent_refuse(a, r, ret, NULL, 403, "only root may name peers",
+        if (route_text(r, "peer") && !caller_is_root(r->caller))
+                return call_refuse(b, r, ret, NULL, 403, "only root may name peers",
                               "POST /v1/path without peer= tries the workers of the slice; "
                               "tpuctl check path --peer A,B runs as you") == 0;
-        if (a->path->proof)
-                return agent_refuse(a, r, ret, NULL, 409, "a proof is under way",
+        if (agent_of(b)->path->proof)
+                return call_refuse(b, r, ret, NULL, 409, "a proof is under way",
                               "GET /v1/path has its result within 3 s") == 0;
-        if (!agent_caller_is_root(r->caller) && a->path->started > 0 && now < a->path->started + APART)
-                return agent_refuse(a, r, ret, NULL, 429, "the last proof was started less than 10 s ago",
+        if (!caller_is_root(r->caller) && agent_of(b)->path->started > 0 && now < agent_of(b)->path->started + APART)
+                return call_refuse(b, r, ret, NULL, 429, "the last proof was started less than 10 s ago",
                               "GET /v1/path has its result; tpuctl check path runs as you") == 0;
         return 0;
 }
 
-int agent_path_post(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_path_post(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
         const char *names = route_text(r, "peer");
-        struct agent_path *p = a->path;
+        struct agent_path *p = agent_of(b)->path;
         char why[96];
         int k;
 
-        if (check_call(a, r, ret) > 0)
+        if (check_call(b, r, ret) > 0)
                 return 0;
-        k = names ? path_peers_add(&peers, names, why) : default_peers(a, &peers, why);
+        k = names ? path_peers_add(&peers, names, why) : default_peers(b, &peers, why);
         if (k == 0 && names && peers.n == 0) {
                 (void) snprintf(why, sizeof(why), "peer= names nobody");
                 k = -EINVAL;
         }
         if (k < 0)
-                return agent_refuse(a, r, ret, NULL, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
+                return call_refuse(b, r, ret, NULL, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
         if (peers.n > PEERS_MAX)
-                return agent_refuse(a, r, ret, NULL, 400, "more than 256 peers",
+                return call_refuse(b, r, ret, NULL, 400, "more than 256 peers",
                               "name some: peer=A,B; or tpuctl check path");
-        k = pathproof_new(a->event, a->host, &a->intent, &peers, names != NULL, on_done, p, &p->proof);
+        k = pathproof_new(b->event, b->host, &b->intent, &peers, names != NULL, on_done, p, &p->proof);
         if (k == -EOPNOTSUPP)
-                return agent_refuse(a, r, ret, NULL, 503,
+                return call_refuse(b, r, ret, NULL, 503,
                               "--root names another machine's files, and packets leave this one",
                               "tpuctl check path on that machine");
         if (k < 0)
-                return agent_refuse(a, r, ret, NULL, 503, strerror(-k), "tpuctl check path");
-        p->started = host_now(a->host);
+                return call_refuse(b, r, ret, NULL, 503, strerror(-k), "tpuctl check path");
+        p->started = host_now(b->host);
         http_hold(r, &p->call);
         p->caller = *r->caller;
         return 1;
 }
 
-int agent_path_get(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_path_get(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         char *text;
 
         (void) r;
-        if (!a->path->last)
-                return agent_answer_error(ret, 404, "POST /v1/path starts one",
+        if (!agent_of(b)->path->last)
+                return answer_error(ret, 404, "POST /v1/path starts one",
                                           "no path was proven since tpu-hostd started");
-        text = strdup(a->path->last);
+        text = strdup(agent_of(b)->path->last);
         if (!text)
-                return agent_answer_error(ret, 500, "", "out of memory");
+                return answer_error(ret, 500, "", "out of memory");
         *ret = (struct http_reply){
                 .status = 200, .content_type = "application/json", .body = text, .len = strlen(text)
         };
@@ -129,34 +132,34 @@ int agent_path_get(struct agent *a, const struct http_request *r, struct http_re
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-void agent_path_reload(struct agent *a) {
+void agent_path_reload(struct bus *b) {
         struct path_peers fresh = PATH_PEERS_NULL;
-        int r = path_peers_load(a->host, a->config_file, &fresh);
+        int r = path_peers_load(b->host, b->config_file, &fresh);
 
         if (r < 0) {
                 log_warning_errno(r, "[Path] cannot be read: %m; what was known of it stays");
                 path_peers_clear(&fresh);
                 return;
         }
-        path_peers_clear(&a->path->configured);
-        a->path->configured = fresh;
+        path_peers_clear(&agent_of(b)->path->configured);
+        agent_of(b)->path->configured = fresh;
 }
 
-int agent_path_start(struct agent *a) {
-        a->path = calloc(1, sizeof(*a->path));
-        if (!a->path)
+int agent_path_start(struct bus *b) {
+        agent_of(b)->path = calloc(1, sizeof(*agent_of(b)->path));
+        if (!agent_of(b)->path)
                 return -ENOMEM;
-        a->path->agent = a;
-        agent_path_reload(a);
+        agent_of(b)->path->bus = b;
+        agent_path_reload(b);
         return 0;
 }
 
-void agent_path_stop(struct agent *a) {
-        if (!a->path)
+void agent_path_stop(struct bus *b) {
+        if (!agent_of(b)->path)
                 return;
-        (void) pathproof_free(a->path->proof);
-        path_peers_clear(&a->path->configured);
-        free(a->path->last);
-        free(a->path);
-        a->path = NULL;
+        (void) pathproof_free(agent_of(b)->path->proof);
+        path_peers_clear(&agent_of(b)->path->configured);
+        free(agent_of(b)->path->last);
+        free(agent_of(b)->path);
+        agent_of(b)->path = NULL;
 }

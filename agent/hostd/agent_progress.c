@@ -23,7 +23,7 @@ struct watched {
 #define FIRST_LOOK (3 * USEC_PER_SEC) /* after the start: by then it is known which runs of the journal still run */
 
 struct agent_progress {
-        struct agent *agent;
+        struct bus *bus;
         usec_t started;
         sd_event_source *timer;
         struct watched *runs[RUN_LOG_RUNS_MAX];
@@ -32,8 +32,8 @@ struct agent_progress {
 
 /* --- Runs ---------------------------------------------------------------------------------------------- */
 
-static struct watched *find(const struct agent *a, const char *run) {
-        const struct agent_progress *p = a->progress;
+static struct watched *find(const struct bus *b, const char *run) {
+        const struct agent_progress *p = agent_of(b)->progress;
 
         for (size_t i = 0; p && i < p->n; i++)
                 if (streq(p->runs[i]->run, run))
@@ -55,7 +55,7 @@ static bool make_room(struct agent_progress *p) {
 
 /* NULL: no memory, or more runs than a host has. */
 static struct watched *find_or_add(struct agent_progress *p, const char *run) {
-        struct watched *w = find(p->agent, run);
+        struct watched *w = find(p->bus, run);
 
         if (w || !make_room(p))
                 return w;
@@ -68,41 +68,41 @@ static struct watched *find_or_add(struct agent_progress *p, const char *run) {
         return w;
 }
 
-const struct suspicion *agent_suspicion(const struct agent *a, const char *run) {
-        const struct watched *w = find(a, run);
+const struct suspicion *agent_suspicion(const struct bus *b, const char *run) {
+        const struct watched *w = find(b, run);
 
         return w && w->watch.suspicion.suspected ? &w->watch.suspicion : NULL;
 }
 
-usec_t agent_step_time(const struct agent *a, const char *run) {
-        const struct watched *w = find(a, run);
+usec_t agent_step_time(const struct bus *b, const char *run) {
+        const struct watched *w = find(b, run);
 
         return w ? rhythm_median(&w->watch.rhythm) : 0;
 }
 
-double agent_goodput(const struct agent *a, const char *run) {
-        const struct watched *w = find(a, run);
+double agent_goodput(const struct bus *b, const char *run) {
+        const struct watched *w = find(b, run);
         usec_t total = w ? goodput_total(&w->goodput) : 0;
 
         return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
 }
 
-bool agent_pause_announced(const struct agent *a, const char *run) {
-        const struct watched *w = find(a, run);
+bool agent_pause_announced(const struct bus *b, const char *run) {
+        const struct watched *w = find(b, run);
 
         return w && w->watch.announced != PAUSE_NONE;
 }
 
-uint64_t agent_last_step(const struct agent *a, const char *run) {
-        const struct watched *w = find(a, run);
+uint64_t agent_last_step(const struct bus *b, const char *run) {
+        const struct watched *w = find(b, run);
 
         return w && w->watch.stepped ? w->watch.last_step : SUSPICION_STEP_NONE;
 }
 
 /* --- Events -------------------------------------------------------------------------------------------- */
 
-static uint64_t generation_of(const struct agent *a, const char *run) {
-        const struct launchd_run *j = launchd_runs_find(a->runs, run);
+static uint64_t generation_of(const struct bus *b, const char *run) {
+        const struct host_run *j = host_runs_find(b->runs, run);
 
         return j ? j->generation : 0;
 }
@@ -111,14 +111,14 @@ static int64_t step_number(uint64_t step) {
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }
 
-static void tell_suspected(struct agent *a, const struct watched *w) {
+static void tell_suspected(struct bus *b, const struct watched *w) {
         const struct suspicion *s = &w->watch.suspicion;
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
 
-        (void) agent_emit(a,
+        (void) bus_emit(b,
                           EVENT_AS(RUN_STALL_SUSPECTED,
                                    s->kind == SUSPICION_STALL ? SEVERITY_WARN : SEVERITY_INFO, .run = w->run,
-                                   .generation = (int64_t) generation_of(a, w->run),
+                                   .generation = (int64_t) generation_of(b, w->run),
                                    .slice = slice ? slice : "", .kind = suspicion_kind_name(s->kind),
                                    .last_step = step_number(s->last_step),
                                    .step_msec = (int64_t) (s->expected / USEC_PER_MSEC),
@@ -128,17 +128,17 @@ static void tell_suspected(struct agent *a, const struct watched *w) {
 }
 
 /* how: "step", "activity" (of a run without steps), "restart" or "end". */
-static void tell_recovered(struct agent *a, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
+static void tell_recovered(struct bus *b, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
 
-        (void) agent_emit(a,
+        (void) bus_emit(b,
                           EVENT_OF(RUN_RECOVERED, .run = w->run,
-                                   .generation = (int64_t) generation_of(a, w->run), .how = how,
+                                   .generation = (int64_t) generation_of(b, w->run), .how = how,
                                    .kind = suspicion_kind_name(s->kind),
                                    .last_step = step_number(s->last_step),
                                    .lasted_msec = (int64_t) (lasted / USEC_PER_MSEC), .episode = NULL),
                           NULL);
-        agent_registry_suspicion(a);
+        bus_publish(b, &(struct bus_news){ .topic = BUS_SUSPICION, .suspicion = { .run = w->run } });
 }
 
 /* --- What is seen -------------------------------------------------------------------------------------- */
@@ -146,32 +146,32 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
 #define DEVICE_FRESH (60 * USEC_PER_SEC)
 
 /* Seconds that the TPU has done nothing; -1: not known. */
-static double device_idle(const struct agent *a, usec_t now) {
-        const struct libtpu_reading *r = agent_libtpu_reading(a);
+static double device_idle(const struct bus *b, usec_t now) {
+        const struct libtpu_reading *r = agent_libtpu_reading(b);
 
         if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
                 return -1;
         return r->idle_seconds + (double) (now - MIN(now, r->at)) / USEC_PER_SEC;
 }
 
-static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t now) {
+static void read_counters(struct bus *b, struct watched *w, bool anew, usec_t now) {
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(a->host_metrics, w->run, anew, &c);
+        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, anew, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,
                                                           .written_bytes = c.written_bytes,
                                                           .net_bytes = c.net_bytes,
-                                                          .device_idle = device_idle(a, now) },
+                                                          .device_idle = device_idle(b, now) },
                               &ended))
-                tell_recovered(a, w, &ended, "activity", now);
+                tell_recovered(b, w, &ended, "activity", now);
 }
 
 /* The timer stands at the first suspicion that would fall due. */
 static void arm(struct agent_progress *p) {
-        usec_t due = USEC_INFINITY, now = host_now(p->agent->host);
+        usec_t due = USEC_INFINITY, now = host_now(p->bus->host);
 
         for (size_t i = 0; i < p->n; i++)
                 due = MIN(due, p->runs[i]->over ? USEC_INFINITY : run_watch_due(&p->runs[i]->watch));
@@ -196,59 +196,60 @@ static void count_lost(struct watched *w, usec_t now) {
                              cause_of(&w->watch.suspicion, w->watch.told));
 }
 
-static void judge(struct agent *a, struct watched *w, usec_t now) {
+static void judge(struct bus *b, struct watched *w, usec_t now) {
         switch (run_watch_judge(&w->watch, now)) {
         case RUN_JUDGED_SAME:
                 return;
         case RUN_JUDGED_SUSPECTED:
-                w->watch.suspicion.at_real = host_now_real(a->host);
-                tell_suspected(a, w);
+                w->watch.suspicion.at_real = host_now_real(b->host);
+                tell_suspected(b, w);
                 break;
         case RUN_JUDGED_COUNTS:
                 break;
         }
-        agent_registry_suspicion(a);
-        if (w->watch.suspicion.counts) /* all hosts of the run are to be looked at */
-                agent_capture_suspected(a, w->run, generation_of(a, w->run), &w->watch.suspicion);
+        bus_publish(b, &(struct bus_news){ .topic = BUS_SUSPICION,
+                                         .suspicion = { .run = w->run,
+                                                        .generation = generation_of(b, w->run),
+                                                        .now = &w->watch.suspicion } });
 }
 
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
         struct agent_progress *p = userdata;
-        usec_t now = host_now(p->agent->host);
+        usec_t now = host_now(p->bus->host);
 
         (void) source;
         (void) at;
-        if (p->agent->run_log && !run_log_look(p->agent->run_log)) /* the step may be there, and not read yet */
+        if (agent_of(p->bus)->run_log && !run_log_look(agent_of(p->bus)->run_log)) /* the step may be there, and not read yet */
                 now = 0; /* nothing is judged before all is */
         for (size_t i = 0; i < p->n; i++) {
                 struct watched *w = p->runs[i];
 
                 if (w->over || run_watch_due(&w->watch) > now)
                         continue;
-                read_counters(p->agent, w, true, now);
-                judge(p->agent, w, now);
+                read_counters(p->bus, w, true, now);
+                judge(p->bus, w, now);
         }
         arm(p);
         return 0;
 }
 
 /* Another start of the run: nothing of what was learned is believed of it. */
-static void begin_anew(struct agent *a, struct watched *w, const char *invocation, usec_t now) {
+static void begin_anew(struct bus *b, struct watched *w, const char *invocation, usec_t now) {
         if (w->watch.suspicion.suspected)
-                tell_recovered(a, w, &w->watch.suspicion, "restart", now);
+                tell_recovered(b, w, &w->watch.suspicion, "restart", now);
         run_watch_init(&w->watch);
         w->over = false;
         (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
 }
 
-void agent_progress_line(struct agent *a, const struct run_log_line *l) {
-        struct watched *w = a->progress ? find_or_add(a->progress, l->run) : NULL;
+void agent_progress_line(struct bus *b, const struct run_log_line *l) {
+        struct watched *w = agent_of(b)->progress ? find_or_add(agent_of(b)->progress, l->run) : NULL;
         struct run_stepped stepped;
 
         if (!w)
                 return;
         if (!streq(w->invocation, l->invocation))
-                begin_anew(a, w, l->invocation, l->at);
+                begin_anew(b, w, l->invocation, l->at);
         if (!l->step) {
                 run_watch_line(&w->watch, l->text, l->len, l->at);
                 return;
@@ -260,13 +261,13 @@ void agent_progress_line(struct agent *a, const struct run_log_line *l) {
                      isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
                      cause_of(&stepped.ended, stepped.told));
         if (stepped.ended.suspected)
-                tell_recovered(a, w, &stepped.ended, "step", l->at);
-        arm(a->progress);
+                tell_recovered(b, w, &stepped.ended, "step", l->at);
+        arm(agent_of(b)->progress);
 }
 
-void agent_progress_started(struct agent *a, const struct launchd_run *run) {
-        usec_t now = host_now(a->host), real = host_now_real(a->host), ago = real > run->started_real ? real - run->started_real : 0;
-        struct watched *w = a->progress ? find_or_add(a->progress, run->name) : NULL;
+void agent_progress_started(struct bus *b, const struct host_run *run) {
+        usec_t now = host_now(b->host), real = host_now_real(b->host), ago = real > run->started_real ? real - run->started_real : 0;
+        struct watched *w = agent_of(b)->progress ? find_or_add(agent_of(b)->progress, run->name) : NULL;
 
         if (!w)
                 return;
@@ -274,24 +275,24 @@ void agent_progress_started(struct agent *a, const struct launchd_run *run) {
         goodput_begin(&w->goodput, now - MIN(now, ago), w->goodput.mark > 0);
 }
 
-void agent_progress_ended(struct agent *a, const char *run) {
-        struct watched *w = find(a, run);
-        usec_t now = host_now(a->host);
+void agent_progress_ended(struct bus *b, const char *run) {
+        struct watched *w = find(b, run);
+        usec_t now = host_now(b->host);
 
         if (!w)
                 return;
         if (w->watch.suspicion.suspected)
-                tell_recovered(a, w, &w->watch.suspicion, "end", now);
+                tell_recovered(b, w, &w->watch.suspicion, "end", now);
         goodput_end(&w->goodput, now, w->watch.suspicion.suspected ? cause_of(&w->watch.suspicion, w->watch.told) : GOODPUT_STEP);
         run_watch_init(&w->watch);
         w->over = true;
-        arm(a->progress);
+        arm(agent_of(b)->progress);
 }
 
 /* Runs that have said nothing yet are watched, too. */
-static void watch_all(struct agent_progress *p, const struct launchd_run_list *runs) {
+static void watch_all(struct agent_progress *p, const struct host_runs *runs) {
         for (size_t i = 0; runs->known && i < runs->n; i++)
-                if (!streq(runs->runs[i].state, "exited"))
+                if (host_run_lives(&runs->runs[i]))
                         (void) find_or_add(p, runs->runs[i].name); /* the next tick tries again */
 }
 
@@ -328,10 +329,10 @@ static void sample_time(struct sink *s, const struct watched *w) {
                            goodput_cause_name(c), NULL);
 }
 
-void agent_progress_tick(struct agent *a, struct sink *s) {
-        struct agent_progress *p = a->progress;
-        const struct launchd_run_list *runs = launchd_runs_get(a->runs);
-        usec_t now = host_now(a->host);
+void agent_progress_tick(struct bus *b, struct sink *s) {
+        struct agent_progress *p = agent_of(b)->progress;
+        const struct host_runs *runs = b->runs;
+        usec_t now = host_now(b->host);
         bool silent = false; /* of a run without steps: only readings tell when it is due */
 
         if (!p)
@@ -339,18 +340,18 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
         watch_all(p, runs);
         for (size_t i = p->n; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
-                const struct launchd_run *j = launchd_runs_find(a->runs, w->run);
+                const struct host_run *j = host_runs_find(b->runs, w->run);
 
                 if (runs->known && !j) {
                         drop(p, i - 1);
                         continue;
                 }
-                w->over = w->over || (j && streq(j->state, "exited"));
+                w->over = w->over || (j && !host_run_lives(j));
                 if (w->over)
                         continue;
                 if (j && w->goodput.mark == 0) /* it ran before this agent did */
                         goodput_join(&w->goodput, now);
-                read_counters(a, w, false, now);
+                read_counters(b, w, false, now);
                 count_lost(w, now);
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(s, w);
@@ -363,23 +364,23 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int agent_progress_start(struct agent *a) {
+int agent_progress_start(struct bus *b) {
         struct agent_progress *p = calloc(1, sizeof(*p));
         int r;
 
         if (!p)
                 return -ENOMEM;
-        p->agent = a;
-        p->started = host_now(a->host);
-        a->progress = p;
-        r = sd_event_add_time(a->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
+        p->bus = b;
+        p->started = host_now(b->host);
+        agent_of(b)->progress = p;
+        r = sd_event_add_time(b->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
         if (r >= 0)
                 r = sd_event_source_set_description(p->timer, "stall-due");
         return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
 }
 
-void agent_progress_stop(struct agent *a) {
-        struct agent_progress *p = a->progress;
+void agent_progress_stop(struct bus *b) {
+        struct agent_progress *p = agent_of(b)->progress;
 
         if (!p)
                 return;
@@ -387,5 +388,5 @@ void agent_progress_stop(struct agent *a) {
                 drop(p, p->n - 1);
         p->timer = sd_event_source_disable_unref(p->timer);
         free(p);
-        a->progress = NULL;
+        agent_of(b)->progress = NULL;
 }

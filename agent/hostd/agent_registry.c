@@ -44,27 +44,27 @@ static void add_address(json_t *out, const struct address_table *all, int nic) {
 }
 
 /* Of each data-centre NIC, in the kernel's order: the first is where a run's coordinator is reached. */
-static json_t *own_addresses(struct agent *a) {
+static json_t *own_addresses(struct bus *b) {
         _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
         _cleanup_addresses_ struct address_table all = ADDRESS_TABLE_NULL;
         json_t *out = json_array();
 
-        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 ||
-            addresses_read(a->host, &all) < 0)
+        if (!out || !b->host->real_root || links_read(b->host, &links) < 0 ||
+            addresses_read(b->host, &all) < 0)
                 return out;
         for (size_t i = 0; i < links.n; i++)
-                if (intent_is_data_nic(&a->intent, &links.links[i]))
+                if (intent_is_data_nic(&b->intent, &links.links[i]))
                         add_address(out, &all, links.links[i].index);
         return out;
 }
 
-const char *agent_registry_id(const struct agent *a) {
-        return a->machine_id[0] ? a->machine_id : a->name;
+const char *agent_registry_id(const struct bus *b) {
+        return b->machine_id[0] ? b->machine_id : b->name;
 }
 
 /* How many hosts the slice has, as far as this one knows; 0: it does not. */
-static json_int_t hosts_of(const struct agent *a) {
-        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
+static json_int_t hosts_of(const struct bus *b) {
+        const char *list = identity_get(&b->identity, identity_workers(&b->identity));
         json_int_t n = list && *list ? 1 : 0;
 
         for (; list && *list; list++)
@@ -76,8 +76,8 @@ static json_int_t hosts_of(const struct agent *a) {
  * The names or addresses of the workers after this one, round to the first, as its identity has them: so that who was never
  * heard is missing by name. A few of them: each host says others.
  */
-static json_t *next_of(const struct agent *a, unsigned worker) {
-        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
+static json_t *next_of(const struct bus *b, unsigned worker) {
+        const char *list = identity_get(&b->identity, identity_workers(&b->identity));
         _cleanup_free_ char *copy = strdup(list ? list : "");
         const char *words[IDENTITY_HOSTS_MAX];
         char *word, *rest = copy;
@@ -93,9 +93,9 @@ static json_t *next_of(const struct agent *a, unsigned worker) {
         return out;
 }
 
-static const char *ordered(struct agent *a, char *buf, size_t size) {
-        const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
-                           *drain = orders_find(&a->order_list, ORDER_DRAIN);
+static const char *ordered(struct bus *b, char *buf, size_t size) {
+        const struct order *cordon = orders_find(&b->orders, ORDER_CORDON),
+                           *drain = orders_find(&b->orders, ORDER_DRAIN);
 
         buf[0] = 0;
         if (drain || cordon)
@@ -105,44 +105,44 @@ static const char *ordered(struct agent *a, char *buf, size_t size) {
 }
 
 /* What the probe found last. */
-static json_t *make_fingerprint(const struct agent *a) {
+static json_t *make_fingerprint(const struct bus *b) {
         struct fingerprint f = { .n = 0 };
 
-        for (size_t i = 0; i < a->checks.n; i++) {
+        for (size_t i = 0; i < b->checks.n; i++) {
                 struct finding latest;
 
-                kept_finding_unpack(a->checks.entries[i].latest, &latest);
+                kept_finding_unpack(b->checks.entries[i].latest, &latest);
                 fingerprint_take(&f, &latest);
         }
         return fingerprint_to_json(&f);
 }
 
 static json_t *make_member(struct agent_registry *g) {
-        struct agent *a = g->agent;
-        const char *accelerator = identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE),
-                   *topology = identity_get(&a->identity, IDENTITY_TOPOLOGY);
+        struct bus *b = g->bus;
+        const char *accelerator = identity_get(&b->identity, IDENTITY_ACCELERATOR_TYPE),
+                   *topology = identity_get(&b->identity, IDENTITY_TOPOLOGY);
         char reasons[400], orders[ORDER_REASON_MAX + 16];
-        json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
+        json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(b);
 
         return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
                          "s:s, s:o, s:b, s:o}",
                          "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
-                         agent_registry_id(a), "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION,
-                         "address", address, "hosts", hosts_of(a), "accelerator",
+                         agent_registry_id(b), "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION,
+                         "address", address, "hosts", hosts_of(b), "accelerator",
                          accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
-                         make_fingerprint(a), "state", host_state_name(a->state), "reasons",
-                         check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice",
-                         agent_notice(a), "next", next_of(a, g->worker), "runs_known",
+                         make_fingerprint(b), "state", host_state_name(b->state), "reasons",
+                         check_table_reasons(&b->checks, reasons, sizeof(reasons)), "orders",
+                         ordered(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
+                         agent_notice(b), "next", next_of(b, g->worker), "runs_known",
                          agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {
-        usec_t now = host_now(g->agent->host);
+        usec_t now = host_now(g->bus->host);
         json_t *member;
         int r = 0;
 
-        if (!g->registry || !g->agent->watching)
+        if (!g->registry || !g->bus->watching)
                 return;
         if (!agent_parts_known(g->parts) && now < g->started + PATIENCE)
                 return; /* who says less than runs here would be taken for having lost it */
@@ -175,17 +175,17 @@ static void add_figure(json_t *figure, const struct sample *m) {
 }
 
 /* How far a run is, out of what this tick's samples said of it. */
-static json_t *figure_of(struct agent *a, const struct launchd_run *run) {
+static json_t *figure_of(struct bus *b, const struct host_run *run) {
         json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation", (json_int_t) run->generation, "at",
-                                   (json_int_t) host_now_real(a->host));
-        usec_t step_time = agent_step_time(a, run->name);
+                                   (json_int_t) host_now_real(b->host));
+        usec_t step_time = agent_step_time(b, run->name);
 
         if (figure && step_time > 0)
                 (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
-        for (size_t i = 0; figure && i < a->samples.n; i++) {
-                const struct sample_slot *s = &a->samples.slots[i];
+        for (size_t i = 0; figure && i < b->samples.n; i++) {
+                const struct sample_slot *s = &b->samples.slots[i];
 
-                if ((s->source == SOURCE_RUNS || s->source == SOURCE_RUN_GROUPS) && s->sample.values[0] &&
+                if (startswith(s->sample.name, "tpu.run.") && s->sample.values[0] &&
                     streq(s->sample.values[0], run->name))
                         add_figure(figure, &s->sample);
         }
@@ -193,12 +193,12 @@ static json_t *figure_of(struct agent *a, const struct launchd_run *run) {
 }
 
 static void hand_figures(struct agent_registry *g) {
-        const struct launchd_run_list *runs = launchd_runs_get(g->agent->runs);
+        const struct host_runs *runs = g->bus->runs;
         json_t *list = g->kind == REGISTRY_COLLECTOR ? json_array() : NULL;
 
         for (size_t i = 0; list && runs->known && i < runs->n; i++)
-                if (!streq(runs->runs[i].state, "exited"))
-                        (void) json_array_append_new(list, figure_of(g->agent, &runs->runs[i])); /* as add_figure() */
+                if (host_run_lives(&runs->runs[i]))
+                        (void) json_array_append_new(list, figure_of(g->bus, &runs->runs[i])); /* as add_figure() */
         if (list && registry_figures(g->registry, list) < 0)
                 log_warning("the registry is not told how far the runs of this host are");
         json_decref(list);
@@ -210,8 +210,8 @@ static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void agent_registry_news(struct agent *a) {
-        struct agent_registry *g = a->enrollment;
+void agent_registry_news(struct bus *b) {
+        struct agent_registry *g = agent_of(b)->enrollment;
         int on = SD_EVENT_OFF;
 
         if (!g || !g->registry || sd_event_source_get_enabled(g->news, &on) < 0 || on != SD_EVENT_OFF)
@@ -224,9 +224,9 @@ void agent_registry_news(struct agent *a) {
 /* --- Its state ------------------------------------------------------------------------------------------- */
 
 static void tell_conflict(struct agent_registry *g) {
-        (void) agent_emit(g->agent,
+        (void) bus_emit(g->bus,
                           EVENT_OF(SLICE_CONFLICT, .slice = g->slice, .worker = g->worker,
-                                   .machine = agent_registry_id(g->agent), .reason = g->status.why),
+                                   .machine = agent_registry_id(g->bus), .reason = g->status.why),
                           NULL);
 }
 
@@ -245,7 +245,7 @@ static void on_status(const struct registry_status *s, void *userdata) {
 
         g->status = *s;
         remember_leader(g);
-        agent_capture_registry(g->agent, false);
+        bus_publish(g->bus, &(struct bus_news){ .topic = BUS_REGISTRY });
         if (!other)
                 return;
         if (s->state == REGISTRY_CONFLICT && !g->conflict_told)
@@ -282,8 +282,8 @@ static bool name_is_valid(const char *name) {
 }
 
 /* kind and endpoint, by the settings. */
-static void choose(const struct agent *a, struct agent_registry *n) {
-        const struct settings_registry *s = &a->settings.registry;
+static void choose(const struct bus *b, struct agent_registry *n) {
+        const struct settings_registry *s = &b->settings.registry;
         n->by_itself = streq(s->kind, "auto");
         n->kind = REGISTRY_STATIC;
         (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", s->endpoint);
@@ -292,19 +292,19 @@ static void choose(const struct agent *a, struct agent_registry *n) {
         else if (s->endpoint[0]) {
                 n->kind = REGISTRY_COLLECTOR;
                 n->by_itself = false;
-        } else if (!a->host->real_root) /* another machine's files: nothing of it goes out unasked */
+        } else if (!b->host->real_root) /* another machine's files: nothing of it goes out unasked */
                 n->kind = REGISTRY_NONE;
-        else if (a->settings.endpoint[0])
+        else if (b->settings.endpoint[0])
                 n->kind = REGISTRY_COLLECTOR;
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
-                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", a->settings.endpoint);
+                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", b->settings.endpoint);
         if (n->kind == REGISTRY_STATIC)
                 n->endpoint[0] = 0;
 }
 
 /* Who this host is; why_not where that is not known. */
-static void choose_names(const struct agent *a, struct agent_registry *n) {
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+static void choose_names(const struct bus *b, struct agent_registry *n) {
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
         uint32_t worker;
 
         if (n->kind == REGISTRY_NONE)
@@ -312,17 +312,17 @@ static void choose_names(const struct agent *a, struct agent_registry *n) {
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
-        else if (!slice || identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) < 0)
+        else if (!slice || identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) < 0)
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "%s of this host is not known: it is a member of nothing",
                                 slice ? "the worker id" : "the slice's name");
-        else if (!name_is_valid(slice) || !name_is_valid(a->name))
+        else if (!name_is_valid(slice) || !name_is_valid(b->name))
                 (void) snprintf(n->why_not, sizeof(n->why_not), "'%.64s' is no name that a registry takes",
-                                name_is_valid(slice) ? a->name : slice);
+                                name_is_valid(slice) ? b->name : slice);
         else {
                 n->worker = worker;
                 (void) snprintf(n->slice, sizeof(n->slice), "%s", slice);
-                (void) snprintf(n->host, sizeof(n->host), "%.63s", a->name);
+                (void) snprintf(n->host, sizeof(n->host), "%.63s", b->name);
         }
 }
 
@@ -338,11 +338,11 @@ static void open_registry(struct agent_registry *g) {
                 .kind = g->kind,
                 .endpoints = g->endpoint,
                 .first = g->leader,
-                .tenant = g->agent->settings.registry.tenant,
+                .tenant = g->bus->settings.registry.tenant,
                 .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
                 .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
-                .splay = g->agent->settings.registry.splay,
+                .splay = g->bus->settings.registry.splay,
                 .host = g->host,
                 .slice = g->slice,
                 .worker = g->worker,
@@ -350,25 +350,25 @@ static void open_registry(struct agent_registry *g) {
         char why[256] = "";
         int r;
 
-        g->status = (struct registry_status){ .since = host_now(g->agent->host) };
-        r = registry_new(g->agent->event, &o, &registry_events, g, &g->registry, why);
+        g->status = (struct registry_status){ .since = host_now(g->bus->host) };
+        r = registry_new(g->bus->event, &o, &registry_events, g, &g->registry, why);
         if (r < 0) {
                 (void) snprintf(g->why_not, sizeof(g->why_not), "%.150s", why[0] ? why : strerror(-r));
                 log_warning("no registry: %s", g->why_not);
         }
 }
 
-void agent_registry_look(struct agent *a) {
-        struct agent_registry *g = a->enrollment, n = { 0 };
+void agent_registry_look(struct bus *b) {
+        struct agent_registry *g = agent_of(b)->enrollment, n = { 0 };
 
         if (!g)
                 return;
-        choose(a, &n);
-        choose_names(a, &n);
-        (void) snprintf(g->address, sizeof(g->address), "%s", a->settings.registry.address);
+        choose(b, &n);
+        choose_names(b, &n);
+        (void) snprintf(g->address, sizeof(g->address), "%s", b->settings.registry.address);
         if (!same(g, &n)) {
                 g->registry = registry_free(g->registry);
-                agent_capture_registry(a, true);
+                bus_publish(b, &(struct bus_news){ .topic = BUS_REGISTRY, .registry = { .other = true } });
                 agent_registry_forget(g);
                 g->kind = n.kind;
                 g->by_itself = n.by_itself;
@@ -380,20 +380,20 @@ void agent_registry_look(struct agent *a) {
                 if (g->slice[0])
                         open_registry(g);
         }
-        agent_registry_news(a);
+        bus_tell(b, BUS_MEMBER);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-void agent_registry_suspicion(struct agent *a) {
-        if (!a->enrollment)
+void agent_registry_suspicion(struct bus *b) {
+        if (!agent_of(b)->enrollment)
                 return;
-        agent_parts_freshen(a->enrollment->parts);
-        agent_registry_news(a);
+        agent_parts_freshen(agent_of(b)->enrollment->parts);
+        bus_tell(b, BUS_MEMBER);
 }
 
-void agent_registry_tick(struct agent *a) {
-        struct agent_registry *g = a->enrollment;
+void agent_registry_tick(struct bus *b) {
+        struct agent_registry *g = agent_of(b)->enrollment;
 
         if (!g || (!g->registry && !g->why_not[0]))
                 return;
@@ -402,9 +402,9 @@ void agent_registry_tick(struct agent *a) {
         if (g->registry)
                 hand_figures(g);
         agent_registry_judge(g);
-        agent_capture_registry(a, false);
+        bus_publish(b, &(struct bus_news){ .topic = BUS_REGISTRY });
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
-        agent_registry_news(a);
+        bus_tell(b, BUS_MEMBER);
 }
 
 static int tls_path(const char *key, const char *own, const char *of_uplink, char ret[static TLS_PATH_MAX]) {
@@ -412,7 +412,7 @@ static int tls_path(const char *key, const char *own, const char *of_uplink, cha
 }
 
 static int choose_tls(struct agent_registry *g) {
-        const struct settings *s = &g->agent->settings;
+        const struct settings *s = &g->bus->settings;
 
         if (tls_path("CaFile", s->registry.ca_file, s->uplink.ca_file, g->tls.path[TLS_CA]) < 0 ||
             tls_path("CertFile", s->registry.cert_file, s->uplink.cert_file, g->tls.path[TLS_CERT]) < 0 ||
@@ -422,19 +422,19 @@ static int choose_tls(struct agent_registry *g) {
         return 0;
 }
 
-int agent_registry_start(struct agent *a) {
+int agent_registry_start(struct bus *b) {
         struct agent_registry *g = calloc(1, sizeof(*g));
         uint64_t life = 0;
         int r;
 
         if (!g)
                 return -ENOMEM;
-        a->enrollment = g;
-        g->agent = a;
+        agent_of(b)->enrollment = g;
+        g->bus = b;
         g->kind = _REGISTRY_KIND_MAX; /* none was chosen yet */
         (void) getrandom(&life, sizeof(life), GRND_NONBLOCK); /* without entropy yet: the start time does */
-        (void) snprintf(g->incarnation, sizeof(g->incarnation), "%016" PRIx64, life ^ a->started_real);
-        r = sd_event_add_time(a->event, &g->news, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_news, g);
+        (void) snprintf(g->incarnation, sizeof(g->incarnation), "%016" PRIx64, life ^ b->started_real);
+        r = sd_event_add_time(b->event, &g->news, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_news, g);
         if (r >= 0)
                 r = sd_event_source_set_enabled(g->news, SD_EVENT_OFF);
         if (r < 0)
@@ -445,13 +445,13 @@ int agent_registry_start(struct agent *a) {
                 r = agent_parts_new(g, &g->parts);
         if (r < 0)
                 return r;
-        g->started = host_now(a->host);
-        agent_registry_look(a);
+        g->started = host_now(b->host);
+        agent_registry_look(b);
         return 0;
 }
 
-void agent_registry_stop(struct agent *a) {
-        struct agent_registry *g = a->enrollment;
+void agent_registry_stop(struct bus *b) {
+        struct agent_registry *g = agent_of(b)->enrollment;
 
         if (!g)
                 return;
@@ -460,5 +460,5 @@ void agent_registry_stop(struct agent *a) {
         agent_registry_forget(g);
         g->parts = agent_parts_free(g->parts);
         free(g);
-        a->enrollment = NULL;
+        agent_of(b)->enrollment = NULL;
 }

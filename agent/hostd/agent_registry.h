@@ -6,7 +6,7 @@
 #include "tls_files.h"
 
 struct agent_registry {
-        struct agent *agent;
+        struct bus *bus;
         struct registry *registry; /* NULL: none, see why_not */
         enum registry_kind kind;
         bool by_itself; /* Kind=auto: nobody asked for this one by name */
@@ -35,6 +35,6 @@ void agent_registry_complete(void *userdata);
 /* What is ordered by the registry is in force here, and nothing else of it. */
 void agent_registry_apply_orders(struct agent_registry *g);
 /* The durable identity of this machine. */
-const char *agent_registry_id(const struct agent *a);
+const char *agent_registry_id(const struct bus *b);
 /* The checks of the registry and of who this host is in it. */
 void agent_registry_judge(struct agent_registry *g);

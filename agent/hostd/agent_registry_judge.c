@@ -7,7 +7,7 @@
 static void judge_registry(struct agent_registry *g) {
         const struct registry_status *s = &g->status;
         char since[CLOCK_TEXT_MAX];
-        usec_t now = host_now(g->agent->host), real = host_now_real(g->agent->host);
+        usec_t now = host_now(g->bus->host), real = host_now_real(g->bus->host);
         struct finding f;
 
         finding_init(&f, "enroll.registry", "");
@@ -17,7 +17,7 @@ static void judge_registry(struct agent_registry *g) {
                 finding_set(f.found, "%s", g->why_not);
                 if (!g->by_itself)
                         check_say(&f, WORDS_REGISTRY_NONE, g->why_not);
-                agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+                bus_take_finding(g->bus, SOURCE_ENROLL, g->run, &f);
                 return;
         }
         finding_set(f.found, "%s since %s", registry_state_name(s->state),
@@ -38,7 +38,7 @@ static void judge_registry(struct agent_registry *g) {
                         check_say(&f, WORDS_REGISTRY_REFUSES, f.reason);
                 break;
         }
-        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+        bus_take_finding(g->bus, SOURCE_ENROLL, g->run, &f);
 }
 
 static void judge_identity(struct agent_registry *g) {
@@ -52,10 +52,10 @@ static void judge_identity(struct agent_registry *g) {
         finding_set(f.found, "worker %u of slice %s", g->worker, g->slice);
         if (g->status.state == REGISTRY_CONFLICT) {
                 (void) snprintf(worker, sizeof(worker), "%u", g->worker);
-                check_say(&f, WORDS_IDENTITY_TWICE, g->status.why, agent_registry_id(g->agent), g->slice,
+                check_say(&f, WORDS_IDENTITY_TWICE, g->status.why, agent_registry_id(g->bus), g->slice,
                           worker);
         }
-        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+        bus_take_finding(g->bus, SOURCE_ENROLL, g->run, &f);
 }
 
 void agent_registry_judge(struct agent_registry *g) {
@@ -64,5 +64,5 @@ void agent_registry_judge(struct agent_registry *g) {
                 judge_registry(g);
                 judge_identity(g);
         }
-        agent_settle(g->agent, SOURCE_ENROLL, g->run);
+        bus_settle(g->bus, SOURCE_ENROLL, g->run);
 }

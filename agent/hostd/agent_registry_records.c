@@ -64,7 +64,7 @@ static void tell_slice(struct agent_registry *g, const json_t *before, const jso
             json_integer_value(json_object_get(before, "generation")) == generation &&
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
-        (void) agent_emit(g->agent,
+        (void) bus_emit(g->bus,
                           EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN, .slice = g->slice,
                                    .generation = generation, .state = state,
                                    .present = (int64_t) json_array_size(json_object_get(now, "roster")),
@@ -84,8 +84,8 @@ static void take_slice(struct agent_registry *g, const json_t *value) {
 
 /* An order that the registry has; a person's own on this host stands before it. */
 static void order_is(struct agent_registry *g, enum order_kind kind, const json_t *value) {
-        struct agent *a = g->agent;
-        struct order *known = orders_find(&a->order_list, kind), now = { .kind = kind };
+        struct bus *b = g->bus;
+        struct order *known = orders_find(&b->orders, kind), now = { .kind = kind };
         const json_t *until = json_object_get(value, "until");
 
         if (known && !startswith(known->by, PRINCIPAL))
@@ -96,27 +96,27 @@ static void order_is(struct agent_registry *g, enum order_kind kind, const json_
         (void) snprintf(now.by, sizeof(now.by), PRINCIPAL " (%.200s)", json_text_of(value, "by"));
         (void) utf8_scrub(now.by, strlen(now.by));
         now.until = json_is_integer(until) && json_integer_value(until) > 0 ? (usec_t) json_integer_value(until) : 0;
-        if (now.until > 0 && now.until <= host_now_real(a->host))
+        if (now.until > 0 && now.until <= host_now_real(b->host))
                 return; /* its end has come */
         if (known && streq(known->reason, now.reason) && streq(known->by, now.by) && known->until == now.until)
                 return;
-        now.since = host_now_real(a->host);
-        now.since_boot = host_now(a->host);
-        (void) snprintf(now.boot_id, sizeof(now.boot_id), "%s", a->boot_id);
-        if (orders_set(&a->order_list, &now) < 0)
+        now.since = host_now_real(b->host);
+        now.since_boot = host_now(b->host);
+        (void) snprintf(now.boot_id, sizeof(now.boot_id), "%s", b->boot_id);
+        if (orders_set(&b->orders, &now) < 0)
                 return; /* 64 silences: people see to those */
-        agent_orders_tell(a, &now, true, now.by);
-        agent_orders_changed(a);
+        agent_orders_tell(b, &now, true, now.by);
+        agent_orders_changed(b);
 }
 
 static void order_is_over(struct agent_registry *g, enum order_kind kind) {
-        struct agent *a = g->agent;
-        struct order *known = orders_find(&a->order_list, kind), over;
+        struct bus *b = g->bus;
+        struct order *known = orders_find(&b->orders, kind), over;
 
-        if (!known || !startswith(known->by, PRINCIPAL) || !orders_end(&a->order_list, kind, "", "", &over))
+        if (!known || !startswith(known->by, PRINCIPAL) || !orders_end(&b->orders, kind, "", "", &over))
                 return;
-        agent_orders_tell(a, &over, false, PRINCIPAL);
-        agent_orders_changed(a);
+        agent_orders_tell(b, &over, false, PRINCIPAL);
+        agent_orders_changed(b);
 }
 
 static void apply(struct agent_registry *g, enum order_kind kind, const json_t *value) {
@@ -154,7 +154,9 @@ void agent_registry_record(const char *key, const json_t *value, void *userdata)
         else if (is_of(key, "order/", g->host))
                 keep(&g->order, value);
         else if (is_of(key, "capture/", g->slice))
-                agent_capture_record(g->agent, value, g->complete);
+                bus_publish(g->bus,
+                            &(struct bus_news){ .topic = BUS_RECORD,
+                                                .record = { .key = key, .value = value, .fresh = g->complete } });
         else if (startswith(key, "run/"))
                 agent_parts_record(g->parts, key + strlen("run/"), value);
         else
@@ -170,15 +172,15 @@ void agent_registry_complete(void *userdata) {
         agent_parts_look(g->parts);
 }
 
-void agent_registry_runs(struct agent *a) {
-        agent_parts_listed(a->enrollment->parts);
+void agent_registry_runs(struct bus *b) {
+        agent_parts_listed(agent_of(b)->enrollment->parts);
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
 
 static json_t *registry_json(const struct agent_registry *g) {
-        const struct agent *a = g->agent;
-        usec_t now = host_now(a->host), real = host_now_real(a->host);
+        const struct bus *b = g->bus;
+        usec_t now = host_now(b->host), real = host_now_real(b->host);
         bool any = g->registry != NULL;
 
         return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(g->kind), "endpoint", g->endpoint,
@@ -188,8 +190,8 @@ static json_t *registry_json(const struct agent_registry *g) {
                          "may_claim", any && g->status.may_claim);
 }
 
-json_t *agent_registry_to_status(struct agent *a, json_t *status) {
-        const struct agent_registry *g = a->enrollment;
+json_t *agent_registry_to_status(struct bus *b, json_t *status) {
+        const struct agent_registry *g = agent_of(b)->enrollment;
         json_t *slice = g && g->slice_record ? json_incref(g->slice_record) : json_null();
 
         if (status && json_object_set_new(status, "slice", slice) == 0 &&

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-agent.yaml), and which arguments each takes. */
+#include <assert.h>
+
 #include "agent_calls.h"
+#include "calls.h"
 #include "agent_watch.h"
 #include "http_routes.h"
 
@@ -16,88 +19,119 @@
 #define REQUEST_TIME (15 * USEC_PER_SEC)
 #define ANSWER_TIME (60 * USEC_PER_SEC)
 
+#define SERVED_MAX 64
+
 #define ORDER_TAKES TAKES_TEXT("reason", 0), TAKES_TIME("until")
 #define SILENCE_TAKES TAKES_TEXT("check", 0), TAKES_TEXT("subject", 0)
-
-struct agent_route {
-        struct route route; /* NAME in a path: of a run, checked by the call */
-        int (*call)(struct agent *a, const struct http_request *r, struct http_reply *ret);
-};
 
 static const struct argument order_arguments[] = { ORDER_TAKES, TAKES_END },
                              silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END },
                              watch_arguments[] = { TAKES_SOME("run"),
                                                    TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX), TAKES_END };
 
-static const struct agent_route routes[] = {
-        { ROUTE("GET", "/healthz"), agent_get_healthz },
-        { ROUTE("GET", "/metrics"), agent_get_metrics },
-        { ROUTE("GET", "/v1/status"), agent_get_status },
-        { ROUTE("GET", "/v1/checks"), agent_get_checks },
-        { ROUTE("GET", "/v1/identity"), agent_get_identity },
-        { ROUTE("GET", "/v1/runs"), agent_get_runs },
-        { ROUTE("POST", "/v1/runs"), agent_post_run },
-        { ROUTE("DELETE", "/v1/runs/NAME"), agent_delete_run },
-        { ROUTE("POST", "/v1/runs/NAME/capture"), agent_post_stack },
-        { ROUTE("GET", "/v1/captures"), agent_get_captures },
-        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), agent_post_capture },
+static const struct part_route routes[] = {
+        { ROUTE("GET", "/healthz"), .call = agent_get_healthz },
+        { ROUTE("GET", "/metrics"), .call = agent_get_metrics },
+        { ROUTE("GET", "/v1/status"), .call = agent_get_status },
+        { ROUTE("GET", "/v1/checks"), .call = agent_get_checks },
+        { ROUTE("GET", "/v1/runs"), .call = agent_get_runs },
+        { ROUTE("POST", "/v1/runs"), .takes_body = true, .call = agent_post_run },
+        { ROUTE("DELETE", "/v1/runs/NAME"), .call = agent_delete_run },
+        { ROUTE("POST", "/v1/runs/NAME/capture"), .call = agent_post_stack },
+        { ROUTE("GET", "/v1/captures"), .call = agent_get_captures },
+        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), .call = agent_post_capture },
         { ROUTE_WITH("GET", "/v1/events",
                      ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
                                TAKES_NUMBER("wait", 0, AGENT_EVENTS_WAIT_MAX))),
-          agent_get_events },
-        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), agent_get_sched },
-        { ROUTE_WITH("GET", "/v1/io", watch_arguments), agent_get_io },
-        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_SOME("peer"))), agent_get_net },
-        { ROUTE("GET", "/v1/path"), agent_path_get },
-        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_SOME("peer"))), agent_path_post },
-        { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), agent_orders_call },
-        { ROUTE("DELETE", "/v1/cordon"), agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/drain", order_arguments), agent_orders_call },
-        { ROUTE("DELETE", "/v1/drain"), agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/observe", order_arguments), agent_orders_call },
-        { ROUTE("DELETE", "/v1/observe"), agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/silence", silence_arguments), agent_orders_call },
-        { ROUTE_WITH("DELETE", "/v1/silence", ARGUMENTS(SILENCE_TAKES)), agent_orders_call },
+          .call = agent_get_events },
+        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = agent_get_sched },
+        { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = agent_get_io },
+        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_SOME("peer"))), .call = agent_get_net },
+        { ROUTE("GET", "/v1/path"), .call = agent_path_get },
+        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_SOME("peer"))), .call = agent_path_post },
+        { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), .call = agent_orders_call },
+        { ROUTE("DELETE", "/v1/cordon"), .call = agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/drain", order_arguments), .call = agent_orders_call },
+        { ROUTE("DELETE", "/v1/drain"), .call = agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/observe", order_arguments), .call = agent_orders_call },
+        { ROUTE("DELETE", "/v1/observe"), .call = agent_orders_call },
+        { ROUTE_WITH("PUT", "/v1/silence", silence_arguments), .call = agent_orders_call },
+        { ROUTE_WITH("DELETE", "/v1/silence", ARGUMENTS(SILENCE_TAKES)), .call = agent_orders_call },
+        PART_ROUTES_END,
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+
+/* The calls of all parts, each with the state that it is called with. */
+struct served {
+        struct part_route route;
+        void *self;
+};
+
+static void serve(struct agent *a, const struct part_route *list, void *self) {
+        for (const struct part_route *r = list; r && r->call; r++) {
+                assert(a->n_served < SERVED_MAX);
+                a->served[a->n_served++] = (struct served){ .route = *r, .self = self };
+        }
+}
+
+int agent_routes_start(struct bus *b) {
+        struct agent *a = agent_of(b);
+
+        a->served = calloc(SERVED_MAX, sizeof(*a->served));
+        if (!a->served)
+                return -ENOMEM;
+        serve(a, routes, b);
+        for (size_t i = 0; i < b->n_parts; i++)
+                serve(a, b->parts[i]->routes, b->states[i]);
+        return 0;
+}
+
+static struct route_table table_of(const struct bus *b) {
+        return (struct route_table){ agent_of(b)->served, agent_of(b)->n_served, sizeof(struct served) };
+}
 
 static int too_much(const struct http_request *r, struct http_reply *ret) {
         if (r->no_room)
-                return agent_answer_error(ret, 503, "try again", "too many bodies at once");
-        return agent_answer_error(ret, 413, "arguments go behind a question mark: docs/api.md",
+                return answer_error(ret, 503, "try again", "too many bodies at once");
+        return answer_error(ret, 413, "arguments go behind a question mark: docs/api.md",
                                   "no call has so long a body");
 }
 
 /* --- Handlers ------------------------------------------------------------------------------------------ */
 
 /* 1: the answer follows. */
-static int answer(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+static int answer_call(struct bus *b, const struct http_request *r, struct http_reply *ret) {
+        const struct route_table table = table_of(b);
         struct http_request known = *r;
+        const struct served *s;
         char allow[HTTP_ALLOW_MAX];
         struct routed routed;
 
         if (r->received > BODY_MAX || r->no_room)
                 return too_much(r, ret);
-        if (agent_caller_is_refused(a, r, ret))
+        if (caller_is_refused(b, r, ret))
                 return 0;
         known.routed = &routed;
-        if (!routes_find(&table, r, &routed, allow))
+        s = (const struct served *) (const void *) routes_find(&table, r, &routed, allow); /* the route is the first member */
+        if (!s)
                 routes_refuse(&table, r, allow, ret);
         else if (routes_check_arguments(r, &routed, ret))
-                return ((const struct agent_route *) (const void *) routed.route)->call(a, &known, ret);
+                return s->route.call(s->self, &known, ret);
         return 0;
 }
 
 static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {
-        ret->later = answer(userdata, r, ret) == 1;
+        ret->later = answer_call(userdata, r, ret) == 1;
 }
 
 /* Other bodies are passed over. */
 static bool takes_body(const struct http_request *r) {
-        return streq(r->method, "POST") && streq(r->path, "/v1/runs");
+        for (const struct part_route *p = routes; p->call; p++)
+                if (p->takes_body && streq(p->route.method, r->method) && streq(p->route.path, r->path))
+                        return true;
+        return false;
 }
 
-int agent_api_serve(struct agent *a, int fd, struct server_certificate *certificate,
+int agent_api_serve(struct bus *b, int fd, struct server_certificate *certificate,
                     struct http_server **ret) {
         const struct http_server_options o = {
                 .name = certificate ? "api-tls" : "api",
@@ -117,8 +151,8 @@ int agent_api_serve(struct agent *a, int fd, struct server_certificate *certific
                 .body_max = BODY_MAX,
                 .takes_body = takes_body,
                 .handle = on_request,
-                .userdata = a,
+                .userdata = b,
         };
 
-        return http_server_new(a->event, &o, ret);
+        return http_server_new(b->event, &o, ret);
 }

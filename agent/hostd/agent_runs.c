@@ -20,9 +20,9 @@ static enum severity severity_of(int priority) {
 }
 
 static int add(const struct run_line *l, void *userdata) {
-        struct agent *a = userdata;
-        const struct launchd_run *j = launchd_runs_find(a->runs, l->run);
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        struct bus *b = userdata;
+        const struct host_run *j = host_runs_find(b->runs, l->run);
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
         uint32_t worker;
         struct otlp_attribute attributes[8] = {
                 { .key = "tpu.run.name", .text = l->run },
@@ -36,7 +36,7 @@ static int add(const struct run_line *l, void *userdata) {
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.run.generation", .number = (int64_t) j->generation };
         if (slice)
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.slice.name", .text = slice };
-        if (identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) >= 0)
+        if (identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) >= 0)
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.worker.id", .number = worker };
         const struct otlp_event line = {
                 .name = "tpu.run.line",
@@ -47,44 +47,44 @@ static int add(const struct run_line *l, void *userdata) {
                 .n_attributes = n,
         };
 
-        return otlp_add_line(a->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(a->uplink)));
+        return otlp_add_line(b->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(agent_of(b)->uplink)));
 }
 
 static int submit(uint64_t *ret_seq, void *userdata) {
-        struct agent *a = userdata;
+        struct bus *b = userdata;
         const void *data;
         size_t len;
         int r;
 
-        r = otlp_encode_lines(a->telemetry.otlp, &data, &len);
+        r = otlp_encode_lines(b->telemetry.otlp, &data, &len);
         if (r >= 0)
-                r = uplink_submit(a->uplink, UPLINK_LOGS, data, len, ret_seq);
-        otlp_drop_output(a->telemetry.otlp);
+                r = uplink_submit(agent_of(b)->uplink, UPLINK_LOGS, data, len, ret_seq);
+        otlp_drop_output(b->telemetry.otlp);
         if (r >= 0)
-                uplink_sync_now(a->uplink, UPLINK_LOGS); /* the next batch waits for it */
+                uplink_sync_now(agent_of(b)->uplink, UPLINK_LOGS); /* the next batch waits for it */
         return r;
 }
 
 static void drop(void *userdata) {
-        struct agent *a = userdata;
+        struct bus *b = userdata;
 
-        otlp_drop_lines(a->telemetry.otlp);
+        otlp_drop_lines(b->telemetry.otlp);
 }
 
 static const struct run_lines_handlers handlers = { .add = add, .submit = submit, .drop = drop };
 
 /* Without a journal it is said, and nothing is sent. */
-static void agent_run_lines_start(struct agent *a) {
-        const char *journal = a->settings.journal[0] ? a->settings.journal : NULL;
-        char state[sizeof(a->settings.spool_directory) + sizeof(STATE_FILE) + 1];
+static void agent_run_lines_start(struct bus *b) {
+        const char *journal = b->settings.journal[0] ? b->settings.journal : NULL;
+        char state[sizeof(b->settings.spool_directory) + sizeof(STATE_FILE) + 1];
         int r;
 
-        (void) snprintf(state, sizeof(state), "%s/" STATE_FILE, a->settings.spool_directory);
-        if (!a->settings.run_logs) {
+        (void) snprintf(state, sizeof(state), "%s/" STATE_FILE, b->settings.spool_directory);
+        if (!b->settings.run_logs) {
                 (void) unlink(state); /* switched on again, lines go out from then on */
                 return;
         }
-        r = run_lines_new(a->event, journal, state, &handlers, a, &a->run_lines);
+        r = run_lines_new(b->event, journal, state, &handlers, b, &agent_of(b)->run_lines);
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read, lines of runs are not sent (is the "
                                             "user in systemd-journal?): %m");
@@ -96,30 +96,30 @@ static void agent_run_lines_start(struct agent *a) {
 #define ASK_AGAIN (1 * USEC_PER_SEC)
 
 static void on_line(const struct run_log_line *l, void *userdata) {
-        struct agent *a = userdata;
-        usec_t now = host_now(a->host);
+        struct bus *b = userdata;
+        usec_t now = host_now(b->host);
 
-        agent_progress_line(a, l);
-        if (!l->step || launchd_runs_find(a->runs, l->run) || (a->runs_asked > 0 && now - a->runs_asked < ASK_AGAIN))
+        agent_progress_line(b, l);
+        if (!l->step || host_runs_find(b->runs, l->run) || (agent_of(b)->runs_asked > 0 && now - agent_of(b)->runs_asked < ASK_AGAIN))
                 return;
-        a->runs_asked = now;
-        launchd_runs_ask(a->runs);
+        agent_of(b)->runs_asked = now;
+        launchd_runs_ask(agent_of(b)->runs);
 }
 
-static void on_started(const struct launchd_run *j, void *userdata) {
+static void on_started(const struct host_run *j, void *userdata) {
         agent_progress_started(userdata, j);
-        (void) agent_emit(userdata,
+        (void) bus_emit(userdata,
                           EVENT_OF(RUN_STARTED, .run = j->name, .unit = j->unit, .user = j->user,
                                    .framework = j->framework, .malloc = j->malloc, .main_pid = j->main_pid),
                           NULL);
 }
 
-static void on_exited(const struct launchd_run *j, void *userdata) {
+static void on_exited(const struct host_run *j, void *userdata) {
         char killed_by[DEATH_TEXT_MAX];
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
 
         agent_progress_ended(userdata, j->name);
-        (void) agent_emit(userdata,
+        (void) bus_emit(userdata,
                           EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = j->name,
                                    .unit = j->unit, .cause = j->cause, .code = j->code, .status = j->status,
                                    .killed_by = agent_killed_by(userdata, j, killed_by)),
@@ -127,49 +127,25 @@ static void on_exited(const struct launchd_run *j, void *userdata) {
 }
 
 static void on_listed(void *userdata) {
-        struct agent *a = userdata;
-        const struct launchd_run_list *runs = launchd_runs_get(a->runs);
+        struct bus *b = userdata;
+        const struct host_runs *runs = b->runs;
 
-        for (size_t i = 0; a->run_log && runs->known && i < runs->n; i++)
-                run_log_expect_of(a->run_log, runs->runs[i].name, runs->runs[i].step_expression);
-        if (a->enrollment)
-                agent_registry_runs(a);
+        for (size_t i = 0; agent_of(b)->run_log && runs->known && i < runs->n; i++)
+                run_log_expect_of(agent_of(b)->run_log, runs->runs[i].name, runs->runs[i].step_expression);
+        bus_tell(b, BUS_RUNS);
 }
 
 static const struct launchd_runs_handlers launchd_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
-size_t agent_count_runs(const struct agent *a) {
-        const struct launchd_run_list *l = launchd_runs_get(a->runs);
-        size_t n = 0;
-
-        for (size_t i = 0; l->known && i < l->n; i++)
-                n += !streq(l->runs[i].state, "exited");
-        return n;
-}
-
-const char *agent_only_run(const struct agent *a) {
-        const struct launchd_run_list *l = launchd_runs_get(a->runs);
-        const char *name = "";
-
-        for (size_t i = 0; l->known && i < l->n; i++) {
-                if (streq(l->runs[i].state, "exited"))
-                        continue;
-                if (name[0])
-                        return "";
-                name = l->runs[i].name;
-        }
-        return name;
-}
-
 /* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
 static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
-        struct agent *a = userdata;
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME),
-                   *worker = identity_get(&a->identity, IDENTITY_WORKER_ID);
+        struct bus *b = userdata;
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME),
+                   *worker = identity_get(&b->identity, IDENTITY_WORKER_ID);
         char taken[CLOCK_TEXT_MAX];
 
-        return agent_emit(a,
-                          EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = a->name,
+        return bus_emit(b,
+                          EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = b->name,
                                    .slice = slice ? slice : "", .worker = worker ? worker : "",
                                    .run = c->run, .taken = clock_text(c->taken_real, taken),
                                    .processes = c->processes, .threads = c->threads, .text = c->text),
@@ -179,45 +155,37 @@ static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *
 static const struct captures_handlers captures_handlers = { .captured = on_captured,
                                                             .finished = agent_capture_finished };
 
-const char *agent_own(const struct agent *a, const char *configured, const char *own) {
-        return configured[0] ? configured : a->host->real_root ? own : NULL;
-}
-
-const char *agent_launchd_socket(const struct agent *a) {
-        return agent_own(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
-}
-
-static void expect_steps(struct agent *a) {
+static void expect_steps(struct bus *b) {
         struct step_expression *e;
         char why[96];
 
-        if (a->settings.step_expression[0] && step_expression_new(a->settings.step_expression, why, sizeof(why), &e) >= 0)
-                run_log_expect(a->run_log, e); /* why not was said when it was read */
+        if (b->settings.step_expression[0] && step_expression_new(b->settings.step_expression, why, sizeof(why), &e) >= 0)
+                run_log_expect(agent_of(b)->run_log, e); /* why not was said when it was read */
 }
 
-int agent_runs_start(struct agent *a) {
-        const char *socket = agent_launchd_socket(a);
+int agent_runs_start(struct bus *b) {
+        const char *socket = bus_launchd_socket(b);
         int r;
 
-        r = launchd_runs_new(a->event, socket, a->started_real, &launchd_handlers, a, &a->runs);
+        r = launchd_runs_new(b->event, socket, b->started_real, &launchd_handlers, b, &agent_of(b)->runs);
         if (r < 0)
                 return r;
-        r = captures_new(a->event, socket, a->settings.capture_timeout, &captures_handlers, a, &a->captures);
+        r = captures_new(b->event, socket, b->settings.capture_timeout, &captures_handlers, b, &agent_of(b)->captures);
         if (r < 0)
                 return r;
-        launchd_runs_refresh(a->runs);
-        r = agent_progress_start(a);
+        launchd_runs_refresh(agent_of(b)->runs);
+        r = agent_progress_start(b);
         if (r < 0)
                 return r;
-        if (!a->host->real_root && a->settings.journal[0] == 0)
+        if (!b->host->real_root && b->settings.journal[0] == 0)
                 return 0;
-        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_line, a,
-                        &a->run_log);
+        r = run_log_new(b->event, b->settings.journal[0] ? b->settings.journal : NULL, on_line, b,
+                        &agent_of(b)->run_log);
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the "
                                             "user in systemd-journal?): %m");
         else
-                expect_steps(a);
-        agent_run_lines_start(a);
+                expect_steps(b);
+        agent_run_lines_start(b);
         return 0;
 }

@@ -5,6 +5,7 @@
  * Starting and stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
 #include "agent_calls.h"
+#include "calls.h"
 #include "agent_parts.h"
 #include "run_body.h"
 #include "paths.h"
@@ -14,25 +15,22 @@
 #define WAITING_MAX 16
 
 struct run_call {
-        struct agent_call call; /* the first member */
+        struct late_call call; /* the first member */
         char name[64], serial[64];
         struct local_call *launchd;
         bool stops;
 };
 
-static void run_call_clear(struct agent_call *call) {
+static void run_call_clear(struct late_call *call) {
         struct run_call *c = (struct run_call *) call;
 
         c->launchd = local_call_free(c->launchd);
 }
 
-static struct run_call *run_call_new(struct agent *a, const struct http_request *r, const char *what) {
+static struct run_call *run_call_new(struct bus *b, const struct http_request *r, const char *what) {
         struct run_call *c;
-        size_t n = 0;
 
-        for (const struct agent_call *o = a->calls; o; o = o->next)
-                n += o->clear == run_call_clear;
-        c = n < WAITING_MAX ? agent_call_new(a, r, sizeof(*c), what) : NULL;
+        c = late_calls(b, run_call_clear) < WAITING_MAX ? late_call_new(b, r, sizeof(*c), what) : NULL;
         if (c)
                 c->call.clear = run_call_clear;
         return c;
@@ -74,19 +72,19 @@ static void finish(struct run_call *c, unsigned status, json_t *v, const char *e
 
         (void) snprintf(result, sizeof(result), "%s%.180s", error ? "refused: " : "done", error ? error : "");
         if (error)
-                agent_audit_refusal(c->call.agent, c->call.what, &c->call.caller, result);
+                call_audit_refusal(c->call.bus, c->call.what, &c->call.caller, result);
         else
-                agent_audit(c->call.agent, c->call.what, &c->call.caller, result);
-        (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error)
-                      : agent_answer_json(&answer, status, v));
-        agent_call_answer(&c->call, &answer);
+                call_audit(c->call.bus, c->call.what, &c->call.caller, result);
+        (void) (error ? answer_error(&answer, status, remedy, "%s", error)
+                      : answer_json(&answer, status, v));
+        late_call_answer(&c->call, &answer);
 }
 
 /* --- On this host -------------------------------------------------------------------------------------- */
 
-static const char *launchd_socket(const struct agent *a) {
-        return a->settings.launchd_socket[0] ? a->settings.launchd_socket :
-               a->host->real_root            ? PATH_LAUNCHD_SOCKET :
+static const char *launchd_socket(const struct bus *b) {
+        return b->settings.launchd_socket[0] ? b->settings.launchd_socket :
+               b->host->real_root            ? PATH_LAUNCHD_SOCKET :
                                                NULL;
 }
 
@@ -115,7 +113,7 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        launchd_runs_ask(c->call.agent->runs);
+        launchd_runs_ask(agent_of(c->call.bus)->runs);
         if (l->no_answer) {
                 finish(c, 503, NULL, l->text, l->remedy);
                 return;
@@ -136,34 +134,34 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
 
 static int ask_launchd(struct run_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                        struct http_reply *ret) {
-        struct agent *a = c->call.agent;
-        int r = local_call_new(a->event,
-                               &(struct local_question){ "tpu-launchd", launchd_socket(a), kind, want, m, timeout },
+        struct bus *b = c->call.bus;
+        int r = local_call_new(b->event,
+                               &(struct local_question){ "tpu-launchd", launchd_socket(b), kind, want, m, timeout },
                                on_launchd, c, &c->launchd);
 
         if (r >= 0)
                 return 1;
-        agent_call_free(&c->call);
-        return agent_answer_error(ret, 500, NULL, "tpu-launchd cannot be asked: %s", strerror(-r));
+        late_call_free(&c->call);
+        return answer_error(ret, 500, NULL, "tpu-launchd cannot be asked: %s", strerror(-r));
 }
 
 /* As tpuctl run does where a person runs it: what is ordered bars new runs. */
-static const struct order *order_against(struct agent *a) {
-        const struct order *drain = orders_find(&a->order_list, ORDER_DRAIN);
+static const struct order *order_against(struct bus *b) {
+        const struct order *drain = orders_find(&b->orders, ORDER_DRAIN);
 
-        return drain ? drain : orders_find(&a->order_list, ORDER_CORDON);
+        return drain ? drain : orders_find(&b->orders, ORDER_CORDON);
 }
 
 static int start_here(struct run_call *c, const struct run_body *b, struct http_reply *ret) {
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
-        const struct order *o = order_against(c->call.agent);
+        const struct order *o = order_against(c->call.bus);
         char why[ORDER_REASON_MAX + 64];
 
         if (o) {
                 (void) snprintf(why, sizeof(why), "this host is %s: %s", o->kind == ORDER_DRAIN ? "draining" : "cordoned", o->reason);
-                agent_audit_refusal(c->call.agent, c->call.what, &c->call.caller, why);
-                agent_call_free(&c->call);
-                return agent_answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
+                call_audit_refusal(c->call.bus, c->call.what, &c->call.caller, why);
+                late_call_free(&c->call);
+                return answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
         }
         (void) snprintf(c->serial, sizeof(c->serial), "%s", b->serial);
         m.spec = b->spec;
@@ -175,60 +173,62 @@ static int start_here(struct run_call *c, const struct run_body *b, struct http_
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int not_for_you(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
-        return agent_refuse(a, r, ret, what, 403,
+static int not_for_you(struct bus *b, const struct http_request *r, const char *what, struct http_reply *ret) {
+        return call_refuse(b, r, ret, what, 403,
                             "only root may start and stop runs by tpu-hostd: it asks with its own rights",
                             "as yourself: tpuctl run, tpuctl stop");
 }
 
-static int not_here(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
-        return agent_refuse(a, r, ret, what, 409,
+static int not_here(struct bus *b, const struct http_request *r, const char *what, struct http_reply *ret) {
+        return call_refuse(b, r, ret, what, 409,
                             "runs over slices are started and stopped by the registry, not by a host",
                             "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there");
 }
 
-int agent_post_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
-        _cleanup_run_body_ struct run_body b = { 0 };
+int agent_post_run(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
+        _cleanup_run_body_ struct run_body body = { 0 };
         char why[RUN_WHY_MAX], what[80] = "POST /v1/runs";
         struct run_call *c;
 
-        if (!agent_caller_may_order(r->caller))
-                return not_for_you(a, r, what, ret);
-        if (run_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
-                return agent_refuse(a, r, ret, what, 400, why, "docs/api.md, POST /v1/runs");
-        if (b.over_slices)
-                return not_here(a, r, what, ret);
-        (void) snprintf(what, sizeof(what), "POST /v1/runs %.41s", b.spec->name);
-        c = run_call_new(a, r, what);
+        if (!caller_may_order(r->caller))
+                return not_for_you(b, r, what, ret);
+        if (run_body_parse(r->body ? (const char *) r->body : "", r->len, &body, why) < 0)
+                return call_refuse(b, r, ret, what, 400, why, "docs/api.md, POST /v1/runs");
+        if (body.over_slices)
+                return not_here(b, r, what, ret);
+        (void) snprintf(what, sizeof(what), "POST /v1/runs %.41s", body.spec->name);
+        c = run_call_new(b, r, what);
         if (!c)
-                return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
-        (void) snprintf(c->name, sizeof(c->name), "%s", b.spec->name);
-        return start_here(c, &b, ret);
+                return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
+        (void) snprintf(c->name, sizeof(c->name), "%s", body.spec->name);
+        return start_here(c, &body, ret);
 }
 
 /* The record of a run over slices that has not ended. */
-static const json_t *find_run(const struct agent *a, const char *name) {
-        const json_t *record = a->enrollment && a->enrollment->parts ? agent_parts_find(a->enrollment->parts, name) : NULL;
+static const json_t *find_run(const struct bus *b, const char *name) {
+        const json_t *record = agent_of(b)->enrollment && agent_of(b)->enrollment->parts ? agent_parts_find(agent_of(b)->enrollment->parts, name) : NULL;
 
         return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
 }
 
-int agent_delete_run(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+int agent_delete_run(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = self;
         const char *name = r->path + strlen("/v1/runs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct run_call *c;
         char what[80];
 
         (void) snprintf(what, sizeof(what), "DELETE /v1/runs/%.41s", run_name_is_valid(name) ? name : "?");
-        if (!agent_caller_may_order(r->caller))
-                return not_for_you(a, r, what, ret);
+        if (!caller_may_order(r->caller))
+                return not_for_you(b, r, what, ret);
         if (!run_name_is_valid(name))
-                return agent_answer_error(ret, 404, "GET /v1/runs has the names", "the path holds no name of a run");
-        if (find_run(a, name))
-                return not_here(a, r, what, ret);
-        c = run_call_new(a, r, what);
+                return answer_error(ret, 404, "GET /v1/runs has the names", "the path holds no name of a run");
+        if (find_run(b, name))
+                return not_here(b, r, what, ret);
+        c = run_call_new(b, r, what);
         if (!c)
-                return agent_refuse(a, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
+                return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way", "try again in a minute");
         c->stops = true;
         (void) snprintf(c->name, sizeof(c->name), "%s", name);
         m.name = c->name;

@@ -9,7 +9,7 @@
 #define STATE_FILE "stack-files"
 
 struct agent_stack_files {
-        struct agent *agent;
+        struct bus *bus;
         struct stack_folder *folders[SETTINGS_STACK_PATHS_MAX];
         size_t n;
         struct stack_seen seen;
@@ -47,18 +47,18 @@ static const char *or_empty(const char *s) {
 
 static void on_snapshot(const struct stack_text *t, const struct stack_source *s, void *userdata) {
         struct agent_stack_files *l = userdata;
-        const struct identity *i = &l->agent->identity;
+        const struct identity *i = &l->bus->identity;
         char written[CLOCK_TEXT_MAX], path[SETTINGS_STACK_PATH_MAX + 160];
 
         (void) snprintf(path, sizeof(path), "%s", s->path);
         (void) utf8_scrub(path, strlen(path));
-        (void) agent_emit(l->agent,
+        (void) bus_emit(l->bus,
                           EVENT_AS(STACK_FILE, severity_of(t->kind), .verb = "stacktraceanalyzer",
-                                   .node = l->agent->name,
+                                   .node = l->bus->name,
                                    .slice = or_empty(identity_get(i, IDENTITY_SLICE_NAME)),
                                    .worker = or_empty(identity_get(i, IDENTITY_WORKER_ID)),
                                    .zone = or_empty(identity_get(i, IDENTITY_ZONE)),
-                                   .run = agent_only_run(l->agent), .file = path, .uid = s->owner,
+                                   .run = host_runs_only(l->bus->runs), .file = path, .uid = s->owner,
                                    .kind = stack_text_kind_name(t->kind), .reason = t->reason,
                                    .threads = t->threads, .written = clock_text(s->written_real, written),
                                    .text = t->text),
@@ -90,8 +90,8 @@ static void save(struct agent_stack_files *l) {
         l->dirty = r < 0;
 }
 
-void agent_stack_files_tick(struct agent *a, struct sink *s) {
-        struct agent_stack_files *l = a->stack_files;
+void agent_stack_files_tick(struct bus *b, struct sink *s) {
+        struct agent_stack_files *l = agent_of(b)->stack_files;
         struct stack_folder_stats sum = { .snapshots = 0 };
 
         for (size_t i = 0; l && i < l->n; i++) {
@@ -113,14 +113,14 @@ void agent_stack_files_tick(struct agent *a, struct sink *s) {
 static void load(struct agent_stack_files *l) {
         int r;
 
-        (void) snprintf(l->state, sizeof(l->state), "%s/" STATE_FILE, l->agent->settings.spool_directory);
+        (void) snprintf(l->state, sizeof(l->state), "%s/" STATE_FILE, l->bus->settings.spool_directory);
         r = stack_seen_load(l->state, &l->seen);
         if (r < 0 && r != -ENOENT)
                 (void) log_warning_errno(r, "%s cannot be read, stacks of files may be told again: %m",
                                          l->state);
 }
 
-int agent_stack_files_start(struct agent *a) {
+int agent_stack_files_start(struct bus *b) {
         static const struct stack_folder_handlers handlers = { accepts, on_snapshot, on_refused };
         struct agent_stack_files *l = calloc(1, sizeof(*l));
         char paths[SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX];
@@ -128,12 +128,12 @@ int agent_stack_files_start(struct agent *a) {
 
         if (!l)
                 return -ENOMEM;
-        l->agent = a;
-        a->stack_files = l;
+        l->bus = b;
+        agent_of(b)->stack_files = l;
         load(l);
-        n = settings_stack_paths(a->settings.stack_paths, paths);
+        n = settings_stack_paths(b->settings.stack_paths, paths);
         for (size_t i = 0; i < n; i++) {
-                int r = stack_folder_new(a->event, a->host, paths[i], STACK_SETTLE, &l->seen, &handlers, l,
+                int r = stack_folder_new(b->event, b->host, paths[i], STACK_SETTLE, &l->seen, &handlers, l,
                                          &l->folders[l->n]);
 
                 if (r < 0)
@@ -144,13 +144,13 @@ int agent_stack_files_start(struct agent *a) {
         return 0;
 }
 
-void agent_stack_files_stop(struct agent *a) {
-        struct agent_stack_files *l = a->stack_files;
+void agent_stack_files_stop(struct bus *b) {
+        struct agent_stack_files *l = agent_of(b)->stack_files;
 
         if (!l)
                 return;
         for (size_t i = 0; i < l->n; i++)
                 (void) stack_folder_free(l->folders[i]);
         save(l);
-        free(TAKE_PTR(a->stack_files));
+        free(TAKE_PTR(agent_of(b)->stack_files));
 }

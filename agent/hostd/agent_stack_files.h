@@ -6,7 +6,7 @@
 #include "probe.h"
 
 /* What cannot be watched is said and no failure. -ENOMEM. */
-int agent_stack_files_start(struct agent *a);
-void agent_stack_files_stop(struct agent *a);
+int agent_stack_files_start(struct bus *b);
+void agent_stack_files_stop(struct bus *b);
 /* In the tick: the numbers; folders are listened to again. */
-void agent_stack_files_tick(struct agent *a, struct sink *s);
+void agent_stack_files_tick(struct bus *b, struct sink *s);

@@ -92,7 +92,7 @@ static struct shutdown_query *shutdown_query_free(struct shutdown_query *q) {
 #define FLUSH_MAX (5 * USEC_PER_SEC) /* TimeoutStopSec= of the unit is 30 s */
 
 struct agent_stopping {
-        struct agent *agent;
+        struct bus *bus;
         sd_event_source *progress, *patience;
         struct shutdown_query *query; /* NULL: not asked */
         bool answered;
@@ -118,7 +118,7 @@ static bool has_way(const struct uplink_stats *u, size_t class) {
 }
 
 static bool has_left(const struct agent_stopping *s) {
-        const struct agent_registry *g = s->agent->enrollment;
+        const struct agent_registry *g = agent_of(s->bus)->enrollment;
 
         return (!s->query || s->answered) && (!g || !g->registry || registry_has_left(g->registry));
 }
@@ -129,7 +129,7 @@ static int look(struct agent_stopping *s) {
         struct uplink_stats u;
         bool way = true;
 
-        uplink_get_stats(s->agent->uplink, &u);
+        uplink_get_stats(agent_of(s->bus)->uplink, &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 uint64_t n = left_of(s, &u, c);
 
@@ -141,7 +141,7 @@ static int look(struct agent_stopping *s) {
         if (left > 0)
                 log_info("%" PRIu64 " records stay in the spool until the next start: no endpoint takes them now",
                          left);
-        return sd_event_exit(s->agent->event, 0);
+        return sd_event_exit(s->bus->event, 0);
 }
 
 static int on_progress(sd_event_source *source, void *userdata) {
@@ -156,13 +156,13 @@ static int on_patience(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         log_info("records stay in the spool until the next start: not delivered within %u s",
                  (unsigned) (FLUSH_MAX / USEC_PER_SEC));
-        (void) sd_event_exit(s->agent->event, 0);
+        (void) sd_event_exit(s->bus->event, 0);
         return 0;
 }
 
 static void on_shutdown_known(bool shutting_down, void *userdata) {
         struct agent_stopping *s = userdata;
-        struct agent_registry *g = s->agent->enrollment;
+        struct agent_registry *g = agent_of(s->bus)->enrollment;
 
         s->answered = true; /* it is freed with us: this is its handler */
         if (!shutting_down || !g || !g->registry)
@@ -173,13 +173,13 @@ static void on_shutdown_known(bool shutting_down, void *userdata) {
 
 /* With another root, the machine's own bus is not that host's, unless it is named. */
 static void ask_shutdown(struct agent_stopping *s) {
-        const struct agent *a = s->agent;
+        const struct bus *b = s->bus;
         int r;
 
-        if (!a->enrollment || !a->enrollment->registry ||
-            (!a->host->real_root && !secure_getenv("DBUS_SYSTEM_BUS_ADDRESS")))
+        if (!agent_of(b)->enrollment || !agent_of(b)->enrollment->registry ||
+            (!b->host->real_root && !secure_getenv("DBUS_SYSTEM_BUS_ADDRESS")))
                 return;
-        r = shutdown_query_new(a->event, on_shutdown_known, s, &s->query);
+        r = shutdown_query_new(b->event, on_shutdown_known, s, &s->query);
         if (r < 0) /* its lease ends by itself */
                 log_info("whether the machine is shut down cannot be asked: %s", strerror(-r));
 }
@@ -189,13 +189,13 @@ static int start(struct agent_stopping *s) {
         int r;
 
         ask_shutdown(s);
-        uplink_sync_now(s->agent->uplink, UPLINK_METRICS);
-        uplink_get_stats(s->agent->uplink, &u);
+        uplink_sync_now(agent_of(s->bus)->uplink, UPLINK_METRICS);
+        uplink_get_stats(agent_of(s->bus)->uplink, &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 s->wanted[c] = u.classes[c].spool.next_seq;
-        r = sd_event_add_time_relative(s->agent->event, &s->patience, CLOCK_MONOTONIC, FLUSH_MAX, 0, on_patience, s);
+        r = sd_event_add_time_relative(s->bus->event, &s->patience, CLOCK_MONOTONIC, FLUSH_MAX, 0, on_patience, s);
         if (r >= 0)
-                r = sd_event_add_post(s->agent->event, &s->progress, on_progress, s);
+                r = sd_event_add_post(s->bus->event, &s->progress, on_progress, s);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(s->patience, "stop-patience");
@@ -203,29 +203,26 @@ static int start(struct agent_stopping *s) {
         return look(s);
 }
 
-void agent_stop_tell(struct agent *a) {
-        (void) agent_emit(a, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
-}
-
 void agent_stop(struct agent *a) {
-        struct agent_stopping *s = a->stopping ? NULL : calloc(1, sizeof(*s));
+        struct bus *b = &a->bus;
+        struct agent_stopping *s = agent_of(b)->stopping ? NULL : calloc(1, sizeof(*s));
 
         if (!s) { /* told again, or out of memory: at once */
-                (void) sd_event_exit(a->event, 0);
+                (void) sd_event_exit(b->event, 0);
                 return;
         }
-        s->agent = a;
-        a->stopping = s;
-        agent_stop_tell(a);
+        s->bus = b;
+        agent_of(b)->stopping = s;
+        (void) bus_emit(b, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
         if (start(s) < 0)
-                (void) sd_event_exit(a->event, 0);
+                (void) sd_event_exit(b->event, 0);
 }
 
-void agent_stop_clear(struct agent *a) {
-        if (!a->stopping)
+void agent_stop_clear(struct bus *b) {
+        if (!agent_of(b)->stopping)
                 return;
-        a->stopping->query = shutdown_query_free(a->stopping->query);
-        sd_event_source_disable_unref(a->stopping->progress);
-        sd_event_source_disable_unref(a->stopping->patience);
-        free(TAKE_PTR(a->stopping));
+        agent_of(b)->stopping->query = shutdown_query_free(agent_of(b)->stopping->query);
+        sd_event_source_disable_unref(agent_of(b)->stopping->progress);
+        sd_event_source_disable_unref(agent_of(b)->stopping->patience);
+        free(TAKE_PTR(agent_of(b)->stopping));
 }

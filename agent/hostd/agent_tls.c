@@ -38,7 +38,7 @@ static int open_port(struct agent_tls *t, int *ret_fd) {
         return r < 0 ? r : tcp_address_listen(&a, ret_fd, t->where);
 }
 
-static int listen_now(struct agent *a, struct agent_tls *t) {
+static int listen_now(struct bus *b, struct agent_tls *t) {
         int fd, r;
 
         r = open_port(t, &fd);
@@ -46,7 +46,7 @@ static int listen_now(struct agent *a, struct agent_tls *t) {
                 (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
                 return r;
         }
-        r = agent_api_serve(a, fd, t->certificate, &t->api);
+        r = agent_api_serve(b, fd, t->certificate, &t->api);
         if (r < 0)
                 (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
         else
@@ -55,12 +55,12 @@ static int listen_now(struct agent *a, struct agent_tls *t) {
 }
 
 /* As soon as there is a certificate; a port that is taken may be free later. */
-static void try_to_listen(struct agent *a, struct agent_tls *t) {
+static void try_to_listen(struct bus *b, struct agent_tls *t) {
         bool said = t->why_not[0];
 
         if (t->api || !t->certificate || !server_certificate_state(t->certificate)->usable)
                 return;
-        if (listen_now(a, t) < 0) {
+        if (listen_now(b, t) < 0) {
                 if (!said)
                         log_warning("the API does not listen on TCP: %s; tried again", t->why_not);
                 return;
@@ -70,9 +70,9 @@ static void try_to_listen(struct agent *a, struct agent_tls *t) {
                  server_certificate_path(t->certificate, TLS_CA));
 }
 
-void agent_tls_look(struct agent *a) {
+void agent_tls_look(struct bus *b) {
         const struct server_certificate_state *s;
-        struct agent_tls *t = a->tls;
+        struct agent_tls *t = agent_of(b)->tls;
 
         if (!t)
                 return;
@@ -85,12 +85,12 @@ void agent_tls_look(struct agent *a) {
                         log_info("[Api] the new certificate is in force: %s",
                                  server_certificate_path(t->certificate, TLS_CERT));
         }
-        try_to_listen(a, t);
+        try_to_listen(b, t);
 }
 
 /* --- What is to be said about it ----------------------------------------------------------------------- */
 
-static void judge_listening(struct agent *a, const struct agent_tls *t) {
+static void judge_listening(struct bus *b, const struct agent_tls *t) {
         struct finding f;
 
         finding_init(&f, "api.listen", "");
@@ -103,7 +103,7 @@ static void judge_listening(struct agent *a, const struct agent_tls *t) {
                           t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
         else if (!t->settings.readers[0] && !t->settings.actors[0])
                 check_say(&f, WORDS_API_NOBODY);
-        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+        bus_take_finding(b, SOURCE_API, b->round, &f);
 }
 
 static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f) {
@@ -127,25 +127,25 @@ static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f
                           server_certificate_path(t->certificate, TLS_KEY));
 }
 
-static void judge_certificate(struct agent *a, const struct agent_tls *t) {
+static void judge_certificate(struct bus *b, const struct agent_tls *t) {
         struct finding f;
 
         finding_init(&f, "api.certificate", "");
         finding_set(f.source, "[Api] of hostd.conf");
         if (t->certificate)
-                judge_files(t, host_now_real(a->host), &f);
+                judge_files(t, host_now_real(b->host), &f);
         else {
                 finding_set(f.found, "not usable");
                 check_say(&f, WORDS_API_PARTS);
         }
-        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+        bus_take_finding(b, SOURCE_API, b->round, &f);
 }
 
-void agent_tls_judge(struct agent *a) {
-        if (!a->tls)
+void agent_tls_judge(struct bus *b) {
+        if (!agent_of(b)->tls)
                 return;
-        judge_certificate(a, a->tls);
-        judge_listening(a, a->tls);
+        judge_certificate(b, agent_of(b)->tls);
+        judge_listening(b, agent_of(b)->tls);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
@@ -164,19 +164,19 @@ static int read_files(struct agent_tls *t) {
         return server_certificate_new(paths, &t->certificate);
 }
 
-int agent_tls_start(struct agent *a) {
+int agent_tls_start(struct bus *b) {
         int r;
 
-        if (!configured(&a->settings.api))
+        if (!configured(&b->settings.api))
                 return 0;
-        a->tls = calloc(1, sizeof(*a->tls));
-        if (!a->tls)
+        agent_of(b)->tls = calloc(1, sizeof(*agent_of(b)->tls));
+        if (!agent_of(b)->tls)
                 return -ENOMEM;
-        a->tls->settings = a->settings.api;
-        r = read_files(a->tls);
+        agent_of(b)->tls->settings = b->settings.api;
+        r = read_files(agent_of(b)->tls);
         if (r < 0)
                 return r;
-        agent_tls_look(a);
+        agent_tls_look(b);
         return 0;
 }
 
@@ -185,28 +185,28 @@ static bool same_files(const struct settings_api *a, const struct settings_api *
                streq(a->client_ca, b->client_ca);
 }
 
-void agent_tls_reload(struct agent *a) {
+void agent_tls_reload(struct bus *b) {
         int r;
 
-        if (a->tls && same_files(&a->tls->settings, &a->settings.api)) {
-                a->tls->settings = a->settings.api;
-                if (a->tls->api)
-                        http_server_allow(a->tls->api, a->tls->settings.readers, a->tls->settings.actors);
+        if (agent_of(b)->tls && same_files(&agent_of(b)->tls->settings, &b->settings.api)) {
+                agent_of(b)->tls->settings = b->settings.api;
+                if (agent_of(b)->tls->api)
+                        http_server_allow(agent_of(b)->tls->api, agent_of(b)->tls->settings.readers, agent_of(b)->tls->settings.actors);
                 return;
         }
-        agent_tls_stop(a);
-        r = agent_tls_start(a);
+        agent_tls_stop(b);
+        r = agent_tls_start(b);
         if (r < 0) {
                 (void) log_warning_errno(r, "the API does not listen on TCP: %m");
-                agent_tls_stop(a);
+                agent_tls_stop(b);
         }
 }
 
-void agent_tls_stop(struct agent *a) {
-        if (!a->tls)
+void agent_tls_stop(struct bus *b) {
+        if (!agent_of(b)->tls)
                 return;
-        a->tls->api = http_server_free(a->tls->api);
-        a->tls->certificate = server_certificate_free(a->tls->certificate);
-        free(a->tls);
-        a->tls = NULL;
+        agent_of(b)->tls->api = http_server_free(agent_of(b)->tls->api);
+        agent_of(b)->tls->certificate = server_certificate_free(agent_of(b)->tls->certificate);
+        free(agent_of(b)->tls);
+        agent_of(b)->tls = NULL;
 }

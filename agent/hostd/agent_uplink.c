@@ -26,12 +26,7 @@ static uint64_t spool_limit(const struct settings *s) {
 }
 
 static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
-        struct agent *a = userdata;
-
-        if (c == UPLINK_EVENTS && a->captures)
-                captures_durable(a->captures, seq);
-        if (c == UPLINK_LOGS && a->run_lines)
-                run_lines_durable(a->run_lines, seq);
+        bus_publish(userdata, &(struct bus_news){ .topic = BUS_DURABLE, .durable = { .class = c, .seq = seq } });
 }
 
 static enum severity gap_severity(enum spool_loss why) {
@@ -45,7 +40,7 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
         char spool[17];
 
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
-        return agent_emit(userdata,
+        return bus_emit(userdata,
                           EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
                                    .class = uplink_class_name(c), .gap = (int64_t) g->number,
                                    .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
@@ -76,8 +71,8 @@ int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_
         return log_error_errno(ENAMETOOLONG, "%s=%s: %m", key, value);
 }
 
-int agent_uplink_start(struct agent *a) {
-        const struct settings *s = &a->settings;
+int agent_uplink_start(struct bus *b) {
+        const struct settings *s = &b->settings;
         char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
         const struct uplink_options o = {
                 .spool_dir = s->spool_directory,
@@ -94,7 +89,7 @@ int agent_uplink_start(struct agent *a) {
                 .on_durable = on_durable,
                 .on_gap = on_gap,
                 .gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE),
-                .userdata = a,
+                .userdata = b,
         };
         int r;
 
@@ -102,20 +97,20 @@ int agent_uplink_start(struct agent *a) {
             agent_tls_path("CertFile", s->uplink.cert_file, cert) < 0 ||
             agent_tls_path("KeyFile", s->uplink.key_file, key) < 0)
                 return -ENAMETOOLONG;
-        r = uplink_new(a->event, &o, &a->uplink);
+        r = uplink_new(b->event, &o, &agent_of(b)->uplink);
         if (r < 0)
                 return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
                                        o.spool_dir, o.endpoint);
-        a->telemetry.uplink = a->uplink;
+        b->telemetry.uplink = agent_of(b)->uplink;
         return 0;
 }
 
-void agent_uplink_look(struct agent *a) {
-        uplink_refresh(a->uplink);
+void agent_uplink_look(struct bus *b) {
+        uplink_refresh(agent_of(b)->uplink);
 }
 
-void agent_uplink_stop(struct agent *a) {
-        a->uplink = uplink_free(a->uplink);
+void agent_uplink_stop(struct bus *b) {
+        agent_of(b)->uplink = uplink_free(agent_of(b)->uplink);
 }
 
 /* --- What is to be said about it ----------------------------------------------------------------------- */
@@ -132,7 +127,7 @@ static const struct uplink_endpoint_stats *parked_endpoint(const struct uplink_s
         return NULL;
 }
 
-static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
+static void judge_delivery(struct bus *b, const struct uplink_stats *u) {
         const struct uplink_endpoint_stats *parked;
         const char *why = "";
         struct finding f;
@@ -141,27 +136,27 @@ static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
         f.verdict = VERDICT_OK;
         parked = parked_endpoint(u, &why);
         if (!u->durable)
-                check_say(&f, WORDS_SPOOL_LOSES, u->spool_error, a->settings.spool_directory);
+                check_say(&f, WORDS_SPOOL_LOSES, u->spool_error, b->settings.spool_directory);
         else if (parked)
                 check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
         finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
                                    : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
                                    : u->last_error[0]      ? u->last_error
                                                            : "delivering");
-        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+        bus_take_finding(b, SOURCE_AGENT, b->round, &f);
 }
 
-static void judge_end(const struct agent *a, struct finding *f, const struct tls_files *t) {
+static void judge_end(const struct bus *b, struct finding *f, const struct tls_files *t) {
         const struct certificate_end end = { .not_before = t->not_before,
                                              .not_after = t->not_after,
                                              .path = t->path[TLS_CERT],
                                              .what_then = "endpoints refuse this host; records are kept",
                                              .gravest = VERDICT_FAIL };
 
-        certificate_end_judge(&end, host_now_real(a->host), f);
+        certificate_end_judge(&end, host_now_real(b->host), f);
 }
 
-static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
+static void judge_certificate(struct bus *b, const struct uplink_stats *u) {
         const struct tls_files *t = &u->tls;
         struct finding f;
 
@@ -175,14 +170,14 @@ static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
                 finding_set(f.found, "not usable");
                 check_say(&f, WORDS_UPLINK_FILES, t->error);
         } else if (t->not_after > 0)
-                judge_end(a, &f, t);
+                judge_end(b, &f, t);
         if (f.verdict == VERDICT_OK && t->warning[0])
                 check_say(&f, WORDS_KEY_READABLE, t->warning, t->path[TLS_KEY]);
-        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+        bus_take_finding(b, SOURCE_AGENT, b->round, &f);
 }
 
-void agent_uplink_judge(struct agent *a, const struct uplink_stats *u) {
-        judge_delivery(a, u);
-        judge_certificate(a, u);
-        agent_settle(a, SOURCE_AGENT, a->ticks);
+void agent_uplink_judge(struct bus *b, const struct uplink_stats *u) {
+        judge_delivery(b, u);
+        judge_certificate(b, u);
+        bus_settle(b, SOURCE_AGENT, b->round);
 }

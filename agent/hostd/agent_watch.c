@@ -36,7 +36,7 @@ static uint64_t monotonic(void) {
 }
 
 /* Both are the programs' memory: figures from nothing, and whom they are about. */
-static int order(struct agent *a, struct bpf_sets *s, enum watch_kind kind, uint64_t group) {
+static int order(struct bus *b, struct bpf_sets *s, enum watch_kind kind, uint64_t group) {
         size_t figures_size = kind == WATCH_SCHED ? sizeof(struct sched_figures) : sizeof(struct io_figures),
                orders_size = kind == WATCH_SCHED ? sizeof(struct sched_orders) : sizeof(struct io_orders);
         void *figures = bpf_sets_map_memory(s, sets[kind], "figures", figures_size),
@@ -48,7 +48,7 @@ static int order(struct agent *a, struct bpf_sets *s, enum watch_kind kind, uint
         if (kind == WATCH_SCHED) {
                 struct sched_orders *o = orders;
 
-                cpu_nodes(a->host, o->node, SCHED_CPUS);
+                cpu_nodes(b->host, o->node, SCHED_CPUS);
                 o->since = monotonic();
                 o->group = group;
         } else
@@ -56,15 +56,15 @@ static int order(struct agent *a, struct bpf_sets *s, enum watch_kind kind, uint
         return 0;
 }
 
-int agent_watch_begin(struct agent *a, enum watch_kind kind, const char *run, uint64_t group, char why[static WATCH_WHY_MAX]) {
-        struct bpf_sets *s = agent_bpf_sets(a);
+int agent_watch_begin(struct bus *b, enum watch_kind kind, const char *run, uint64_t group, char why[static WATCH_WHY_MAX]) {
+        struct bpf_sets *s = agent_bpf_sets(b);
         int r;
 
         if (!s)
                 return refuse(-ENOENT, "there are no BPF programs: tpuctl check bpf says why", why);
         if (bpf_sets_watched(s, sets[kind]))
                 return refuse(-EBUSY, "a run is being watched already; it ends within 30 s", why);
-        r = order(a, s, kind, group);
+        r = order(b, s, kind, group);
         if (r >= 0)
                 r = bpf_sets_watch(s, sets[kind]);
         if (r == -EPERM)
@@ -73,24 +73,24 @@ int agent_watch_begin(struct agent *a, enum watch_kind kind, const char *run, ui
                 return refuse(r, reason_of(s, sets[kind]), why);
         if (r < 0)
                 return refuse(r, strerror(-r), why);
-        a->watch_now[kind].began = host_now(a->host);
-        (void) snprintf(a->watch_now[kind].run, sizeof(a->watch_now[kind].run), "%s", run);
+        agent_of(b)->watch_now[kind].began = host_now(b->host);
+        (void) snprintf(agent_of(b)->watch_now[kind].run, sizeof(agent_of(b)->watch_now[kind].run), "%s", run);
         return 0;
 }
 
-const struct sched_figures *agent_watch_sched(const struct agent *a) {
-        return bpf_sets_figures(agent_bpf_sets(a), sets[WATCH_SCHED], sizeof(struct sched_figures));
+const struct sched_figures *agent_watch_sched(const struct bus *b) {
+        return bpf_sets_figures(agent_bpf_sets(b), sets[WATCH_SCHED], sizeof(struct sched_figures));
 }
 
-const struct io_figures *agent_watch_io(const struct agent *a) {
-        return bpf_sets_figures(agent_bpf_sets(a), sets[WATCH_IO], sizeof(struct io_figures));
+const struct io_figures *agent_watch_io(const struct bus *b) {
+        return bpf_sets_figures(agent_bpf_sets(b), sets[WATCH_IO], sizeof(struct io_figures));
 }
 
-void agent_watch_end(struct agent *a, enum watch_kind kind) {
-        struct bpf_sets *s = agent_bpf_sets(a);
+void agent_watch_end(struct bus *b, enum watch_kind kind) {
+        struct bpf_sets *s = agent_bpf_sets(b);
 
         if (!s || !bpf_sets_watched(s, sets[kind]))
                 return;
         bpf_sets_unwatch(s, sets[kind]);
-        agent_run_totals_watched(a, kind, host_now(a->host) - a->watch_now[kind].began);
+        agent_run_totals_watched(b, kind, host_now(b->host) - agent_of(b)->watch_now[kind].began);
 }

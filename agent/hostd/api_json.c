@@ -191,7 +191,7 @@ json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec
 
 /* --- The host, and its runs ---------------------------------------------------------------------------- */
 
-static json_t *count_live_runs(const struct launchd_run_list *l) {
+static json_t *count_live_runs(const struct host_runs *l) {
         json_int_t running = 0;
 
         if (!l->known)
@@ -218,7 +218,7 @@ static json_t *number_json(double d) {
         return isfinite(d) ? json_real(d) : json_null();
 }
 
-static json_t *run_json(const struct launchd_run *run, const struct run_seen *seen) {
+static json_t *run_json(const struct host_run *run, const struct run_seen *seen) {
         const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
@@ -236,7 +236,7 @@ static json_t *run_json(const struct launchd_run *run, const struct run_seen *se
                          (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy);
 }
 
-json_t *api_json_runs(const struct launchd_run_list *l,
+json_t *api_json_runs(const struct host_runs *l,
                       struct run_seen (*lookup)(const char *run, void *userdata), void *userdata) {
         json_t *list = l->known ? json_array() : json_null();
 

@@ -30,7 +30,7 @@ struct api_status {
         usec_t started_real, now, now_real;
         const struct check_table *checks;
         const struct identity *identity;
-        const struct launchd_run_list *runs;
+        const struct host_runs *runs;
         const struct uplink_stats *uplink;
         const char *endpoint;
 };
@@ -44,5 +44,5 @@ struct run_seen {
         char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
 };
 /* [{name, unit, state, …}]; null when launchd's runs are not known. */
-json_t *api_json_runs(const struct launchd_run_list *l, struct run_seen (*lookup)(const char *run, void *userdata),
+json_t *api_json_runs(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),
                       void *userdata);

@@ -21,25 +21,18 @@ struct launchd_runs {
         bool asking;
         usec_t asking_since; /* boot clock */
         uint64_t asked; /* questions so far */
-        struct launchd_run_list *list, *next;
+        struct host_runs *list, *next;
 };
 
-static const struct launchd_run *find(const struct launchd_run_list *l, const char *name) {
-        for (size_t i = 0; i < l->n; i++)
-                if (streq(l->runs[i].name, name))
-                        return &l->runs[i];
-        return NULL;
-}
-
 /* Its process is known; or it was over before that. */
-static bool has_begun(const struct launchd_run *run) {
+static bool has_begun(const struct host_run *run) {
         return run->main_pid > 0 || streq(run->state, "exited");
 }
 
-void launchd_runs_compare(const struct launchd_run_list *old, const struct launchd_run_list *new, usec_t since,
+void launchd_runs_compare(const struct host_runs *old, const struct host_runs *new, usec_t since,
                           const struct launchd_runs_handlers *h, void *userdata) {
         for (size_t i = 0; i < new->n; i++) {
-                const struct launchd_run *now = &new->runs[i], *before = find(old, now->name);
+                const struct host_run *now = &new->runs[i], *before = host_runs_find(old, now->name);
                 bool anew = !before || before->started_real != now->started_real,
                      ended = streq(now->state, "exited");
 
@@ -52,8 +45,8 @@ void launchd_runs_compare(const struct launchd_run_list *old, const struct launc
 }
 
 /* A tpu-launchd that was started again knows what runs before it knows the process. */
-static void keep_pid(struct launchd_run *run, const struct launchd_run_list *old) {
-        const struct launchd_run *before = find(old, run->name);
+static void keep_pid(struct host_run *run, const struct host_runs *old) {
+        const struct host_run *before = host_runs_find(old, run->name);
 
         if (run->main_pid == 0 && before && before->started_real == run->started_real &&
             !streq(run->state, "exited"))
@@ -63,8 +56,8 @@ static void keep_pid(struct launchd_run *run, const struct launchd_run_list *old
                 run->last_pid = before->last_pid;
 }
 
-static void take_run(struct launchd_run *run, const Local__Run *m) {
-        *run = (struct launchd_run) {
+static void take_run(struct host_run *run, const Local__Run *m) {
+        *run = (struct host_run) {
                 .started_real = m->started_real_usec,
                 .ended_real = m->ended_real_usec,
                 .main_pid = m->main_pid,
@@ -91,14 +84,14 @@ static void take_run(struct launchd_run *run, const Local__Run *m) {
 }
 
 static void take_reply(struct launchd_runs *runs, const Local__RunListReply *reply) {
-        struct launchd_run_list *swap = runs->list;
+        struct host_runs *swap = runs->list;
 
         runs->next->n = 0;
         runs->next->known = true;
         runs->next->question = runs->asked;
-        for (size_t i = 0; i < reply->n_run && runs->next->n < LAUNCHD_RUNS_MAX; i++)
+        for (size_t i = 0; i < reply->n_run && runs->next->n < HOST_RUNS_MAX; i++)
                 if (run_name_is_valid(reply->run[i]->name)) {
-                        struct launchd_run *run = &runs->next->runs[runs->next->n++];
+                        struct host_run *run = &runs->next->runs[runs->next->n++];
 
                         take_run(run, reply->run[i]);
                         keep_pid(run, swap);
@@ -227,10 +220,7 @@ uint64_t launchd_runs_asked(const struct launchd_runs *runs) {
         return runs->asked;
 }
 
-const struct launchd_run_list *launchd_runs_get(const struct launchd_runs *runs) {
+const struct host_runs *launchd_runs_get(const struct launchd_runs *runs) {
         return runs->list;
 }
 
-const struct launchd_run *launchd_runs_find(const struct launchd_runs *runs, const char *name) {
-        return find(runs->list, name);
-}

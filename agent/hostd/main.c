@@ -9,7 +9,7 @@
 #include "journal.h"
 #include "options.h"
 
-struct arguments {
+struct command_line {
         bool check_config, show_config;
 };
 
@@ -97,7 +97,7 @@ static int run(const struct host *h, const char *config_file, const struct setti
 }
 
 /* With the configuration read: 0, or what --check-config found wrong. */
-static int act(const struct arguments *args, const struct host *h, const char *config_file) {
+static int act(const struct command_line *args, const struct host *h, const char *config_file) {
         struct settings_source source = { 0 };
         struct settings settings = { 0 };
         int r;
@@ -117,7 +117,7 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 }
 
 int main(int argc, char *argv[]) {
-        struct arguments args = { 0 };
+        struct command_line args = { 0 };
         const struct option_def defs[] = {
                 { .name = "check-config",
                   .help = "say what is wrong with the configuration and exit",

@@ -12,9 +12,10 @@
  */
 #include <inttypes.h>
 
-#include "agent.h"
+#include "bus.h"
 #include "feed.pb-c.h"
 #include "frame.h"
+#include "http_server.h"
 #include "log.h"
 
 #define POINTS_MAX 1000
@@ -29,7 +30,7 @@ struct waiting {
 
 /* What --wrap calls has no userdata: the one place where this program's state can be is here. */
 static struct feed {
-        struct agent *agent;
+        struct bus *bus; /* what the parts of the agent share */
         const struct http_server *api; /* the one that we began and end with */
         struct frame_server *server;
         struct sample_store samples;
@@ -43,6 +44,7 @@ static struct feed {
 } feed;
 
 /* Of the same type as what they stand for: a change there does not compile here. */
+extern __typeof__(bus_init) __real_bus_init, __wrap_bus_init;
 extern __typeof__(uplink_new) __real_uplink_new, __wrap_uplink_new;
 extern __typeof__(uplink_submit) __real_uplink_submit, __wrap_uplink_submit;
 extern __typeof__(telemetry_push) __real_telemetry_push, __wrap_telemetry_push;
@@ -121,8 +123,8 @@ static void take_event(struct frame_peer *p, const struct frame *f) {
                         { .key = "payload", .text = m->payload },
                 };
 
-                r = telemetry_event(&feed.agent->telemetry, m->name, SEVERITY_INFO,
-                                    host_now_real(feed.agent->host), body, ELEMENTSOF(body), NULL);
+                r = telemetry_event(&feed.bus->telemetry, m->name, SEVERITY_INFO,
+                                    host_now_real(feed.bus->host), body, ELEMENTSOF(body), NULL);
         }
         answer_later(p, m->id, r);
         feed__event__free_unpacked(m, NULL);
@@ -130,7 +132,7 @@ static void take_event(struct frame_peer *p, const struct frame *f) {
 
 static int push_points(const Feed__Points *m) {
         const struct sample_origin origin = { .run = ++feed.run,
-                                              .now_real = host_now_real(feed.agent->host) };
+                                              .now_real = host_now_real(feed.bus->host) };
         char series[SERIES_TEXT_MAX + 12];
         struct sample s = {
                 .name = "tpu.test.fed",
@@ -154,7 +156,7 @@ static int push_points(const Feed__Points *m) {
                 if (r < 0)
                         return r;
         }
-        return telemetry_push(&feed.agent->telemetry, &feed.samples);
+        return telemetry_push(&feed.bus->telemetry, &feed.samples);
 }
 
 static void take_points(struct frame_peer *p, const struct frame *f) {
@@ -225,6 +227,11 @@ static int serve(sd_event *e, const char *path) {
         return r;
 }
 
+int __wrap_bus_init(struct bus *b) {
+        feed.bus = b;
+        return __real_bus_init(b);
+}
+
 /*
  * The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have
  * passed.
@@ -239,7 +246,6 @@ int __wrap_http_server_new(sd_event *e, const struct http_server_options *o, str
                 log_warning("this is the test program tpu-hostd-fed, and TPU_HOSTD_TEST_FEED= is not set");
                 return 0;
         }
-        feed.agent = o->userdata;
         feed.api = *ret;
         feed.hasty = answers && streq(answers, "submit");
         r = serve(e, path);

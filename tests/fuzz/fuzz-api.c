@@ -22,7 +22,7 @@ static struct server {
         socklen_t len;
 } server;
 
-static const struct route routes[] = {
+static const struct http_route routes[] = {
         ROUTE("GET", "/healthz"),
         ROUTE_WITH("GET", "/NAME", ARGUMENTS(TAKES_NUMBER("since", 0, 1000), TAKES_NUMBER("wait", 0, 30),
                                     TAKES_TIME("until"), TAKES_TEXT("peer", 0))),

@@ -50,7 +50,7 @@ static void take(struct gang *g, const json_t *line, usec_t now) {
         else if (streq(verb, "release"))
                 (void) gang_release(g, text_at(line, 1), worker, why);
         else if (streq(verb, "part")) {
-                const struct part mine = { worker, (enum part_state)(worker % _PART_STATE_MAX) };
+                const struct member_part mine = { worker, (enum part_state)(worker % _PART_STATE_MAX) };
                 enum part_action action;
 
                 (void) part_decide(json_array_get(line, 1), text_at(line, 3), worker, &mine, &action);

@@ -12,7 +12,7 @@ struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
         const char *digest, *notice, *refuses;
-        struct part part; /* of the run "train" */
+        struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
         int64_t step;
         usec_t step_time;
@@ -166,7 +166,7 @@ static inline bool world_hosts_act(struct world *w) {
                                 continue;
                         acted = true;
                         if (action == PART_PREPARE)
-                                x->part = (struct part) { world_generation(w), x->refuses ? PART_REFUSED : PART_PREPARED };
+                                x->part = (struct member_part) { world_generation(w), x->refuses ? PART_REFUSED : PART_PREPARED };
                         else
                                 x->part.state = action == PART_START ? PART_RUNNING : PART_STOPPED;
                         if (action != PART_STOP)

@@ -86,7 +86,7 @@ static void test_values(void) {
 /* --- Routes -------------------------------------------------------------------------------------------- */
 
 static const struct own_route {
-        struct route route;
+        struct http_route route;
         int number;
 } routes[] = {
         { ROUTE("GET", "/healthz"), 1 },
@@ -100,7 +100,7 @@ static const struct route_table table = ROUTE_TABLE(routes);
 
 static int find(const char *method, const char *path, struct routed *ret, char allow[static HTTP_ALLOW_MAX]) {
         const struct http_request q = { .method = method, .path = path };
-        const struct route *r = routes_find(&table, &q, ret, allow);
+        const struct http_route *r = routes_find(&table, &q, ret, allow);
 
         return r ? ((const struct own_route *) (const void *) r)->number : 0;
 }

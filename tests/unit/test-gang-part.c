@@ -49,7 +49,7 @@ static void test_table(void) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 json_t *run = json_pack("{s:s, s:i, s:[{s:s, s:[{s:i}]}]}", "state", rows[i].state, "generation", 5, "slices", "slice",
                                         rows[i].in ? "s0" : "s1", "hosts", "worker", 2);
-                const struct part mine = { rows[i].generation, rows[i].mine };
+                const struct member_part mine = { rows[i].generation, rows[i].mine };
                 enum part_action action;
 
                 ASSERT_OK(part_decide(run, "s0", 2, &mine, &action));
@@ -61,7 +61,7 @@ static void test_table(void) {
 }
 
 static void test_no_record(void) {
-        const struct part mine = { 5, PART_RUNNING };
+        const struct member_part mine = { 5, PART_RUNNING };
         enum part_action action = PART_STOP;
 
         ASSERT_OK(part_decide(NULL, "s0", 2, &mine, &action));
@@ -74,7 +74,7 @@ static void test_broken_records(void) {
                 "{\"state\":\"walking\",\"generation\":1,\"slices\":[]}", "{\"state\":7,\"generation\":1,\"slices\":[]}",
                 "{\"state\":\"running\",\"generation\":-1,\"slices\":[]}",
         };
-        const struct part mine = { 1, PART_RUNNING };
+        const struct member_part mine = { 1, PART_RUNNING };
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 json_t *run = json_loads(bad[i], JSON_DECODE_ANY, NULL);

@@ -60,7 +60,7 @@ static void host_moves(struct world *w, uint64_t *random) {
         if (!x->there) {
                 x->life++;
                 if (pick(random, 2))
-                        x->part = (struct part) { 0 };
+                        x->part = (struct member_part) { 0 };
                 x->notice = NULL;
                 world_join(w, s, h);
                 return;

@@ -193,7 +193,7 @@ static void test_shrink_and_grow(void) {
         ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "s1-0 (10.1.0.0) was lost"));
         ASSERT_EQ(json_integer_value(json_object_get(world_run(&w), "restarts")), 0); /* no fault of the program */
         ASSERT_EQ(w.host[1][1].part.state, PART_STOPPED);
-        w.host[1][0].part = (struct part) { 0, PART_NONE }; /* it was switched on again */
+        w.host[1][0].part = (struct member_part) { 0, PART_NONE }; /* it was switched on again */
         w.host[1][0].life++;
         world_join(&w, 1, 0);
         world_settle(&w);
@@ -270,7 +270,7 @@ static void test_below_min_waits(void) {
         world_wait(&w, O.shrink_after);
         ASSERT_STREQ(world_state(&w), "waiting");
         ASSERT_TRUE(strstr(world_waits(&w), "s0: s0-0 (10.0.0.0) missing since 2026-"));
-        w.host[0][0].part = (struct part) { 0 };
+        w.host[0][0].part = (struct member_part) { 0 };
         world_join(&w, 0, 0);
         world_settle(&w);
         ASSERT_STREQ(world_state(&w), "running");
@@ -283,7 +283,7 @@ static void test_rebooted(void) {
         struct world w;
 
         begin(&w, 1, 1, 1, 0);
-        w.host[0][1].part = (struct part) { 0 };
+        w.host[0][1].part = (struct member_part) { 0 };
         w.host[0][1].life++;
         ASSERT_OK(world_say(&w, 0, 1));
         world_settle(&w);

@@ -52,7 +52,7 @@ static void test_checks(void) {
 static void test_status(void) {
         struct check_table t;
         struct identity identity = IDENTITY_NULL;
-        struct launchd_run_list *runs = calloc(1, sizeof(*runs));
+        struct host_runs *runs = calloc(1, sizeof(*runs));
         struct uplink_stats uplink = { .durable = true, .last_ok_boot = 5 * USEC_PER_SEC };
         struct api_status s = {
                 .host = "h0",
@@ -102,7 +102,7 @@ static struct run_seen progress_of(const char *run, void *userdata) {
 }
 
 static void test_runs(void) {
-        struct launchd_run_list *l = calloc(1, sizeof(*l));
+        struct host_runs *l = calloc(1, sizeof(*l));
         struct run_progress p = {
                 .progress = { .lines = 1, .last_step = 12, .last = { .step = 12, .seconds = 0.5 } }
         };

@@ -29,38 +29,38 @@ static void test_unit(void) {
 }
 
 static char told[256];
-static void note(const char *what, const struct launchd_run *run) {
+static void note(const char *what, const struct host_run *run) {
         size_t len = strlen(told);
 
         (void) snprintf(told + len, sizeof(told) - len, "%s%s:%s", len > 0 ? " " : "", what, run->name);
 }
-static void on_started(const struct launchd_run *run, void *userdata) {
+static void on_started(const struct host_run *run, void *userdata) {
         (void) userdata;
         note("started", run);
 }
-static void on_exited(const struct launchd_run *run, void *userdata) {
+static void on_exited(const struct host_run *run, void *userdata) {
         (void) userdata;
         note("exited", run);
 }
 static const struct launchd_runs_handlers handlers = { .started = on_started, .exited = on_exited };
 
-static void add(struct launchd_run_list *l, const char *name, const char *state, usec_t started, usec_t ended) {
-        struct launchd_run *run = &l->runs[l->n++];
+static void add(struct host_runs *l, const char *name, const char *state, usec_t started, usec_t ended) {
+        struct host_run *run = &l->runs[l->n++];
 
-        *run = (struct launchd_run) { .started_real = started, .ended_real = ended };
+        *run = (struct host_run) { .started_real = started, .ended_real = ended };
         (void) snprintf(run->name, sizeof(run->name), "%s", name);
         (void) snprintf(run->state, sizeof(run->state), "%s", state);
         run->main_pid = streq(state, "running") ? 42 : 0;
 }
 
-static const char *compare(const struct launchd_run_list *old, const struct launchd_run_list *new) {
+static const char *compare(const struct host_runs *old, const struct host_runs *new) {
         told[0] = 0;
         launchd_runs_compare(old, new, 1000, &handlers, NULL);
         return told;
 }
 
 static void test_compare(void) {
-        struct launchd_run_list *l = calloc(6, sizeof(*l));
+        struct host_runs *l = calloc(6, sizeof(*l));
 
         ASSERT_TRUE(l);
         /* l[0] is empty: the first answer. What was over, or had started, before the agent did is no news.

@@ -5,8 +5,8 @@
 #include "http_routes.h"
 #include "utf8.h"
 
-static const struct route *route_at(const struct route_table *t, size_t i) {
-        return (const struct route *) (const void *) ((const char *) t->first + i * t->size);
+static const struct http_route *route_at(const struct route_table *t, size_t i) {
+        return (const struct http_route *) (const void *) ((const char *) t->first + i * t->size);
 }
 
 static bool path_matches(const char *pattern, const char *path, struct routed *ret) {
@@ -40,13 +40,13 @@ static bool method_matches(const char *of_route, const struct http_request *q) {
         return streq(of_route, q->method) || (streq(of_route, "GET") && http_reads(q));
 }
 
-const struct route *routes_find(const struct route_table *t, const struct http_request *q,
+const struct http_route *routes_find(const struct route_table *t, const struct http_request *q,
                                 struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]) {
         size_t n = 0;
 
         *ret_allow = '\0';
         for (size_t i = 0; i < t->n; i++) {
-                const struct route *r = route_at(t, i);
+                const struct http_route *r = route_at(t, i);
 
                 if (!path_matches(r->path, q->path, ret))
                         continue;

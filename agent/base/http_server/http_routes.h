@@ -2,14 +2,14 @@
 #pragma once
 /*
  * Which calls a server has: a table of method, path and arguments, from which also comes what the refusals
- * say. A program's table has elements of its own whose first member is the struct route.
+ * say. A program's table has elements of its own whose first member is the struct http_route.
  */
 #include "http_arguments.h"
 
 #define ROUTE_PARTS_MAX 2 /* named by a path */
 #define ROUTE_PART_MAX 256
 
-struct route {
+struct http_route {
         const char *method; /* GET also answers HEAD */
         const char *path;   /* "/v1/runs/NAME/capture": what is in capitals stands for one part, not empty */
         const struct argument *arguments; /* NULL: none */
@@ -26,7 +26,7 @@ struct route_table {
 
 /* A request that has been matched. Handlers see it as http_request.routed. */
 struct routed {
-        const struct route *route;
+        const struct http_route *route;
         char part[ROUTE_PARTS_MAX][ROUTE_PART_MAX];
         struct arguments arguments;
 };
@@ -35,7 +35,7 @@ struct routed {
  * The route of q. NULL: there is none, and *ret_allow has the methods of the path as 405 lists them, "" when
  * nothing has this path.
  */
-const struct route *routes_find(const struct route_table *t, const struct http_request *q,
+const struct http_route *routes_find(const struct route_table *t, const struct http_request *q,
                                 struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]);
 /* The answer of JSON servers where there is none: 404 that lists what there is, or 405. */
 void routes_refuse(const struct route_table *t, const struct http_request *q, const char *allow,

@@ -80,7 +80,7 @@ static enum part_action next(enum wanted wanted, enum part_state state) {
         return PART_NOTHING;
 }
 
-int part_decide(const json_t *run, const char *slice, unsigned worker, const struct part *mine,
+int part_decide(const json_t *run, const char *slice, unsigned worker, const struct member_part *mine,
                 enum part_action *ret) {
         const json_t *generation = json_object_get(run, "generation"),
                      *slices = json_object_get(run, "slices");

@@ -29,7 +29,7 @@ enum part_state { /* the words of docs/registry.md, member, runs */
 const char *part_state_name(enum part_state s);
 int part_state_parse(const char *name, enum part_state *ret); /* -EINVAL */
 
-struct part {
+struct member_part {
         uint64_t generation; /* that the state is of */
         enum part_state state;
 };
@@ -39,5 +39,5 @@ struct part {
  * slice, worker: this host. mine: what it has. -EBADMSG for a record that cannot be understood: nothing is
  * done then.
  */
-int part_decide(const json_t *run, const char *slice, unsigned worker, const struct part *mine,
+int part_decide(const json_t *run, const char *slice, unsigned worker, const struct member_part *mine,
                 enum part_action *ret);

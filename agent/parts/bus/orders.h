@@ -73,6 +73,8 @@ unsigned orders_from_json(struct orders *o, const json_t *list);
 json_t *order_to_public_json(const struct order *o);
 /* "cordoned by root until 2026-11-21T10:00:00Z: bad cable" */
 const char *order_text(const struct order *o, char *buf, size_t size);
+/* Of all but silences: "cordoned by root: bad cable; …"; empty: nothing is ordered. Returns buf. */
+const char *orders_text(const struct orders *l, char *buf, size_t size);
 /* "2026-11-21T10:00:00Z" or "no end". */
 const char *order_until_text(const struct order *o, char buf[static CLOCK_TEXT_MAX]);
 
