@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
 #include "fleet.h"
+#include "host.h"
+#include "process_cost.h"
 
 static void print_build(struct exposition *e) {
         static const struct exposition_family family = { .name = "tpu_collectord_build",
@@ -10,6 +12,23 @@ static void print_build(struct exposition *e) {
 
         exposition_family(e, &family);
         exposition_int(e, &version, 1, 1);
+}
+
+static void print_process(struct exposition *e) {
+        static const struct exposition_family cpu = { "process_cpu_seconds", "seconds",
+                                                      "CPU time of the collector, user and system.",
+                                                      EXPOSITION_COUNTER },
+                                              memory = { "process_resident_memory_bytes", "bytes",
+                                                         "Resident memory of the collector.", EXPOSITION_GAUGE };
+        _cleanup_host_ struct host host = HOST_NULL;
+        struct process_cost cost;
+
+        if (host_open(NULL, &host) < 0 || process_cost_read(&host, &cost) < 0)
+                return; /* what the kernel does not tell is left out */
+        exposition_family(e, &cpu);
+        exposition_real(e, NULL, 0, cost.cpu_seconds);
+        exposition_family(e, &memory);
+        exposition_int(e, NULL, 0, (int64_t) cost.resident_memory);
 }
 
 static void print_hosts(struct exposition *e, const struct fleet_sum *sum) {
@@ -37,7 +56,7 @@ static void print_database(struct exposition *e, const struct store_size *size) 
         const struct {
                 struct exposition_family family;
                 double value;
-        } gauges[] = {
+        } rows[] = {
                 { { "tpu_collectord_database_bytes", "bytes", "Size of the database file.", EXPOSITION_GAUGE },
                   (double) size->file },
                 { { "tpu_collectord_database_used_bytes", "bytes",
@@ -46,14 +65,14 @@ static void print_database(struct exposition *e, const struct store_size *size) 
                 { { "tpu_collectord_retention_ratio", "ratio",
                     "What RetainBytes= leaves of the age of series.", EXPOSITION_GAUGE },
                   size->squeeze },
-                { { "tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read since the start.",
-                    EXPOSITION_GAUGE },
+                { { "tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read.",
+                    EXPOSITION_COUNTER },
                   (double) size->damaged_rows },
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(gauges); i++) {
-                exposition_family(e, &gauges[i].family);
-                exposition_real(e, NULL, 0, gauges[i].value);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                exposition_family(e, &rows[i].family);
+                exposition_real(e, NULL, 0, rows[i].value);
         }
 }
 
@@ -144,6 +163,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
                 r = exposition_begin(&e, open_metrics);
         if (r >= 0) {
                 print_build(&e);
+                print_process(&e);
                 counters_print(&e, a->counters);
                 print_hosts(&e, &sum);
                 print_database(&e, &size);

@@ -48,7 +48,7 @@ static bool is_known(const struct ingest_point *i, void *userdata) {
         const struct rows *p = userdata;
 
         return store_knows_series(p->store, i->key, i->key_len) &&
-               !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
+               !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step.number")));
 }
 
 static int on_point(const struct ingest_point *i, void *userdata) {
@@ -72,11 +72,11 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         r = store_add_point(s, p->host, &m);
         if (r < 0 || !p->agent)
                 return r;
-        state = json_string_value(json_object_get(i->labels, "state"));
+        state = json_string_value(json_object_get(i->labels, "tpu.host.state"));
         if (state && i->d == 1 && streq(i->name, "tpu.host.state"))
                 return store_set_state(s, p->host, state, m.time);
         run = json_string_value(json_object_get(i->labels, "tpu.run.name"));
-        if (run && i->is_int && streq(i->name, "tpu.run.step"))
+        if (run && i->is_int && streq(i->name, "tpu.run.step.number"))
                 return store_set_step(s, p->host, run, i->i, m.time);
         return 0;
 }

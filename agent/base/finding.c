@@ -27,6 +27,11 @@ int verdict_exit_code(enum verdict v) {
         return verdicts[v].exit_code;
 }
 
+int verdict_gravity(enum verdict v) {
+        assert(v < _VERDICT_MAX);
+        return verdicts[v].gravity;
+}
+
 enum verdict verdict_worse(enum verdict a, enum verdict b) {
         assert(a < _VERDICT_MAX && b < _VERDICT_MAX);
         return verdicts[a].gravity >= verdicts[b].gravity ? a : b;

@@ -5,15 +5,16 @@
 #include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
-#include "agent_net.h"
 #include "agent_run_totals.h"
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
-#include "cost.h"
 #include "frame.h"
 #include "identity_part.h"
 #include "log.h"
+#include "net_part.h"
+#include "path_part.h"
+#include "process_cost.h"
 #include "uplink_samples.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -77,15 +78,19 @@ static int start_metrics(void *self) {
 static void sample_metrics(void *self, struct bus_sink *s) {
         struct bus *b = BUS(self);
         const struct host_runs *l = b->runs;
+        struct process_cost cost;
 
-        (void) cost_sample(b->host, &s->sink); /* a folder of fixtures has no such files */
+        if (process_cost_read(b->host, &cost) >= 0) { /* a folder of fixtures has no such files */
+                put_double(&s->sink, METRIC_PROCESS_CPU, cost.cpu_seconds, NULL, NULL, NULL);
+                put_uint(&s->sink, METRIC_PROCESS_MEMORY, cost.resident_memory, NULL, NULL, NULL);
+        }
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
                 put_int(&s->sink, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
         for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
                 put_int(&s->sink, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k),
                         NULL, NULL);
         for (size_t i = 0; i < b->checks.n; i++)
-                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_exit_code(b->checks.health[i].settled),
+                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_gravity(b->checks.health[i].settled),
                         b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);
         s->start_real = b->boot_real;
         host_metrics_look(agent_of(b)->host_metrics, host_now(b->host), &s->sink);
@@ -175,7 +180,6 @@ static void sample_runs(void *self, struct bus_sink *s) {
                 if (p->lines == 0)
                         continue;
                 put_uint(&s->sink, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
-                put_known(&s->sink, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
@@ -187,18 +191,6 @@ static const struct part old_runs = { "runs", sizeof(struct bus *), .start = sta
 START(stack_files) STOP(stack_files)
 static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
 static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
-
-START(net) STOP(net)
-static void sample_net(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        struct bus_sink bpf = bus_sink(b, SOURCE_BPF, b->round);
-
-        agent_net_look(b);
-        s->start_real = agent_of(b)->net->since_real;
-        agent_net_sample(b, &s->sink, &bpf.sink);
-        bus_end_samples(b, SOURCE_BPF, b->round);
-}
-static const struct part old_net = { "net", sizeof(struct bus *), .start = start_net, .sample = sample_net, .stop = stop_net };
 
 static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
         bus_take_finding(userdata, source, round, f);
@@ -248,10 +240,6 @@ static void hear_probes(void *self, const struct bus_news *n) {
                 schedule_run_all(agent_of(BUS(self))->schedule);
 }
 static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
-
-START(path) STOP(path)
-static void reload_path(void *self) { agent_path_reload(BUS(self)); }
-static const struct part old_path = { "path", sizeof(struct bus *), .start = start_path, .reload = reload_path, .stop = stop_path };
 
 START(registry) STOP(registry)
 static void sample_registry(void *self, struct bus_sink *s) {
@@ -346,11 +334,11 @@ static const struct part *const parts[PARTS] = {
         &old_run_totals,
         &old_runs,
         &old_stack_files,
-        &old_net,
         &old_probes,
-        &old_path,
         &old_watch,
         &old_registry,
+        &net_part,
+        &path_part,
         &old_capture,
         &old_api,
 };

@@ -68,8 +68,6 @@ struct agent {
         struct launchd_runs *runs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct agent_path *path; /* in agent_path.c */
-        struct agent_net *net; /* in agent_net.c */
         struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
@@ -228,11 +226,3 @@ void agent_tls_judge(struct bus *b);
 /* The settings may be other ones now. */
 void agent_tls_reload(struct bus *b);
 void agent_tls_stop(struct bus *b);
-
-/* agent_path.c: full-size packets to the peers, for the API's callers. */
-int agent_path_start(struct bus *b);
-void agent_path_stop(struct bus *b);
-/* The configured peers are read again. */
-void agent_path_reload(struct bus *b);
-int agent_path_get(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_path_post(void *self, const struct http_request *r, struct http_reply *ret);

@@ -14,9 +14,6 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
 int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret);
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret);
 
-/* agent_net_api.c */
-int agent_get_net(void *self, const struct http_request *r, struct http_reply *ret);
-
 /* agent_runs_api.c: they wait for tpu-launchd or the registry. */
 int agent_post_run(void *self, const struct http_request *r, struct http_reply *ret);
 int agent_delete_run(void *self, const struct http_request *r, struct http_reply *ret); /* "/v1/runs/NAME" */

@@ -2,7 +2,7 @@
 /* What the registry tells this host: its slice, orders, the fleet's mode; and how the API shows it. */
 #include "agent_orders.h"
 #include "agent_parts.h"
-#include "api_json.h"
+#include "calls.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -186,7 +186,7 @@ static json_t *registry_json(const struct agent_registry *g) {
         return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(g->kind), "endpoint", g->endpoint,
                          "state", any ? registry_state_name(g->status.state) : "none", "why",
                          any ? g->status.why : g->why_not, "since",
-                         any ? api_json_time(real - MIN(real, now - MIN(now, g->status.since))) : json_null(),
+                         any ? answer_instant(real - MIN(real, now - MIN(now, g->status.since))) : json_null(),
                          "may_claim", any && g->status.may_claim);
 }
 

@@ -185,9 +185,9 @@ struct counter {
 
 static const struct counter snmp[] = {
         { "Tcp:", "CurrEstab", METRIC_TCP_ESTABLISHED, NULL },
-        { "Tcp:", "InSegs", METRIC_TCP_SEGMENTS, "receive" },
-        { "Tcp:", "OutSegs", METRIC_TCP_SEGMENTS, "transmit" },
-        { "Tcp:", "RetransSegs", METRIC_TCP_RETRANSMITS, NULL },
+        { "Tcp:", "InSegs", METRIC_TCP_SEGMENTS, "received" },
+        { "Tcp:", "OutSegs", METRIC_TCP_SEGMENTS, "sent" },
+        { "Tcp:", "RetransSegs", METRIC_TCP_SEGMENTS, "sent_again" },
         { "Tcp:", "EstabResets", METRIC_TCP_RESETS, "receive" },
         { "Tcp:", "OutRsts", METRIC_TCP_RESETS, "transmit" },
         { "Tcp:", "AttemptFails", METRIC_TCP_ERRORS, "attempt_failed" },
@@ -200,7 +200,7 @@ static const struct counter snmp[] = {
 
 static const struct counter netstat[] = {
         { "TcpExt:", "TCPTimeouts", METRIC_TCP_TIMEOUTS, NULL },
-        { "TcpExt:", "TCPLostRetransmit", METRIC_TCP_LOST_RETRANSMITS, NULL },
+        { "TcpExt:", "TCPLostRetransmit", METRIC_TCP_ERRORS, "lost_retransmit" },
         { "TcpExt:", "ListenOverflows", METRIC_TCP_ERRORS, "listen_overflow" },
         { "TcpExt:", "TCPBacklogDrop", METRIC_TCP_ERRORS, "backlog" },
         { "TcpExt:", "TCPRcvQDrop", METRIC_TCP_ERRORS, "receive_queue" },

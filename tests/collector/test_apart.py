@@ -38,7 +38,7 @@ class Apart(Case):
         self.sync(c, member(0, orders="cordoned: disk"), figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41}])
         self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], runs=[
             {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40}]))
-        old = otlp.gauge("tpu.host.state", [otlp.point(1, {"state": "degraded"}, time.time() - 50)])
+        old = otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": "degraded"}, time.time() - 50)])
         for name in ("h0", "h2", "lone"):
             res = {**AGENT, "host.name": name, "tpu.slice.name": "s0", "tpu.worker.id": 7}
             self.ok(c.post("/v1/metrics", otlp.request(res, [old])))

@@ -196,7 +196,7 @@ class Uplink(Case):
         self.assertEqual(resource["service.name"], "tpu-hostd")
         self.assertEqual(resource["host.name"], "t1v-n-0a1b2c3d-w-0")
         self.assertEqual((resource["tpu.slice.name"], resource["tpu.worker.id"]), ("v6e-a", "0"))
-        state = {p[4]["state"]: p[5] for p in points if p[1] == "tpu.host.state"}
+        state = {p[4]["tpu.host.state"]: p[5] for p in points if p[1] == "tpu.host.state"}
         self.assertEqual(state, {"ready": 1, "degraded": 0, "unfit": 0, "unknown": 0})
         received = [p for p in points if p[1] == "system.network.io" and p[4].get("network.io.direction") == "receive"]
         self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
@@ -453,7 +453,7 @@ class Journal(Case):
         entry("tpu-run-train.service", step(9999), identifier="liar")
         entry("tpu-run-train.service", "completed step: nan, seconds: 1")
         wait_until(lambda: h.get("/v1/runs")["runs"][0]["step"] == 399, 10, "step 399")
-        wait_until(lambda: 'tpu_run_step{tpu_run_name="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
+        wait_until(lambda: 'tpu_run_step_number{tpu_run_name="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
         launchd.runs = [{**TRAIN, 3: "exited"}]
         wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5, "the ended run's metrics to go")
         self.assertNotIn("8888", h.output.read_text())

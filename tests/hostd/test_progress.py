@@ -58,7 +58,7 @@ class Progress(unittest.TestCase):
         """n steps, the last one so long ago; what was suspected before it was read is gone. Returns how often that was."""
         for i in range(n - 1):
             self.step(i, ago + (n - 1 - i) * each, **more)
-        wait_until(lambda: self.metric(f'tpu_run_step{{tpu_run_name="train"}} {n - 2}'), 60, "the steps")
+        wait_until(lambda: self.metric(f'tpu_run_step_number{{tpu_run_name="train"}} {n - 2}'), 60, "the steps")
         self.step(n - 1, ago, **more)
 
     def metric(self, text):
@@ -81,7 +81,8 @@ class Progress(unittest.TestCase):
         self.assertRegex(body["why"], r"^no step for 1\d s after step 40, steps took 4\.0 s \(median of 40\)")
         wait_until(lambda: self.metric('tpu_run_stall_suspected{tpu_run_name="train"} 1'), 60, "the metric")
         wait_until(lambda: self.metric('tpu_run_suspicions_total{tpu_run_name="train",tpu_run_suspicion="stall"}'), 60, "the counter")
-        wait_until(lambda: self.metric('tpu_run_step_interval_seconds{tpu_run_name="train"} 4'), 60, "the rhythm")
+        wait_until(lambda: self.metric('tpu_run_step_duration_seconds_count{tpu_run_name="train"} 40'), 60, "how long its steps took")
+        self.assertRegex(self.h.call("/metrics")[2].decode(), r'tpu_run_step_duration_seconds_bucket\{tpu_run_name="train",le="3\.0"\} 0\n')
         part = wait_until(lambda: self.part().get("suspected") and self.part(), 60, "the registry to be told")
         self.assertEqual((part["suspicion"], part["step"]), (body["why"], 40))
         self.assertLess(abs(part["step_time"] - 4_000_000), 100)
@@ -112,11 +113,11 @@ class Progress(unittest.TestCase):
 
     def test_a_step_line_of_its_own(self):
         self.launchd.runs = [{**TRAIN, 29: "^batch #([0-9]+) "}]
-        wait_until(lambda: self.entry("batch #7 of many") or self.metric('tpu_run_step{tpu_run_name="train"} 7'), 60, "a step by the run's expression")
+        wait_until(lambda: self.entry("batch #7 of many") or self.metric('tpu_run_step_number{tpu_run_name="train"} 7'), 60, "a step by the run's expression")
         self.step(9)
         self.entry("batch #8 of many")
-        wait_until(lambda: self.metric('tpu_run_step{tpu_run_name="train"} 8'), 60, "the next one")
-        self.assertFalse(self.metric('tpu_run_step{tpu_run_name="train"} 9'))
+        wait_until(lambda: self.metric('tpu_run_step_number{tpu_run_name="train"} 8'), 60, "the next one")
+        self.assertFalse(self.metric('tpu_run_step_number{tpu_run_name="train"} 9'))
 
     def test_the_end_of_a_suspected_run_is_its_end(self):
         self.steps(41, 1.0, 12.0)
@@ -178,7 +179,7 @@ class Progress(unittest.TestCase):
             self.step(n, ago)
             n, ago = n + 1, ago - 1
         self.entry("evaluating on 4 batches", ago)
-        wait_until(lambda: self.metric(f'tpu_run_step{{tpu_run_name="train"}} {n - 1}'), 60, "the steps")
+        wait_until(lambda: self.metric(f'tpu_run_step_number{{tpu_run_name="train"}} {n - 1}'), 60, "the steps")
         time.sleep(2)
         self.assertEqual([e for e in self.h.events("tpu.run.stall_suspected") if e["body"]["last_step"] == n - 1], [])
 

@@ -153,6 +153,10 @@ static void test_verdicts(void) {
         ASSERT_EQ(verdict_worse(VERDICT_FAIL, VERDICT_UNKNOWN), VERDICT_FAIL);
         ASSERT_EQ(verdict_worse(VERDICT_OK, VERDICT_UNKNOWN), VERDICT_UNKNOWN);
         ASSERT_EQ(verdict_exit_code(VERDICT_UNKNOWN), 3);
+        ASSERT_EQ(verdict_gravity(VERDICT_OK), 0);
+        ASSERT_EQ(verdict_gravity(VERDICT_UNKNOWN), 1);
+        ASSERT_EQ(verdict_gravity(VERDICT_WARN), 2);
+        ASSERT_EQ(verdict_gravity(VERDICT_FAIL), 3); /* of max() over many */
         ASSERT_OK(verdict_parse("FAIL", &v));
         ASSERT_EQ(v, VERDICT_FAIL);
         ASSERT_EQ(verdict_parse("fail", &v), -EINVAL);

@@ -398,7 +398,7 @@ static void test_samples(void) {
                 flow_samples(&c.f, &t.sink);
                 ASSERT_EQ(t.named + t.other, all);
                 ASSERT_TRUE(t.named >= before.named && t.other >= before.other);
-                ASSERT_TRUE(t.n <= FLOW_NAMED_MAX * 6 + 20);
+                ASSERT_TRUE(t.n <= FLOW_NAMED_MAX * 7 + 20);
                 before = t;
         }
         ASSERT_EQ(c.f.n_named, FLOW_NAMED_MAX);

@@ -30,6 +30,12 @@ int answer_json(struct http_reply *ret, unsigned status, json_t *v) {
         return 0;
 }
 
+json_t *answer_instant(usec_t real) {
+        char text[CLOCK_TEXT_MAX];
+
+        return real > 0 ? json_string(clock_text(real, text)) : json_null();
+}
+
 int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) {
         char text[320];
         va_list ap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent_net.h"
+#include "net_state.h"
 
 #include "agent_bpf.h"
 #include "flow_samples.h"
@@ -10,13 +10,13 @@
 
 #define DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
 #define SETTLE_AGAIN (60 * USEC_PER_SEC)     /* routes, addresses and the slice change without a word */
-#define TOLD_MAX 8                           /* bad links of a capture */
-#define DROPS_TOLD 100                       /* packets in an interval, of one reason at one place */
-#define DROPS_TOLD_AGAIN (600 * USEC_PER_SEC)
+#define CAPTURED_MAX 8                           /* bad links of a capture */
+#define DROPS_MANY 100                       /* packets in an interval, of one reason at one place */
+#define DROPS_AGAIN (600 * USEC_PER_SEC)
 
 /* --- Events ------------------------------------------------------------------------------------------- */
 
-static void tell_bad(struct agent_net *n, size_t bad) {
+static void report_bad_links(struct net_state *n, size_t bad) {
         const struct flow_link *l = flow_next_bad(&n->flows, NULL);
         char text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
 
@@ -31,7 +31,7 @@ static void tell_bad(struct agent_net *n, size_t bad) {
 }
 
 /* One for all that turn bad in a tick, and one when the last is well. */
-static void tell_changes(struct agent_net *n) {
+static void report_changes(struct net_state *n) {
         size_t bad = 0, new = 0;
 
         for (size_t i = 0; i < n->flows.n_links; i++) {
@@ -41,13 +41,13 @@ static void tell_changes(struct agent_net *n) {
                 new += l->used && l->bad && l->bad_since == n->flows.at;
         }
         if (new > 0)
-                tell_bad(n, bad);
+                report_bad_links(n, bad);
         else if (bad == 0 && n->bad > 0)
                 (void) bus_emit(n->bus, EVENT_OF(NET_LINKS_GOOD, .links = (int64_t) n->bad), NULL);
         n->bad = bad;
 }
 
-static void tell_drops(struct bus *b, const struct net_figures *f, const struct net_drop *d,
+static void report_drops(struct bus *b, const struct net_figures *f, const struct net_drop *d,
                        uint64_t packets, usec_t interval) {
         const struct net_drop_meaning *m = net_drop_meaning(f, d);
         char place[NET_SYMBOL];
@@ -61,7 +61,7 @@ static void tell_drops(struct bus *b, const struct net_figures *f, const struct 
                           NULL);
 }
 
-static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec_t now) {
+static void look_at_drops(struct net_state *n, const struct net_figures *f, usec_t now) {
         for (size_t i = 0; i < NET_DROPS; i++) {
                 const struct net_drop *d = &f->dropped[i];
                 struct net_drop_seen *seen = &n->drops[i];
@@ -74,25 +74,25 @@ static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec
                 packets = net_drop_packets(f, i);
                 more = packets - MIN(packets, seen->packets);
                 seen->packets = packets;
-                if (n->drops_looked == 0 || more < DROPS_TOLD || !net_drop_meaning(f, d) ||
-                    (seen->told > 0 && now - seen->told < DROPS_TOLD_AGAIN))
+                if (n->drops_looked == 0 || more < DROPS_MANY || !net_drop_meaning(f, d) ||
+                    (seen->told > 0 && now - seen->told < DROPS_AGAIN))
                         continue;
                 seen->told = now;
-                tell_drops(n->bus, f, d, more, now - n->drops_looked);
+                report_drops(n->bus, f, d, more, now - n->drops_looked);
         }
         n->drops_looked = now;
 }
 
 /* --- The dump ----------------------------------------------------------------------------------------- */
 
-static int take(const struct tcp_connection *c, void *userdata) {
-        struct agent_net *n = userdata;
+static int take_connection(const struct tcp_connection *c, void *userdata) {
+        struct net_state *n = userdata;
         int r = flows_take(&n->flows, c, net_place_of, n->places);
 
         return r == -ENOSPC ? 0 : r; /* counted, and told by tpu.net.left_out */
 }
 
-static void read_limit(struct agent_net *n) {
+static void read_limit(struct net_state *n) {
         char text[96];
         uint64_t most;
 
@@ -102,14 +102,14 @@ static void read_limit(struct agent_net *n) {
         n->flows.receive_max = most;
 }
 
-static void look_at_sockets(struct agent_net *n, usec_t now) {
+static void look_at_sockets(struct net_state *n, usec_t now) {
         const struct tcp_query query = {
                 .states = TCP_SOCKET_STATES, .with_info = true, .with_memory = true, .max = DUMP_MAX
         };
         int r;
 
         flows_begin(&n->flows, now);
-        r = tcp_connections_read(n->bus->host, &query, take, n);
+        r = tcp_connections_read(n->bus->host, &query, take_connection, n);
         flows_end(&n->flows, r >= 0);
         if (r < 0 && !n->failed)
                 (void) log_warning_errno(
@@ -120,7 +120,7 @@ static void look_at_sockets(struct agent_net *n, usec_t now) {
 }
 
 /* Runs that started after us, and none before: nothing of theirs is from before the first look. */
-static void begin(struct agent_net *n) {
+static void begin_counting(struct net_state *n) {
         const struct host_runs *l = n->bus->runs;
         usec_t now_real = host_now_real(n->bus->host), now = host_now(n->bus->host), first = now_real;
 
@@ -134,9 +134,9 @@ static void begin(struct agent_net *n) {
         flows_since(&n->flows, now - (now_real - first));
 }
 
-static void turn(struct agent_net *n, bool on) {
+static void switch_on(struct net_state *n, bool on) {
         if (on && !n->on)
-                begin(n);
+                begin_counting(n);
         if (!on && n->on) {
                 flows_pause(&n->flows);
                 n->bad = 0;
@@ -144,13 +144,11 @@ static void turn(struct agent_net *n, bool on) {
         n->on = on;
 }
 
-void agent_net_look(struct bus *b) {
-        const struct net_figures *figures = agent_bpf_figures(b);
-        struct agent_net *n = agent_of(b)->net;
-        usec_t now = host_now(b->host);
+static void look_at_network(struct net_state *n, usec_t now) {
+        const struct net_figures *figures = agent_bpf_figures(n->bus);
         bool again;
 
-        turn(n, net_places_take_runs(n->places));
+        switch_on(n, net_places_take_runs(n->places, n->on));
         again = n->on && (n->settled == 0 || now - n->settled >= SETTLE_AGAIN);
         if (again) {
                 n->settled = now;
@@ -166,45 +164,60 @@ void agent_net_look(struct bus *b) {
         }
         net_places_settle(n->places);
         if (n->on)
-                tell_changes(n);
+                report_changes(n);
 }
 
-void agent_net_sample(const struct bus *b, struct sink *sockets, struct sink *bpf) {
-        const struct net_figures *figures = agent_bpf_figures(b);
+/* Counters of sockets count from since_real on, those of BPF since tpu-hostd started. */
+static void sample_net(void *self, struct bus_sink *s) {
+        struct net_state *n = self;
+        const struct net_figures *figures = agent_bpf_figures(n->bus);
 
-        if (agent_of(b)->net->on)
-                flow_samples(&agent_of(b)->net->flows, sockets);
-        if (!figures)
-                return;
-        flow_event_samples(&agent_of(b)->net->flows, bpf);
-        net_drop_samples(figures, bpf);
+        look_at_network(n, host_now(n->bus->host));
+        if (figures) {
+                flow_event_samples(&n->flows, &s->sink);
+                net_drop_samples(figures, &s->sink);
+        }
+        s->start_real = n->since_real;
+        if (n->on)
+                flow_samples(&n->flows, &s->sink);
 }
 
-void agent_net_tell(const struct bus *b, struct finding_list *list) {
-        int r = agent_of(b)->net && agent_of(b)->net->on ? flow_tell(&agent_of(b)->net->flows, TOLD_MAX, list) : 0;
+void net_tell_links(const struct bus *b, struct finding_list *list) {
+        const struct net_state *n = bus_part(b, &net_part);
+        int r = n->on ? flow_tell(&n->flows, CAPTURED_MAX, list) : 0;
 
         if (r < 0)
                 (void) log_debug_errno(r, "bad links are left out of the capture: %m");
 }
 
-/* --- Life --------------------------------------------------------------------------------------------- */
+/* --- The part ----------------------------------------------------------------------------------------- */
 
-int agent_net_start(struct bus *b) {
-        struct agent_net *n = calloc(1, sizeof(*n));
-        int r;
+static int start_net(void *self) {
+        struct net_state *n = self;
+        int r = flows_init(&n->flows);
 
-        if (!n)
-                return -ENOMEM;
-        n->bus = b;
-        agent_of(b)->net = n;
-        r = flows_init(&n->flows);
-        return r < 0 ? r : net_places_new(b, &n->flows, &n->places);
+        if (r >= 0)
+                r = net_places_new(n->bus, &n->flows, &n->places);
+        return r < 0 ? log_error_errno(r, "the network of runs cannot be watched: %m") : 0;
 }
 
-void agent_net_stop(struct bus *b) {
-        if (!agent_of(b)->net)
-                return;
-        agent_of(b)->net->places = net_places_free(agent_of(b)->net->places);
-        flows_clear(&agent_of(b)->net->flows);
-        free(TAKE_PTR(agent_of(b)->net));
+static void stop_net(void *self) {
+        struct net_state *n = self;
+
+        n->places = net_places_free(n->places);
+        flows_clear(&n->flows);
 }
+
+static const struct part_route routes[] = {
+        { ROUTE_WITH("GET", "/v1/net", ARGUMENTS(TAKES_SOME("peer"))), .call = get_net },
+        PART_ROUTES_END,
+};
+
+const struct part net_part = {
+        .name = "net",
+        .size = sizeof(struct net_state),
+        .routes = routes,
+        .start = start_net,
+        .sample = sample_net,
+        .stop = stop_net,
+};

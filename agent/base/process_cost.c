@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cost.h"
+#include "process_cost.h"
 
-int cost_parse_stat(const char *text, uint64_t *ret_user, uint64_t *ret_system) {
+int process_cost_parse_stat(const char *text, uint64_t *ret_user, uint64_t *ret_system) {
         const char *p = strrchr(text, ')'); /* the command's name may hold anything, also ")" */
         uint64_t user, system;
 
@@ -13,27 +13,24 @@ int cost_parse_stat(const char *text, uint64_t *ret_user, uint64_t *ret_system) 
         return 0;
 }
 
-static double seconds_of(uint64_t ticks) {
-        return (double) ticks / (double) sysconf(_SC_CLK_TCK);
-}
-
-int cost_sample(const struct host *h, struct sink *s) {
+int process_cost_read(const struct host *h, struct process_cost *ret) {
         uint64_t user, system, pages;
         char text[1024];
         int r;
 
         r = host_read(h, "/proc/self/stat", text, sizeof(text), NULL);
         if (r >= 0)
-                r = cost_parse_stat(text, &user, &system);
+                r = process_cost_parse_stat(text, &user, &system);
         if (r < 0)
                 return r;
-        put_double(s, METRIC_PROCESS_CPU, seconds_of(user), "user", NULL, NULL);
-        put_double(s, METRIC_PROCESS_CPU, seconds_of(system), "system", NULL, NULL);
         r = host_read(h, "/proc/self/statm", text, sizeof(text), NULL);
         if (r < 0)
                 return r;
         if (sscanf(text, "%*u %" SCNu64, &pages) != 1)
                 return -EBADMSG;
-        put_uint(s, METRIC_PROCESS_MEMORY, pages * (uint64_t) sysconf(_SC_PAGESIZE), NULL, NULL, NULL);
+        *ret = (struct process_cost) {
+                .cpu_seconds = ((double) user + (double) system) / (double) sysconf(_SC_CLK_TCK),
+                .resident_memory = pages * (uint64_t) sysconf(_SC_PAGESIZE),
+        };
         return 0;
 }

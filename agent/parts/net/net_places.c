@@ -4,14 +4,14 @@
 #include <arpa/inet.h>
 
 #include "addresses.h"
-#include "agent_net.h"
-#include "agent_parts.h"
+#include "agent_parts.h" /* until member is a part */
 #include "agent_registry.h"
 #include "cgroup_files.h"
 #include "flow_words.h"
 #include "json_text.h"
 #include "links.h"
 #include "log.h"
+#include "net_state.h"
 #include "netlink.h"
 #include "route.h"
 
@@ -89,12 +89,12 @@ static bool lives(const struct host_run *run) {
         return run && host_run_lives(run);
 }
 
-bool net_places_take_runs(struct net_places *p) {
+bool net_places_take_runs(struct net_places *p, bool was) {
         const struct host_runs *l = p->bus->runs;
         bool any = false;
 
         if (!l->known)
-                return agent_of(p->bus)->net->on; /* tpu-launchd is away for a moment: they go on */
+                return was; /* tpu-launchd is away for a moment: they go on */
         for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
                 if (p->flows->runs[run][0] && !lives(host_runs_find(p->bus->runs, p->flows->runs[run])))
                         flows_forget_run(p->flows, run);

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The path proof for the API's callers: at most one at a time, in this loop, and its report is kept until
- * the next. Whoever opens the socket may have the host's own peers proven, so that starts are apart in time;
- * other addresses are for root of this very host to name: what leaves from here must not be anybody's choice.
- */
+#include "path_part.h"
+
 #include <malloc.h>
 
-#include "agent.h"
 #include "calls.h"
 #include "log.h"
 #include "pathproof.h"
-#include "http_routes.h"
 
 #define PEERS_MAX 256 /* of one proof: what PATHPROOF_TIME is kept for */
 #define APART (10 * USEC_PER_SEC)
 
-struct agent_path {
+struct path_state {
         struct bus *bus;
         struct path_peers configured;
         struct pathproof *proof; /* NULL: none is under way */
@@ -27,7 +22,7 @@ struct agent_path {
 
 /* --- The end ------------------------------------------------------------------------------------------- */
 
-static void tell(struct agent_path *p, const struct path_report *report) {
+static void audit_proof(struct path_state *p, const struct path_report *report) {
         char result[96];
 
         (void) snprintf(result, sizeof(result), "%zu paths tried with %zu packets: %s", report->n_results,
@@ -36,11 +31,11 @@ static void tell(struct agent_path *p, const struct path_report *report) {
 }
 
 static void on_done(struct path_report *report, void *userdata) {
-        struct agent_path *p = userdata;
+        struct path_state *p = userdata;
         json_t *o = path_report_to_json(report);
         struct http_reply answer;
 
-        tell(p, report);
+        audit_proof(p, report);
         p->proof = pathproof_free(p->proof); /* and the report with it */
         free(p->last);
         p->last = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -51,11 +46,12 @@ static void on_done(struct path_report *report, void *userdata) {
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int default_peers(const struct bus *b, struct path_peers *peers, char why[static 96]) {
-        const char *workers = identity_get(&b->identity, identity_workers(&b->identity));
+/* Those of the configuration, and the workers of the slice. */
+static int add_own_peers(const struct path_state *p, struct path_peers *peers, char why[static 96]) {
+        const char *workers = identity_get(&p->bus->identity, identity_workers(&p->bus->identity));
 
-        for (size_t i = 0; i < agent_of(b)->path->configured.n; i++) {
-                int r = path_peers_add_one(peers, &agent_of(b)->path->configured.items[i], why);
+        for (size_t i = 0; i < p->configured.n; i++) {
+                int r = path_peers_add_one(peers, &p->configured.items[i], why);
 
                 if (r < 0)
                         return r;
@@ -64,33 +60,33 @@ static int default_peers(const struct bus *b, struct path_peers *peers, char why
 }
 
 /* 0: may start; 1: *ret says why not. */
-static int check_call(struct bus *b, const struct http_request *r, struct http_reply *ret) {
-        usec_t now = host_now(b->host);
+static int check_call(const struct path_state *p, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = p->bus;
 
         if (route_text(r, "peer") && !caller_is_root(r->caller))
                 return call_refuse(b, r, ret, NULL, 403, "only root may name peers",
-                              "POST /v1/path without peer= tries the workers of the slice; "
-                              "tpuctl check path --peer A,B runs as you") == 0;
-        if (agent_of(b)->path->proof)
+                                   "POST /v1/path without peer= tries the workers of the slice; "
+                                   "tpuctl check path --peer A,B runs as you") == 0;
+        if (p->proof)
                 return call_refuse(b, r, ret, NULL, 409, "a proof is under way",
-                              "GET /v1/path has its result within 3 s") == 0;
-        if (!caller_is_root(r->caller) && agent_of(b)->path->started > 0 && now < agent_of(b)->path->started + APART)
+                                   "GET /v1/path has its result within 3 s") == 0;
+        if (!caller_is_root(r->caller) && p->started > 0 && host_now(b->host) < p->started + APART)
                 return call_refuse(b, r, ret, NULL, 429, "the last proof was started less than 10 s ago",
-                              "GET /v1/path has its result; tpuctl check path runs as you") == 0;
+                                   "GET /v1/path has its result; tpuctl check path runs as you") == 0;
         return 0;
 }
 
-int agent_path_post(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = self;
+static int post_path(void *self, const struct http_request *r, struct http_reply *ret) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
         const char *names = route_text(r, "peer");
-        struct agent_path *p = agent_of(b)->path;
+        struct path_state *p = self;
+        struct bus *b = p->bus;
         char why[96];
         int k;
 
-        if (check_call(b, r, ret) > 0)
+        if (check_call(p, r, ret) > 0)
                 return 0;
-        k = names ? path_peers_add(&peers, names, why) : default_peers(b, &peers, why);
+        k = names ? path_peers_add(&peers, names, why) : add_own_peers(p, &peers, why);
         if (k == 0 && names && peers.n == 0) {
                 (void) snprintf(why, sizeof(why), "peer= names nobody");
                 k = -EINVAL;
@@ -99,12 +95,12 @@ int agent_path_post(void *self, const struct http_request *r, struct http_reply 
                 return call_refuse(b, r, ret, NULL, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
         if (peers.n > PEERS_MAX)
                 return call_refuse(b, r, ret, NULL, 400, "more than 256 peers",
-                              "name some: peer=A,B; or tpuctl check path");
+                                   "name some: peer=A,B; or tpuctl check path");
         k = pathproof_new(b->event, b->host, &b->intent, &peers, names != NULL, on_done, p, &p->proof);
         if (k == -EOPNOTSUPP)
                 return call_refuse(b, r, ret, NULL, 503,
-                              "--root names another machine's files, and packets leave this one",
-                              "tpuctl check path on that machine");
+                                   "--root names another machine's files, and packets leave this one",
+                                   "tpuctl check path on that machine");
         if (k < 0)
                 return call_refuse(b, r, ret, NULL, 503, strerror(-k), "tpuctl check path");
         p->started = host_now(b->host);
@@ -113,15 +109,15 @@ int agent_path_post(void *self, const struct http_request *r, struct http_reply 
         return 1;
 }
 
-int agent_path_get(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = self;
+static int get_path(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct path_state *p = self;
         char *text;
 
         (void) r;
-        if (!agent_of(b)->path->last)
+        if (!p->last)
                 return answer_error(ret, 404, "POST /v1/path starts one",
-                                          "no path was proven since tpu-hostd started");
-        text = strdup(agent_of(b)->path->last);
+                                    "no path was proven since tpu-hostd started");
+        text = strdup(p->last);
         if (!text)
                 return answer_error(ret, 500, "", "out of memory");
         *ret = (struct http_reply){
@@ -130,36 +126,46 @@ int agent_path_get(void *self, const struct http_request *r, struct http_reply *
         return 0;
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- The part ------------------------------------------------------------------------------------------ */
 
-void agent_path_reload(struct bus *b) {
+static void reload_path(void *self) {
         struct path_peers fresh = PATH_PEERS_NULL;
-        int r = path_peers_load(b->host, b->config_file, &fresh);
+        struct path_state *p = self;
+        int r = path_peers_load(p->bus->host, p->bus->config_file, &fresh);
 
         if (r < 0) {
-                log_warning_errno(r, "[Path] cannot be read: %m; what was known of it stays");
+                (void) log_warning_errno(r, "[Path] cannot be read: %m; what was known of it stays");
                 path_peers_clear(&fresh);
                 return;
         }
-        path_peers_clear(&agent_of(b)->path->configured);
-        agent_of(b)->path->configured = fresh;
+        path_peers_clear(&p->configured);
+        p->configured = fresh;
 }
 
-int agent_path_start(struct bus *b) {
-        agent_of(b)->path = calloc(1, sizeof(*agent_of(b)->path));
-        if (!agent_of(b)->path)
-                return -ENOMEM;
-        agent_of(b)->path->bus = b;
-        agent_path_reload(b);
+static int start_path(void *self) {
+        reload_path(self);
         return 0;
 }
 
-void agent_path_stop(struct bus *b) {
-        if (!agent_of(b)->path)
-                return;
-        (void) pathproof_free(agent_of(b)->path->proof);
-        path_peers_clear(&agent_of(b)->path->configured);
-        free(agent_of(b)->path->last);
-        free(agent_of(b)->path);
-        agent_of(b)->path = NULL;
+static void stop_path(void *self) {
+        struct path_state *p = self;
+
+        p->proof = pathproof_free(p->proof);
+        path_peers_clear(&p->configured);
+        free(p->last);
 }
+
+static const struct part_route routes[] = {
+        { ROUTE("GET", "/v1/path"), .call = get_path },
+        { ROUTE_WITH("POST", "/v1/path", ARGUMENTS(TAKES_SOME("peer"))), .call = post_path },
+        PART_ROUTES_END,
+};
+
+const struct part path_part = {
+        .name = "path",
+        .size = sizeof(struct path_state),
+        .routes = routes,
+        .start = start_path,
+        .reload = reload_path,
+        .stop = stop_path,
+};

@@ -4,11 +4,10 @@
 #include <malloc.h>
 
 #include "agent_bpf.h"
-#include "agent_calls.h"
 #include "calls.h"
-#include "agent_net.h"
-#include "api_json.h"
+#include "net_state.h"
 #include "flow_words.h"
+#include "json_text.h"
 #include "net_drops.h"
 
 #define DROPS_MAX 6
@@ -99,7 +98,7 @@ static bool is_wanted(const struct flow_link *l, const char *wanted) {
                 streq(l->name + words, wanted));
 }
 
-static int compare(const void *x, const void *y) {
+static int compare_links(const void *x, const void *y) {
         const struct flow_link *const *a = x, *const *b = y;
 
         return flow_compare(*a, *b);
@@ -115,7 +114,7 @@ static json_t *links_json(const struct flows *f, const char *wanted) {
                 if (is_shown(&f->links[i]) && is_wanted(&f->links[i], wanted))
                         sorted[n++] = &f->links[i];
         if (n > 1)
-                qsort(sorted, n, sizeof(*sorted), compare);
+                qsort(sorted, n, sizeof(*sorted), compare_links);
         for (size_t i = 0; list && i < n; i++)
                 list = json_list_add(list, link_json(f, sorted[i]));
         return list;
@@ -212,12 +211,11 @@ static json_t *kernel_json(const struct flows *flows, const struct net_figures *
                                  : json_null());
 }
 
-int agent_get_net(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = self;
-        const struct agent_net *n = agent_of(b)->net;
+int get_net(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct net_state *n = self;
         const struct flows *f = &n->flows;
         char text[FLOW_TEXT_MAX];
-        usec_t now = host_now(b->host);
+        usec_t now = host_now(n->bus->host);
         int k;
 
         if (n->on && n->failed)
@@ -236,12 +234,12 @@ int agent_get_net(void *self, const struct http_request *r, struct http_reply *r
                                                               : VERDICT_OK),
                           "text", text, "looked",
                           n->on && f->at > 0 && now >= f->at
-                                  ? api_json_time(host_now_real(b->host) - (now - f->at))
+                                  ? answer_instant(host_now_real(n->bus->host) - (now - f->at))
                                   : json_null(),
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
                           "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f), "receive_buffer",
-                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(b))));
+                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(n->bus))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
                                           between calls */
