@@ -8,7 +8,7 @@
 #include "agent_parts.h"
 #include "api_json.h"
 #include "clock.h"
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "metrics_text.h"
 #include "utf8.h"

@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "fingerprint.h"
 #include "log.h"
-#include "route.h"
+#include "path_address.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
 #define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
