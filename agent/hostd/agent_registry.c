@@ -176,7 +176,8 @@ static void add_figure(json_t *figure, const struct sample *m) {
 
 /* How far a run is, out of what this tick's samples said of it. */
 static json_t *figure_of(struct bus *b, const struct host_run *run) {
-        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation", (json_int_t) run->generation, "at",
+        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation",
+                                   (json_int_t) run->generation, "at",
                                    (json_int_t) host_now_real(b->host));
         usec_t step_time = agent_step_time(b, run->name);
 
@@ -198,7 +199,8 @@ static void hand_figures(struct agent_registry *g) {
 
         for (size_t i = 0; list && runs->known && i < runs->n; i++)
                 if (host_run_lives(&runs->runs[i]))
-                        (void) json_array_append_new(list, figure_of(g->bus, &runs->runs[i])); /* as add_figure() */
+                        (void) json_array_append_new(list, figure_of(g->bus,
+                                                                     &runs->runs[i])); /* as add_figure() */
         if (list && registry_figures(g->registry, list) < 0)
                 log_warning("the registry is not told how far the runs of this host are");
         json_decref(list);
@@ -221,7 +223,7 @@ void agent_registry_news(struct bus *b) {
         (void) sd_event_source_set_enabled(g->news, SD_EVENT_ONESHOT);
 }
 
-/* --- Its state ------------------------------------------------------------------------------------------- */
+/* --- Its state ----------------------------------------------------------------------------------------- */
 
 static void tell_conflict(struct agent_registry *g) {
         (void) bus_emit(g->bus,

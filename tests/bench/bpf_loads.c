@@ -55,8 +55,7 @@ static struct sockaddr_in at(const char *address, uint16_t port) {
         return a;
 }
 
-/* --- Loads: one step each, of so many
- * -------------------------------------------------------------------- */
+/* --- Loads: one step each, of so many ------------------------------------------------------------------ */
 
 struct load {
         struct sockaddr_in to;
@@ -165,8 +164,7 @@ static void refused_by_peers(void) {
         printf("%u\n", PEERS);
 }
 
-/* --- BPF
- * ------------------------------------------------------------------------------------------------- */
+/* --- BPF ----------------------------------------------------------------------------------------------- */
 
 static int bpf(int command, union bpf_attr *attr, const char *what) {
         return must((int) syscall(SYS_bpf, command, attr, sizeof(*attr)), what);

@@ -98,7 +98,7 @@ class HostRight(unittest.TestCase):
                      v in self.network(host).items() if v["verdict"] != "OK" and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
         self.assertEqual(set(self.mtus().values()), {8896})
-        ok = ("OK", "8896 bytes pass both ways")
+        ok = ("OK", "8896 bytes pass in both directions")
         self.assertEqual(self.path(self.hosts[0], 0),
                          {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
 

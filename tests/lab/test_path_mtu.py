@@ -54,7 +54,7 @@ class PathMtu(unittest.TestCase):
         return {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
 
     def test_proven_by_any_user_from_the_workers_names(self):
-        ok = ("OK", "8896 bytes pass both ways")
+        ok = ("OK", "8896 bytes pass in both directions")
         self.assertEqual(self.path(self.h0, 0),
                          {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
         self.assertEqual(self.path(self.h1, 0),
@@ -134,7 +134,7 @@ class PathMtu(unittest.TestCase):
             self.h1.heal("eth1")
         self.assertEqual(status, 200, report)
         found = {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
-        self.assertEqual(found, {"eth0→h1 (10.10.0.11)": ("OK", "8896 bytes pass both ways"),
+        self.assertEqual(found, {"eth0→h1 (10.10.0.11)": ("OK", "8896 bytes pass in both directions"),
                                  "eth1→h1-eth1 (10.10.1.11)": ("FAIL", "1500 bytes pass, 8896 do not (from "
                                                                        "the peer)")})
         self.assertEqual(self.ask_agent("GET"), (200, report))

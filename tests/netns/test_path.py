@@ -144,8 +144,8 @@ class Path(unittest.TestCase):
 class Clean(Path):
     def test_both_nics_by_name_and_the_packets_are_what_they_must_be(self):
         report = self.path()
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
-        self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
+        self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "OK", "8896 bytes pass in both directions")
         self.assertEqual(len(report["checks"]), 2)  # not this host itself
         seen = self.counters()
         self.assertEqual((seen["full_echo"], seen["without_df"], seen["too_long"], seen["any_udp"]),
@@ -203,7 +203,7 @@ class Clean(Path):
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
         self.peer("ip", "addr", "add", "fd00::13/64", "dev", "p-eth0", "nodad")
         report = self.path("--peer", "fd00::13")
-        self.assert_found(report, "eth0→fd00::13", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→fd00::13", "OK", "8896 bytes pass in both directions")
         self.assertEqual((self.counters()["six_full"], self.counters()["six_fragment"]), (1, 0))
         self.drop("there", "p-eth0 meta length > 4321")
         report = self.path("--peer", "eth0=six", code=2)
@@ -228,14 +228,14 @@ class Clean(Path):
         with open(f"{self.host.tree}/etc/hosts", "a", encoding="utf-8") as file:
             file.write("fd01::13 both\n10.10.1.13 both\n")
         self.assert_found(self.path("--peer", "eth1=both"), "eth1→both (10.10.1.13)", "OK",
-                          "8896 bytes pass both ways")
+                          "8896 bytes pass in both directions")
 
 
 class BlackHole(Path):
     def test_towards_the_peer(self):
         self.drop("there", '"p-eth1" meta length > 1500')
         report = self.path(code=2)
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
         f = self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "FAIL",
                               "1500 bytes pass, 8896 do not (towards the peer)")
         self.assertIn("more than 1500 bytes", f["reason"])

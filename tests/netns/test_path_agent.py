@@ -77,8 +77,8 @@ class Agent(PathCase):
     def test_its_own_peers_and_the_last_result(self):
         self.assertEqual(self.get("GET", "/v1/path", 404)["remedy"], "POST /v1/path starts one")
         report = self.get("POST", "/v1/path")
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
-        self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
+        self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass in both directions")
         self.assertEqual(self.get("GET", "/v1/path"), report)
         seen = self.counters()
         self.assertEqual((seen["full_echo"], seen["without_df"], seen["any_udp"]), (report["packets"], 0, 0))

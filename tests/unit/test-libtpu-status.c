@@ -6,8 +6,7 @@
 
 #define TEXT(t) ((char *) (uintptr_t) (t))
 
-/* --- Readings and cores
- * --------------------------------------------------------------------------------- */
+/* --- Readings and cores -------------------------------------------------------------------------------- */
 
 static void test_reading(void) {
         struct libtpu_reading r = LIBTPU_READING_NULL;
