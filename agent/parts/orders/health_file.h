@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What must outlive the agent, in the state file (state_file.h) /var/lib/tpu-hostd/health.json, mode 0600:
+ * Pure, and fuzzed: what must outlive the agent, in the state file (state_file.h) /var/lib/tpu-hostd/health.json, mode 0600:
  *
  *   {"boot_id": "…", "saved_usec": …, "state": "degraded",
  *    "orders": [{"kind": "cordon", "reason": "…", …}],
