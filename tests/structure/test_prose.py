@@ -25,7 +25,7 @@ import prose  # noqa: E402
 BUILD = Path(os.environ.get("BUILD_DIR", TOP / "build/dev"))
 KNOWN, WORDS = HERE / "prose-known", HERE / "prose-words"
 LEFT_OUT = {"build", ".git", "__pycache__", ".ci"}
-SHOWN = 60  # sites of one row
+SHOWN = 400  # sites of one row
 
 
 def files(top):
@@ -73,10 +73,11 @@ def spelling(own):
 
 
 def row_of(file):
-    """Pages have a row each; of source a room has one."""
+    """A page has a row of its own, a folder of tests, and all of agent/ or probes/: files move."""
     parts = file.split("/")
-    return file if len(parts) < 2 or prose.reader(file) in (
-        prose.markdown, prose.mdoc, prose.plain_text) else "/".join(parts[:-1][:2]) + "/"
+    if len(parts) < 2 or prose.reader(file) in (prose.markdown, prose.mdoc, prose.plain_text):
+        return file
+    return "/".join(parts[:-1][:2 if parts[0] == "tests" else 1]) + "/"
 
 
 def known(text):
