@@ -110,7 +110,7 @@ static void redirect_to_leader(const struct api *a, const struct http_request *q
 
         if (!location) {
                 api_reply_error(reply, 503, "no collector leads",
-                                "try again; see docs/operations.md, No leader");
+                                "try again; see /usr/share/doc/tpu-collector/operations.md, No leader");
                 reply->retry_after = 1;
                 return;
         }

@@ -118,8 +118,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
 
 #define REGISTRY_OWN "episode/" /* records of the collector's own */
 
-/* --- registry.c, leading.c: all of it
- * ---------------------------------------------------------------------------------- */
+/* --- registry.c, leading.c: all of it ------------------------------------------------------------------ */
 
 struct registry {
         struct control_registry_options o;

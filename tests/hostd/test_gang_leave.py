@@ -1,4 +1,5 @@
-"""A machine that is shut down says so, and a run over slices goes on without it at once; a daemon that is stopped alone says nothing."""
+"""A machine that is shut down says so, and a run over slices goes on without it at once; a daemon that is
+stopped alone says nothing."""
 
 import sys
 import unittest

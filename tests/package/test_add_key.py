@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A key of a run is one row and its field: added to a copy of the tree, it is in flag, help, page, JSON, bounds and unit, and no other file was touched."""
+"""A key of a run is one row and its field: added to a copy of the tree, it is in flag, help, page, JSON,
+bounds and unit, and no other file was touched."""
 import os
 import pathlib
 import shutil
@@ -52,7 +53,8 @@ class AddKey(unittest.TestCase):
                 raise unittest.SkipTest(f"there is no {tool}")
         folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-add-key-test-")))
         cls.top, cls.build = folder / "tree", folder / "build"
-        shutil.copytree(TOP, cls.top, ignore=shutil.ignore_patterns("build", ".git", "__pycache__"), symlinks=True)
+        shutil.copytree(TOP, cls.top, ignore=shutil.ignore_patterns("build", ".git", "__pycache__"),
+                        symlinks=True)
         with (cls.top / "agent/model/run/run_keys.def").open("a") as table:
             table.write(ROWS)
         proto = cls.top / "proto/run.proto"
@@ -60,36 +62,46 @@ class AddKey(unittest.TestCase):
         proto.write_text(spec + "\n" + FIELDS + rest)
         (cls.top / "tests/unit/test-added-key.c").write_text(DRIVER)
         (cls.top / "tests/unit/added.cmake").write_text("unit_test(added-key KNOWS launch)\n")
-        cls.run_there("cmake", "-S", cls.top, "-B", cls.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O1", "-DWITH_BPF=OFF")
-        cls.run_there("cmake", "--build", cls.build, "-j2", "--target", "tpuctl", "pages", "test-run-keys", "test-added-key")
+        cls.run_there("cmake", "-S", cls.top, "-B", cls.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O1",
+                      "-DWITH_BPF=OFF")
+        cls.run_there("cmake", "--build", cls.build, "-j2", "--target", "tpuctl", "pages", "test-run-keys",
+                      "test-added-key")
 
     @staticmethod
     def run_there(*words):
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1700, check=False)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=1700, check=False)
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
 
     def tpuctl(self, *words):
-        return subprocess.run([self.build / "agent/ctl/tpuctl", *words], capture_output=True, text=True, timeout=60, check=False, env=os.environ | {"LC_ALL": "C.UTF-8"})
+        return subprocess.run([self.build / "agent/ctl/tpuctl", *words], capture_output=True, text=True,
+                              timeout=60, check=False, env=os.environ | {"LC_ALL": "C.UTF-8"})
 
     def unit_of(self, json):
-        return subprocess.run([self.build / "tests/unit/test-added-key", json], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([self.build / "tests/unit/test-added-key", json], capture_output=True,
+                              text=True, timeout=60, check=False)
 
     def test_flag_and_help(self):
-        self.assertRegex(self.tpuctl("run", "--help").stdout, r"--cpu-weight N +its share of the CPUs beside other units\n")
-        self.assertRegex(self.tpuctl("run", "--help").stdout, r"--log-noise WORD +how much it logs; one of: quiet, loud\n")
+        self.assertRegex(self.tpuctl("run", "--help").stdout,
+                         r"--cpu-weight N +its share of the CPUs beside other units\n")
+        self.assertRegex(self.tpuctl("run", "--help").stdout,
+                         r"--log-noise WORD +how much it logs; one of: quiet, loud\n")
 
     def test_bounds_are_alike(self):
         wrong = "cpu_weight '10001' is not a whole number from 1 to 10000"
-        self.assertEqual(self.tpuctl("run", "--cpu-weight", "10001", "--", "true").stderr, f"tpuctl run: {wrong}\n")
+        self.assertEqual(self.tpuctl("run", "--cpu-weight", "10001", "--", "true").stderr,
+                         f"tpuctl run: {wrong}\n")
         self.assertEqual(self.unit_of('{"argv":["true"],"cpu_weight":10001}').stdout, f"{wrong}\n")
         file = self.build / "wrong.ini"
         file.write_text("[Run]\nCpuWeight=10001\n")
         self.assertIn(wrong, self.tpuctl("run", "-f", file, "--", "true").stderr)
-        self.assertIn("log_noise 'no' is not one of quiet, loud", self.tpuctl("run", "--log-noise", "no", "--", "true").stderr)
+        self.assertIn("log_noise 'no' is not one of quiet, loud",
+                      self.tpuctl("run", "--log-noise", "no", "--", "true").stderr)
 
     def test_page(self):
-        self.assertIn(".It Fl -cpu-weight Ar N\nits share of the CPUs beside other units.\n", (self.build / "docs/man/tpuctl.1").read_text())
+        self.assertIn(".It Fl -cpu-weight Ar N\nits share of the CPUs beside other units.\n",
+                      (self.build / "docs/man/tpuctl.1").read_text())
 
     def test_unit(self):
         found = self.unit_of('{"argv":["true"],"cpu_weight":50}')

@@ -10,7 +10,7 @@
 
 extern const struct part calls_part;
 
-/* --- Answers: return 0 ---------------------------------------------------------------------------------- */
+/* --- Answers: return 0 --------------------------------------------------------------------------------- */
 
 /* The reference is taken over; NULL: out of memory. */
 int answer_json(struct http_reply *ret, unsigned status, json_t *v);

@@ -19,7 +19,7 @@ static int be_late(struct gang_run *r, usec_t now) {
 
         why_set(why, "%s within %" PRIu64 " s: %s",
                 r->refused ? "the hosts did not agree to start" : "it could not begin",
-                r->intent.spec->wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
+                r->intent.spec->wait / USEC_PER_SEC, first ? first : "nothing held it up at the end");
         memcpy(r->why, why, sizeof(why));
         return run_end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
 }
