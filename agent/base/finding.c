@@ -5,7 +5,8 @@
 #include "finding.h"
 #include "utf8.h"
 
-/* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not known. */
+/* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not
+ * known. */
 static const struct {
         const char *name;
         int exit_code, gravity;
@@ -25,6 +26,11 @@ const char *verdict_name(enum verdict v) {
 int verdict_exit_code(enum verdict v) {
         assert(v < _VERDICT_MAX);
         return verdicts[v].exit_code;
+}
+
+int verdict_gravity(enum verdict v) {
+        assert(v < _VERDICT_MAX);
+        return verdicts[v].gravity;
 }
 
 enum verdict verdict_worse(enum verdict a, enum verdict b) {

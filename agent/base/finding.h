@@ -31,7 +31,12 @@ struct finding {
 const char *verdict_name(enum verdict v);
 /* Monitoring-plugin exit codes: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN. */
 int verdict_exit_code(enum verdict v);
-/* The graver of two: FAIL > WARN > UNKNOWN > OK. */
+/*
+ * How grave a verdict is, for max() over many: 0 OK, 1 UNKNOWN, 2 WARN, 3 FAIL. The exit code is another
+ * number, whose order says nothing: what is not known (3) is above what is broken (2) there.
+ */
+int verdict_gravity(enum verdict v);
+/* The graver of two, by verdict_gravity(). */
 enum verdict verdict_worse(enum verdict a, enum verdict b);
 /* Parses verdict_name()'s text. -EINVAL. */
 int verdict_parse(const char *name, enum verdict *ret);

@@ -6,7 +6,7 @@
 
 #include "answer.h"
 #include "capture_files.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "clock.h"
 #include "render.h"
 #include "runs.h"
@@ -81,7 +81,7 @@ static int stack_of_hostd(const struct options *o, const char *name, json_t **re
         char path[80];
         int r;
 
-        (void) snprintf(path, sizeof(path), "/v1/runs/%s/stack", name);
+        (void) snprintf(path, sizeof(path), "/v1/runs/%s/capture", name);
         do
                 r = hostd_call(o->root, "POST", path, STACK_TIMEOUT, ret, problem);
         while (r < 0 && again_wait(&again, problem, o->program));

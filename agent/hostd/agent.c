@@ -5,17 +5,20 @@
 #include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
-#include "agent_net.h"
 #include "agent_run_totals.h"
 #include "agent_stack_files.h"
 #include "agent_watch.h"
 #include "calls.h"
-#include "cost.h"
+#include "checks_part.h"
 #include "frame.h"
 #include "identity_part.h"
 #include "leave.h"
 #include "log.h"
 #include "member.h"
+#include "net_part.h"
+#include "orders_part.h"
+#include "path_part.h"
+#include "process_cost.h"
 #include "uplink_part.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
@@ -31,13 +34,6 @@
 START(bpf) STOP(bpf)
 static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
 
-START(orders) STOP(orders)
-static void tick_orders(void *self) { agent_orders_tick(BUS(self)); }
-static void hear_orders(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_CHECKS)
-                agent_orders_save(BUS(self));
-}
-static const struct part old_orders = { "orders", sizeof(struct bus *), .start = start_orders, .tick = tick_orders, .hear = hear_orders, .stop = stop_orders };
 
 static int start_metrics(void *self) {
         struct bus *b = BUS(self);
@@ -51,15 +47,19 @@ static int start_metrics(void *self) {
 static void sample_metrics(void *self, struct bus_sink *s) {
         struct bus *b = BUS(self);
         const struct host_runs *l = b->runs;
+        struct process_cost cost;
 
-        (void) cost_sample(b->host, &s->sink); /* a folder of fixtures has no such files */
+        if (process_cost_read(b->host, &cost) >= 0) { /* a folder of fixtures has no such files */
+                put_double(&s->sink, METRIC_PROCESS_CPU, cost.cpu_seconds, NULL, NULL, NULL);
+                put_uint(&s->sink, METRIC_PROCESS_MEMORY, cost.resident_memory, NULL, NULL, NULL);
+        }
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
                 put_int(&s->sink, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
         for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
                 put_int(&s->sink, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k),
                         NULL, NULL);
         for (size_t i = 0; i < b->checks.n; i++)
-                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_exit_code(b->checks.health[i].settled),
+                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_gravity(b->checks.health[i].settled),
                         b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);
         s->start_real = b->boot_real;
         host_metrics_look(agent_of(b)->host_metrics, host_now(b->host), &s->sink);
@@ -115,6 +115,10 @@ static void hear_runs(void *self, const struct bus_news *n) {
                 captures_durable(a->captures, n->durable.seq);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && a->run_lines)
                 run_lines_durable(a->run_lines, n->durable.seq);
+        if (n->topic == BUS_ASK_RUNS) {
+                a->bus.runs_asked = launchd_runs_asked(a->runs);
+                launchd_runs_ask(a->runs);
+        }
         if (n->topic == BUS_NOTICE && n->notice.ahead)
                 agent_preempted(&a->bus, n->notice.kind, n->notice.text);
         if (n->topic == BUS_NOTICE && !n->notice.ahead)
@@ -149,7 +153,6 @@ static void sample_runs(void *self, struct bus_sink *s) {
                 if (p->lines == 0)
                         continue;
                 put_uint(&s->sink, METRIC_RUN_STEP, p->last_step, runs[i].run, NULL, NULL);
-                put_known(&s->sink, METRIC_RUN_STEP_DURATION, p->last.seconds, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TOKENS, p->last.tokens_per_second, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_TFLOPS, p->last.tflops, runs[i].run);
                 put_known(&s->sink, METRIC_RUN_LOSS, p->last.loss, runs[i].run);
@@ -162,70 +165,6 @@ START(stack_files) STOP(stack_files)
 static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
 static const struct part old_stack_files = { "stack-files", sizeof(struct bus *), .start = start_stack_files, .sample = sample_stack_files, .stop = stop_stack_files };
 
-START(net) STOP(net)
-static void sample_net(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        struct bus_sink bpf = bus_sink(b, SOURCE_BPF, b->round);
-
-        agent_net_look(b);
-        s->start_real = agent_of(b)->net->since_real;
-        agent_net_sample(b, &s->sink, &bpf.sink);
-        bus_end_samples(b, SOURCE_BPF, b->round);
-}
-static const struct part old_net = { "net", sizeof(struct bus *), .start = start_net, .sample = sample_net, .stop = stop_net };
-
-static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
-        bus_take_finding(userdata, source, round, f);
-}
-static void on_probe_sample(unsigned source, unsigned round, const struct sample *m, void *userdata) {
-        struct bus *b = userdata;
-
-        bus_take_sample(b, source, round, m, b->boot_real);
-}
-/* A probe that could not look leaves what is known of its checks as it was. */
-static void on_probe_done(unsigned source, unsigned round, bool whole, void *userdata) {
-        if (whole)
-                bus_end_round(userdata, source, round);
-        else
-                bus_report_state(userdata);
-}
-static int start_probes(void *self) {
-        static const struct schedule_handlers handlers = { .finding = on_probe_finding,
-                                                           .sample = on_probe_sample,
-                                                           .done = on_probe_done };
-        struct agent *a = agent_of(BUS(self));
-        int r;
-
-        a->probe_program = PROBE_PROGRAM_NULL;
-        r = probe_program_open(&a->probe_program);
-        if (r < 0)
-                (void) log_error_errno(
-                        r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                        a->probe_program.program.path);
-        return schedule_new(a->bus.event, probe_table, &a->probe_program.program, a->bus.settings.probe_interval,
-                         a->bus.host, &a->bus.context, &handlers, &a->bus, &a->schedule);
-}
-static void stop_probes(void *self) {
-        struct agent *a = agent_of(BUS(self));
-
-        a->schedule = schedule_free(a->schedule);
-        probe_program_close(&a->probe_program);
-}
-static void tick_probes(void *self) {
-        schedule_go_along(agent_of(BUS(self))->schedule); /* what they find goes out at once */
-}
-static void reload_probes(void *self) {
-        schedule_set_interval(agent_of(BUS(self))->schedule, BUS(self)->settings.probe_interval);
-}
-static void hear_probes(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_IDENTITY && agent_of(BUS(self))->schedule)
-                schedule_run_all(agent_of(BUS(self))->schedule);
-}
-static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
-
-START(path) STOP(path)
-static void reload_path(void *self) { agent_path_reload(BUS(self)); }
-static const struct part old_path = { "path", sizeof(struct bus *), .start = start_path, .reload = reload_path, .stop = stop_path };
 
 START(capture) STOP(capture)
 static void hear_capture(void *self, const struct bus_news *n) {
@@ -292,7 +231,7 @@ static const struct part *const parts[PARTS] = {
         &identity_part,
         &uplink_part,
         &calls_part,
-        &old_orders,
+        &orders_part,
         &old_metrics,
         &old_kernel,
         &old_libtpu,
@@ -300,11 +239,11 @@ static const struct part *const parts[PARTS] = {
         &old_run_totals,
         &old_runs,
         &old_stack_files,
-        &old_net,
-        &old_probes,
-        &old_path,
+        &checks_part,
         &old_watch,
         &member_part,
+        &net_part,
+        &path_part,
         &old_capture,
         &old_api,
         &leave_part,

@@ -16,8 +16,6 @@
 #include "kernel_log.h"
 #include "run_lines.h"
 #include "run_log.h"
-#include "private_program.h"
-#include "schedule.h"
 #include "run_totals.h"
 #include "uplink.h"
 
@@ -55,17 +53,12 @@ struct agent {
                 unsigned batches; /* since the last tick */
                 bool broken, mark_failed;
         } kernel; /* agent_kernel.c */
-        struct probe_program probe_program;
-        struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct agent_progress *progress; /* in agent_progress.c */
         struct launchd_runs *runs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct agent_path *path; /* in agent_path.c */
-        struct agent_net *net; /* in agent_net.c */
-        struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
         struct http_server *api;
@@ -171,17 +164,6 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
                             const char *remedy, void *userdata);
 
 
-/* agent_orders.c: what people ordered, and the file that it and the health of checks outlive the agent in.
- */
-int agent_orders_start(struct bus *b); /* before the first finding */
-void agent_orders_stop(struct bus *b);
-void agent_orders_save(struct bus *b);
-void agent_orders_tick(struct bus *b);  /* what has come to its end */
-/* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
-int agent_orders_call(void *self, const struct http_request *r, struct http_reply *ret);
-json_t *agent_orders_status(struct bus *b, json_t *status);
-
-
 /* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */
 int agent_tls_start(struct bus *b);
 /* In the tick: files that changed are read, and it listens as soon as it can. */
@@ -190,11 +172,3 @@ void agent_tls_judge(struct bus *b);
 /* The settings may be other ones now. */
 void agent_tls_reload(struct bus *b);
 void agent_tls_stop(struct bus *b);
-
-/* agent_path.c: full-size packets to the peers, for the API's callers. */
-int agent_path_start(struct bus *b);
-void agent_path_stop(struct bus *b);
-/* The configured peers are read again. */
-void agent_path_reload(struct bus *b);
-int agent_path_get(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_path_post(void *self, const struct http_request *r, struct http_reply *ret);

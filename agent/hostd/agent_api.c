@@ -7,7 +7,7 @@
 #include "agent_deaths.h"
 #include "api_json.h"
 #include "clock.h"
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "member.h"
 #include "metrics_text.h"
@@ -48,7 +48,7 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
 
         (void) r;
         uplink_get_stats(uplink_of(b), &uplink);
-        status = agent_orders_status(b, api_json_status(&s));
+        status = api_json_status(&s);
         for (size_t i = 0; status && i < b->n_parts; i++)
                 if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
                         json_decref(status);

@@ -7,12 +7,12 @@
  */
 #include "agent_capture_send.h"
 #include "agent_libtpu.h"
-#include "agent_net.h"
+#include "net_part.h"
 #include "agent_watch.h"
 #include "capture_host.h"
 #include "capture_peers.h"
 #include "capture_shelf.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "clock.h"
 #include "host_stat.h"
 #include "json_text.h"
@@ -173,7 +173,7 @@ static void look_around(struct capture_round *c, struct finding_list *peers, str
         struct bus *b = c->owner->bus;
 
         capture_peers_unanswered(b->host, peers);
-        agent_net_tell(b, peers);
+        net_tell_links(b, peers);
         if (c->second > 0)
                 agent_watch_round(b, c->run, c->round, peers);
         if (c->round == 0 && c->second > 0 && !c->reach)

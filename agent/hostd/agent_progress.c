@@ -304,9 +304,6 @@ static void sample_run(struct sink *s, const struct watched *w) {
         for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++)
                 put_uint(s, METRIC_RUN_SUSPICIONS, r->suspicions[k], w->run, suspicion_kind_name(k), NULL);
         put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->run, NULL, NULL);
-        if (r->rhythm.n > 0)
-                put_double(s, METRIC_RUN_STEP_INTERVAL, (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
-                           w->run, NULL, NULL);
 }
 
 static void sample_steps(struct sink *s, const struct watched *w) {
@@ -320,7 +317,7 @@ static void sample_steps(struct sink *s, const struct watched *w) {
                                             .n_bounds = STEP_TIMES_BOUNDS };
 
         if (t->n > 0)
-                put_histogram(s, METRIC_RUN_STEP_TIME, &h, w->run, NULL);
+                put_histogram(s, METRIC_RUN_STEP_DURATION, &h, w->run, NULL);
 }
 
 static void sample_time(struct sink *s, const struct watched *w) {

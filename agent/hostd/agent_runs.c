@@ -107,7 +107,13 @@ static void on_line(const struct run_log_line *l, void *userdata) {
         launchd_runs_ask(agent_of(b)->runs);
 }
 
+/* Each answer of tpu-launchd is another list. */
+static void follow_list(struct bus *b) {
+        b->runs = launchd_runs_get(agent_of(b)->runs);
+}
+
 static void on_started(const struct host_run *j, void *userdata) {
+        follow_list(userdata);
         agent_progress_started(userdata, j);
         (void) bus_emit(userdata,
                           EVENT_OF(RUN_STARTED, .run = j->name, .unit = j->unit, .user = j->user,
@@ -119,6 +125,7 @@ static void on_exited(const struct host_run *j, void *userdata) {
         char killed_by[DEATH_TEXT_MAX];
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
 
+        follow_list(userdata);
         agent_progress_ended(userdata, j->name);
         (void) bus_emit(userdata,
                           EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = j->name,
@@ -129,8 +136,10 @@ static void on_exited(const struct host_run *j, void *userdata) {
 
 static void on_listed(void *userdata) {
         struct bus *b = userdata;
-        const struct host_runs *runs = b->runs;
+        const struct host_runs *runs;
 
+        follow_list(b);
+        runs = b->runs;
         for (size_t i = 0; agent_of(b)->run_log && runs->known && i < runs->n; i++)
                 run_log_expect_of(agent_of(b)->run_log, runs->runs[i].name, runs->runs[i].step_expression);
         bus_tell(b, BUS_RUNS);

@@ -2,15 +2,11 @@
 #include <math.h>
 
 #include "api_json.h"
+
+#include "calls.h"
 #include "clock.h"
 #include "report.h"
 #include "uplink_part.h"
-
-json_t *api_json_time(usec_t real) {
-        char text[CLOCK_TEXT_MAX];
-
-        return real > 0 ? json_string(clock_text(real, text)) : json_null();
-}
 
 struct now {
         usec_t boot, real;
@@ -42,9 +38,9 @@ static json_t *reason_json(const struct kept_finding *f) {
 
 /* Adds since when a check counts as it does, how often it got worse, and when it was last good. */
 static json_t *add_history(json_t *o, const struct check_health *h, const struct now *now) {
-        json_t *history = json_pack("{s:o, s:I, s:o, s:b}", "since", api_json_time(to_real(h->since, now)),
+        json_t *history = json_pack("{s:o, s:I, s:o, s:b}", "since", answer_instant(to_real(h->since, now)),
                                     "worsened", (json_int_t) h->worsened, "last_good",
-                                    api_json_time(to_real(h->last_good, now)), "flapping", h->flapping);
+                                    answer_instant(to_real(h->last_good, now)), "flapping", h->flapping);
 
         if (o && history && json_object_update(o, history) >= 0) {
                 json_decref(history);
@@ -118,7 +114,7 @@ static json_t *class_json(const struct uplink_class_stats *c) {
                          "kept", number(c->spool.records), "bytes", number(c->spool.bytes), "appended",
                          number(c->spool.appended), "sent", number(c->sent), "retried", number(c->retried),
                          "refused", number(c->refused), "dropped", number(c->spool.dropped_bytes_limit),
-                         "damaged", number(c->spool.damaged), "oldest", api_json_time(c->oldest_real),
+                         "damaged", number(c->spool.damaged), "oldest", answer_instant(c->oldest_real),
                          "dropped_by", dropped_json(c), "parked", c->parked, "first_seq",
                          number(c->spool.first_seq), "next_seq", number(c->spool.next_seq), "body_bytes",
                          number(c->body_bytes), "wire_bytes", number(c->wire_bytes));
@@ -137,7 +133,7 @@ static json_t *route_json(const struct uplink_route *r, const struct now *now) {
 
         return json_pack("{s:s, s:o, s:i, s:s, s:o}", "state", route_state(r, now), "sent", number(r->sent),
                          "failures", (int) r->failures, "why", r->why, "until",
-                         api_json_time(until > now->boot ? to_real(until, now) : 0));
+                         answer_instant(until > now->boot ? to_real(until, now) : 0));
 }
 
 static json_t *endpoint_json(const struct uplink_endpoint_stats *e, const struct now *now) {
@@ -174,7 +170,7 @@ static json_t *certificate_json(const struct tls_files *t) {
         if (!tls_files_configured(t))
                 return json_null();
         return json_pack("{s:s, s:o, s:o, s:s, s:s}", "file", t->path[TLS_CERT], "from",
-                         api_json_time(t->not_before), "until", api_json_time(t->not_after), "error",
+                         answer_instant(t->not_before), "until", answer_instant(t->not_after), "error",
                          t->error, "warning", t->warning);
 }
 
@@ -184,7 +180,7 @@ json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec
         return json_pack("{s:s, s:b, s:b, s:s, s:s, s:o, s:o, s:o, s:o}", "endpoint", endpoint, "durable",
                          s->durable, "parked", s->parked, "last_error", s->last_error, "spool_error",
                          s->spool_error, "last_ok",
-                         api_json_time(s->last_ok_boot > now ? 0 : to_real(s->last_ok_boot, &both)),
+                         answer_instant(s->last_ok_boot > now ? 0 : to_real(s->last_ok_boot, &both)),
                          "endpoints", endpoints_json(s, &both), "certificate", certificate_json(&s->tls),
                          "classes", classes_json(s));
 }
@@ -210,7 +206,7 @@ json_t *api_json_status(const struct api_status *s) {
                          identity_get(s->identity, IDENTITY_WORKER_ID), "accelerator_type",
                          identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "live_runs", count_live_runs(s->runs),
                          "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real), "started",
-                         api_json_time(s->started_real));
+                         answer_instant(s->started_real));
 }
 
 /* null for what is not known. */
@@ -225,8 +221,8 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
                          "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
                          run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc,
-                         "user", run->user, "command", run->command, "started", api_json_time(run->started_real),
-                         "ended", api_json_time(run->ended_real), "main_pid", (int) run->main_pid, "processes",
+                         "user", run->user, "command", run->command, "started", answer_instant(run->started_real),
+                         "ended", answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
                          (int) run->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
                          "step_seconds",

@@ -20,9 +20,6 @@ json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_rea
  * kept on the boot clock. */
 json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real);
 
-/* An instant of the real clock, null when there is none. */
-json_t *api_json_time(usec_t real);
-
 json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real);
 
 struct api_status {

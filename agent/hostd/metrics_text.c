@@ -3,6 +3,17 @@
 
 #include "metrics_text.h"
 
+/*
+ * What the conventions and Prometheus name differently: every dashboard and alert for a process reads the names
+ * of Prometheus' client libraries.
+ */
+static const struct {
+        const char *name, *family;
+} client_names[] = {
+        { "process.cpu.time", "process_cpu_seconds" },
+        { "process.memory.usage", "process_resident_memory_bytes" },
+};
+
 /* UCUM units as Prometheus spells them; a unit in braces ({packet}) is a remark and none. */
 static const char *unit_name(const struct sample *m) {
         static const struct {
@@ -22,6 +33,8 @@ static const char *unit_name(const struct sample *m) {
 
         if (!m->unit)
                 return "";
+        if (m->unit[0] == '{') /* a remark: "{token}/s" is a rate all the same */
+                return strstr(m->unit, "}/s") ? "per_second" : "";
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 if (streq(table[i].unit, m->unit))
                         return table[i].suffix;
@@ -52,12 +65,16 @@ static void name_what_is_counted(const struct sample *m, char buf[static METRIC_
 }
 
 int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const char **ret_unit) {
-        const char *unit = unit_name(m);
-        size_t len = strlen(m->name);
+        const char *unit = unit_name(m), *name = m->name;
+        size_t len;
 
+        for (size_t i = 0; i < ELEMENTSOF(client_names); i++)
+                if (streq(name, client_names[i].name))
+                        name = client_names[i].family;
+        len = strlen(name);
         if (len + 1 + strlen(unit) >= METRIC_NAME_MAX)
                 return -ENAMETOOLONG;
-        memcpy(buf, m->name, len + 1);
+        memcpy(buf, name, len + 1);
         underscore(buf);
         if (m->kind == SAMPLE_GAUGE && ends_with(buf, "count"))
                 name_what_is_counted(m, buf);

@@ -26,7 +26,7 @@ __tpu_checks_of() { # GROUP
 }
 
 __tpu_runs() {
-        timeout 2 "$program" "${root[@]}" jobs 2>/dev/null </dev/null | sed -n '2,$s/^\([a-z0-9-]\{1,\}\) .*/\1/p'
+        timeout 2 "$program" "${root[@]}" runs 2>/dev/null </dev/null | sed -n '2,$s/^\([a-z0-9-]\{1,\}\) .*/\1/p'
 }
 
 __tpu_pythons() {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_samples.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "flow_words.h"
@@ -49,16 +50,11 @@ static struct sample sample_of(enum metric_id id, const struct label *l) {
         return m;
 }
 
-/* Sums of what the kernel tells, which is believed up to what a sample holds. */
-static int64_t whole(uint64_t n) {
-        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
 static void put_count(struct sink *s, enum metric_id id, uint64_t n, const struct label *l) {
         struct sample m = sample_of(id, l);
 
         m.is_int = true;
-        m.i = whole(n);
+        m.i = (int64_t) MIN(n, (uint64_t) INT64_MAX);
         s->sample(s, &m);
 }
 
@@ -71,13 +67,13 @@ static void put_real(struct sink *s, enum metric_id id, double v, const struct l
 
 /* --- Sockets ------------------------------------------------------------------------------------------- */
 
-/* Without BPF nobody knows what made TCP repeat them. */
-static void put_repeats(const struct flows *f, uint64_t retransmits, uint64_t timeouts, struct label *l,
-                        struct sink *s) {
-        put_count(s, METRIC_NET_TIMEOUTS, timeouts, l);
+/* Without BPF nobody knows what made TCP send them again, but for those of connections that are begun. */
+static void put_retransmits(uint64_t retransmits, uint64_t syn_retries, struct label *l, struct sink *s) {
+        assert(syn_retries <= retransmits);
         l->own = "unknown";
-        if (!f->has_events)
-                put_count(s, METRIC_NET_RETRANSMITS, retransmits, l);
+        put_count(s, METRIC_NET_RETRANSMITS, retransmits - syn_retries, l);
+        l->own = "syn";
+        put_count(s, METRIC_NET_RETRANSMITS, syn_retries, l);
         l->own = NULL;
 }
 
@@ -85,8 +81,10 @@ static void put_link(const struct flows *f, const struct flow_link *l, struct si
         struct label label;
 
         label_link(f, l, &label);
-        put_repeats(f, l->total.retransmits - l->before.retransmits, l->total.timeouts - l->before.timeouts,
-                    &label, s);
+        put_count(s, METRIC_NET_TIMEOUTS, l->total.timeouts - l->before.timeouts, &label);
+        if (!f->has_events)
+                put_retransmits(l->total.retransmits - l->before.retransmits,
+                                l->total.syn_retries - l->before.syn_retries, &label, s);
         put_count(s, METRIC_NET_BAD, l->bad, &label);
         if (l->srtt_usec > 0)
                 put_real(s, METRIC_NET_SRTT, (double) l->srtt_usec / 1e6, &label);
@@ -116,11 +114,10 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
         const char *name = f->nics[nic].name, *run_name = f->runs[run];
         struct label other = { .peer = OTHER, .nic = name, .run = run_name, .address = "" };
 
-        put_int(s, METRIC_NET_IO, whole(u->total.sent_bytes), name, run_name, "transmit");
-        put_int(s, METRIC_NET_IO, whole(u->total.received_bytes), name, run_name, "receive");
-        put_int(s, METRIC_NET_SEGMENTS, whole(u->total.segments), name, run_name, NULL);
-        put_int(s, METRIC_NET_SYN_RETRIES, whole(u->total.syn_retries), name, run_name, NULL);
-        put_int(s, METRIC_NET_DROPS, whole(u->total.drops), name, run_name, NULL);
+        put_uint(s, METRIC_NET_IO, u->total.sent_bytes, name, run_name, "transmit");
+        put_uint(s, METRIC_NET_IO, u->total.received_bytes, name, run_name, "receive");
+        put_uint(s, METRIC_NET_SEGMENTS, u->total.segments, name, run_name, NULL);
+        put_uint(s, METRIC_NET_DROPS, u->total.drops, name, run_name, NULL);
         put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, run_name, NULL);
         put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, run_name, NULL);
         put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, run_name, NULL);
@@ -129,8 +126,11 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
                    "receive_window");
         put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, run_name, "send_buffer");
         put_round_trips(&f->rtts[run][nic], name, run_name, s);
-        if (u->unnamed.segments > 0)
-                put_repeats(f, u->unnamed.retransmits, u->unnamed.timeouts, &other, s);
+        if (u->unnamed.segments == 0)
+                return;
+        put_count(s, METRIC_NET_TIMEOUTS, u->unnamed.timeouts, &other);
+        if (!f->has_events)
+                put_retransmits(u->unnamed.retransmits, u->unnamed.syn_retries, &other, s);
 }
 
 void flow_samples(const struct flows *f, struct sink *s) {
@@ -142,7 +142,7 @@ void flow_samples(const struct flows *f, struct sink *s) {
                         if (f->nics[nic].index &&
                             (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
                                 put_sum(f, run, nic, s);
-        put_int(s, METRIC_NET_LEFT_OUT, whole(f->left_out), NULL, NULL, NULL);
+        put_uint(s, METRIC_NET_LEFT_OUT, f->left_out, NULL, NULL, NULL);
 }
 
 /* --- BPF ----------------------------------------------------------------------------------------------- */

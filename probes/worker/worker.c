@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "report.h"
-#include "spawn_program.h"
+#include "processes.h"
 
 /* --- Writing ------------------------------------------------------------------------------------------- */
 
@@ -38,8 +38,8 @@ static void put_sample(struct sink *s, const struct sample *m) {
                 (void) json_array_append_new(
                         attributes, json_pack("[s, s]", m->keys[i], m->values[i] ? m->values[i] : ""));
         put_line((struct writer *) s,
-            json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit", m->unit,
-                      "description", m->description, "counter", m->kind == SAMPLE_COUNTER, "value", value,
+            json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit",
+                      m->unit ? m->unit : "", "description", m->description, "counter", m->kind == SAMPLE_COUNTER, "value", value,
                       "attributes", attributes));
 }
 
@@ -84,7 +84,7 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
             !json_is_number(value))
                 return -EBADMSG;
         m.name = keep(r, name);
-        m.unit = keep(r, unit);
+        m.unit = unit[0] ? keep(r, unit) : NULL;
         m.description = keep(r, description);
         m.kind = counter ? SAMPLE_COUNTER : SAMPLE_GAUGE;
         m.is_int = json_is_integer(value);
@@ -101,7 +101,7 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
                 if (!m.keys[i])
                         return -E2BIG;
         }
-        if (!m.name || !m.unit || !m.description)
+        if (!m.name || (unit[0] && !m.unit) || !m.description)
                 return -E2BIG;
         s->sample(s, &m);
         return 0;

@@ -97,7 +97,7 @@ def on_its_host():
         h = around.Hostd(LaunchdSocket=t.path, MetricsInterval="60s", ProbeInterval="60s", CaptureTimeout="60s")
         h.start()
         pids = {"tpu-hostd": h.process.pid, "tpu-launchd": t.daemon.pid}
-        around.wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 60, "the run is known")
+        around.wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 60, "the run is known")
         time.sleep(12)  # its own beginning is over
 
         def capture():

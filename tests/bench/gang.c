@@ -29,7 +29,7 @@ static void say(struct gang *g, unsigned i, unsigned per_slice, unsigned n, cons
                       (int) (i % per_slice), "host", host, "id", host, "incarnation", "1", "address", "10.0.0.1", "hosts",
                       (int) hosts, "state", "ready", "fingerprint", "digest", "d", "runs");
         if (state)
-                (void) json_array_append_new(json_object_get(m, "runs"), json_pack("{s:s, s:i, s:s}", "name", "job", "generation",
+                (void) json_array_append_new(json_object_get(m, "runs"), json_pack("{s:s, s:i, s:s}", "name", "train", "generation",
                                                                                   1, "state", state));
         if (gang_say(g, m, now, why) < 0)
                 abort();
@@ -63,7 +63,7 @@ int main(int argc, char *argv[]) {
                per_slice, joined, joined / n * 1e6, changes, idle * 1e3, (double) mallinfo2().uordblks / 1048576);
         intent = json_pack("{s:i, s:s, s:s, s:[s], s:i, s:i}", "v", 1, "serial", "a", "user", "alice", "argv", "x", "min", 1, "max",
                            (int) MIN((n + per_slice - 1) / per_slice, 256U));
-        if (gang_want(g, "intent/job", intent, now, why) < 0)
+        if (gang_want(g, "intent/train", intent, now, why) < 0)
                 fprintf(stderr, "%s\n", why);
         json_decref(intent);
         t = seconds();
@@ -72,7 +72,7 @@ int main(int argc, char *argv[]) {
                 say(g, i, per_slice, n, "prepared", now);
         (void) gang_step(g, now, on_changed, &changes);
         printf("        a run over all of them: begun, prepared and running in %.3f s CPU, state %s\n", seconds() - t,
-               json_string_value(json_object_get(gang_record(g, "run/job"), "state")));
+               json_string_value(json_object_get(gang_record(g, "run/train"), "state")));
         gang_free(g);
         return EXIT_SUCCESS;
 }

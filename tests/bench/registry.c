@@ -79,7 +79,7 @@ static void make_request(struct fleet *f, struct member *m) {
         if (m->revision[0])
                 (void) snprintf(since, sizeof(since), ",\"since\":\"%s\"", m->revision);
         if (m->state)
-                (void) snprintf(run, sizeof(run), "{\"name\":\"job\",\"generation\":%u,\"state\":\"%s\"}", m->generation, m->state);
+                (void) snprintf(run, sizeof(run), "{\"name\":\"train\",\"generation\":%u,\"state\":\"%s\"}", m->generation, m->state);
         if (m->changed)
                 (void) snprintf(body, sizeof(body),
                                 "{\"v\":1,\"member\":{\"v\":1,\"slice\":\"s%04u\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"machine-%u\","
@@ -254,7 +254,7 @@ static void take_answer(struct fleet *f, struct member *m, char *body) {
                 saw(m, SEEN_WHOLE);
         if (record_of(revision, "\"slice/s", &generation, state))
                 saw(m, streq(state, "ready") ? SEEN_READY : SEEN_FORMING);
-        if (record_of(revision, "\"run/job\":{", &generation, state))
+        if (record_of(revision, "\"run/train\":{", &generation, state))
                 do_part(m, generation, state);
 }
 

@@ -180,7 +180,7 @@ class Bench:
         time.sleep(2)
         self.rest(rest, leader)
         d.word("forget running")
-        intent = {"name": "job", "user": "bench", "argv": ["x"], "min": 1, "max": min(256, -(-self.members // self.per_slice))}
+        intent = {"name": "train", "user": "bench", "argv": ["x"], "min": 1, "max": min(256, -(-self.members // self.per_slice))}
         status, text = self.call(leader, "POST", "/api/v1/runs", json.dumps(intent))
         assert status == 201, text
         result = d.until("running")
@@ -197,7 +197,7 @@ class Bench:
         leader = self.leader()
         m = self.metric(leader)
         print(f"  {'':36} {m['members']:.0f} members at the server, {m['leases_ended']:.0f} leases expired", flush=True)
-        status, text = self.call(leader, "GET", "/api/v1/runs/job")
+        status, text = self.call(leader, "GET", "/api/v1/runs/train")
         print(f"  {'':36} the run: {json.loads(text)['state']}, generation {json.loads(text)['generation']}", flush=True)
         d.close()
 

@@ -76,7 +76,7 @@ class Restart(Gang):
         for n in range(RUNS):
             self.steps()
             start = time.monotonic()
-            self.launchds["s1-0"].exit("job1", "exit-code", "exited", "1")
+            self.launchds["s1-0"].exit("run1", "exit-code", "exited", "1")
             times.setdefault("failed", []).append(self.all_run(n + 2, "s0-0", "s1-0") - start)
 
     def test_lost(self):
@@ -90,7 +90,7 @@ class Restart(Gang):
             times.setdefault("shut down", []).append(self.all_run(2 * n + 2, "s0-0") - start)
             h.process.wait(60)
             self.manager.state.write_text("running")
-            self.launchds["s1-0"].jobs.clear()  # it has booted
+            self.launchds["s1-0"].runs.clear()  # it has booted
             h.start()
             wait_until(lambda: h.get("/v1/status")["registry"]["state"] == "member", 60, "it is back")
             start = time.monotonic()

@@ -38,14 +38,14 @@ class Apart(Case):
         self.sync(c, member(0, orders="cordoned: disk"), figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41}])
         self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], runs=[
             {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40}]))
-        old = otlp.gauge("tpu.host.state", [otlp.point(1, {"state": "degraded"}, time.time() - 50)])
+        old = otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": "degraded"}, time.time() - 50)])
         for name in ("h0", "h2", "lone"):
             res = {**AGENT, "host.name": name, "tpu.slice.name": "s0", "tpu.worker.id": 7}
             self.ok(c.post("/v1/metrics", otlp.request(res, [old])))
         h = self.hosts(c)
         self.assertEqual([(n, x["registry"], x["slice"], x["worker_id"]) for n, x in h.items()],
                          [("h0", "member", "s0", 0), ("h1", "member", "s0", 1), ("h2", "missing", "s0", 2), ("lone", "none", "s0", 7)])
-        self.assertEqual([(x["state"], x["job"], x["step"], x["orders"]) for x in h.values()],
+        self.assertEqual([(x["state"], x["run"], x["step"], x["orders"]) for x in h.values()],
                          [("ready", "train", 41, "cordoned: disk"), ("unfit", "train", 40, None), ("degraded", None, None, None), ("degraded", None, None, None)])
         self.assertEqual((h["h1"]["reasons"], h["h1"]["accelerator_type"], h["h1"]["lag_seconds"], h["h1"]["boot_id"]), ("nic.mtu eth1", "v6e-16", None, None))
         self.assertTrue(49 < h["h0"]["lag_seconds"] < 60 and h["h0"]["boot_id"] == "b-1")
@@ -64,23 +64,23 @@ class Apart(Case):
     def test_figures_that_make_no_sense(self):
         c = self.start()
         self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1}, {"run": "r", "at": -1}, {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
-        self.assertEqual([(h["job"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
+        self.assertEqual([(h["run"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
         self.sync(c, member(0), 400, figures={"run": "r"})
         self.sync(c, member(0), 400, figures=[{"run": f"r{i}", "at": 1} for i in range(65)])
         self.sync(c, member(0), figures=[{"run": f"r{i}", "at": 1} for i in range(64)])
         self.sync(c, member(0), figures=[])
-        self.assertEqual([(h["job"], h["step"]) for h in self.hosts(c).values()], [(None, None)])
+        self.assertEqual([(h["run"], h["step"]) for h in self.hosts(c).values()], [(None, None)])
 
     def test_control_alone(self):
         c = self.configured(f"[Telemetry]\nEnabled=no\nElsewhere={ELSEWHERE}\n")
         self.refused(c.post("/v1/metrics", metrics()), 404, "telemetry is not kept here")
         self.refused(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("e", {})])), 404, "telemetry is not kept here")
-        for path in ("/api/v1/events", "/api/v1/events?wait=5&since=0", "/api/v1/series?host=h0&name=m", "/api/v1/runs/job1/logs"):
+        for path in ("/api/v1/events", "/api/v1/events?wait=5&since=0", "/api/v1/series?host=h0&name=m", "/api/v1/runs/run1/logs"):
             r = c.get(path)
             self.assertEqual((path, r.status, r.json["error"], r.json["telemetry"]), (path, 404, f"telemetry is not kept here: it goes to {ELSEWHERE}", ELSEWHERE))
         self.sync(c, member(0), figures=[{"run": "train", "generation": 1, "at": 1, "step": 3}])
         h = self.hosts(c)["h0"]
-        self.assertEqual((h["registry"], h["state"], h["job"], h["step"], h["version"], h["lag_seconds"]), ("member", "ready", "train", 3, "0.9", None))
+        self.assertEqual((h["registry"], h["state"], h["run"], h["step"], h["version"], h["lag_seconds"]), ("member", "ready", "train", 3, "0.9", None))
         self.assertEqual(c.get("/api/v1/hosts/h0").json["metrics"], [])
         self.assertEqual(c.get("/api/v1/runs").json, {"runs": []})
         self.assertEqual(c.get("/api/v1/slices/s0/diagnosis").status, 404)

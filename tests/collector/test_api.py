@@ -59,7 +59,7 @@ class Api(Case):
         for i in range(7):
             res = {**AGENT, "host.name": f"h{i}", "tpu.slice.name": f"s{i // 3}", "tpu.worker.id": i % 3}
             state = ("ready", "unfit", "degraded")[i % 3]
-            self.ok(c.post("/v1/metrics", otlp.request(res, [otlp.gauge("tpu.host.state", [otlp.point(1, {"state": state}, now - 50 * (i == 1))])])))
+            self.ok(c.post("/v1/metrics", otlp.request(res, [otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": state}, now - 50 * (i == 1))])])))
         slices = c.get("/api/v1/slices").json["slices"]
         self.assertEqual([(s["name"], s["hosts"], s["ready"], s["degraded"], s["unfit"], s["unknown"], s["silent"]) for s in slices],
                          [("s0", 3, 1, 1, 1, 0, 0), ("s1", 3, 1, 1, 1, 0, 0), ("s2", 1, 1, 0, 0, 0, 0)])

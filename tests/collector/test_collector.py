@@ -17,8 +17,8 @@ class Receiving(Case):
         c = self.start()
         now = time.time()
         self.assertIn("READY=1", c.told)
-        states = [otlp.point(int(s == "degraded"), {"state": s}, now) for s in ("ready", "degraded", "unfit")]
-        body = otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step", [otlp.point(12, {"job": "train"}, now)]),
+        states = [otlp.point(int(s == "degraded"), {"tpu.host.state": s}, now) for s in ("ready", "degraded", "unfit")]
+        body = otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step.number", [otlp.point(12, {"tpu.run.name": "train"}, now)]),
                                     otlp.sum_metric("system.network.io", [otlp.point(2 ** 62, {"b": "x", "a": 1}, now)], "By"),
                                     otlp.gauge("temp", [otlp.point(1.5, time=now)], "Cel")])
         self.assertEqual(self.ok(c.post("/v1/metrics", body)).content, b"")
@@ -26,11 +26,11 @@ class Receiving(Case):
                          {"k": ["v", True, 2.5]})
         self.ok(c.post("/v1/logs", otlp.request(AGENT, [event])))
 
-        row = c.sql("SELECT name, slice, worker_id, accelerator_type, version, boot_id, state, job, step FROM hosts")
+        row = c.sql("SELECT name, slice, worker_id, accelerator_type, version, boot_id, state, run, step FROM hosts")
         self.assertEqual(row, [("h0", "s1", 3, "v6e-16", "0.1.0", "b-1", "degraded", "train", 12)])
         host, = c.get("/api/v1/hosts").json["hosts"]
-        self.assertEqual({k: host[k] for k in ("name", "slice", "worker_id", "state", "reasons", "job", "step")},
-                         {"name": "h0", "slice": "s1", "worker_id": 3, "state": "degraded", "job": "train", "step": 12,
+        self.assertEqual({k: host[k] for k in ("name", "slice", "worker_id", "state", "reasons", "run", "step")},
+                         {"name": "h0", "slice": "s1", "worker_id": 3, "state": "degraded", "run": "train", "step": 12,
                           "reasons": "nic.mtu eth1: 1460, wanted 8896"})
         self.assertLess(host["age_seconds"], 10)
         self.assertRegex(host["first_seen"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
@@ -51,8 +51,8 @@ class Receiving(Case):
 
         def push(at, state, step, boot, value):
             return otlp.request({**AGENT, "tpu.boot.id": boot}, [
-                otlp.gauge("tpu.host.state", [otlp.point(1, {"state": state}, at)]), otlp.gauge("m", [otlp.point(value, time=at)]),
-                otlp.gauge("tpu.run.step", [otlp.point(step, {"job": "j"}, at)])])
+                otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": state}, at)]), otlp.gauge("m", [otlp.point(value, time=at)]),
+                otlp.gauge("tpu.run.step.number", [otlp.point(step, {"tpu.run.name": "j"}, at)])])
         self.ok(c.post("/v1/metrics", push(now, "ready", 9, "new", 5)))
         self.ok(c.post("/v1/metrics", push(now - 3600, "unfit", 4, "old", 3)))
         self.assertEqual(c.sql("SELECT state, step, boot_id FROM hosts"), [("ready", 9, "new")])
@@ -69,7 +69,7 @@ class Receiving(Case):
         self.assertEqual(c.sql("SELECT name, slice FROM hosts ORDER BY name"), [("127.0.0.1", None), ("i-7", None), ("pc", None)])
         self.ok(c.post("/v1/metrics", metrics()))  # the agent, and another program on its host
         before = c.sql("SELECT last_seen FROM hosts WHERE name = 'h0'")
-        self.ok(c.post("/v1/metrics", otlp.request({"host.name": "h0"}, [otlp.gauge("tpu.host.state", [otlp.point(1, {"state": "unfit"})])])))
+        self.ok(c.post("/v1/metrics", otlp.request({"host.name": "h0"}, [otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": "unfit"})])])))
         self.assertEqual(c.sql("SELECT last_seen FROM hosts WHERE name = 'h0'"), before)
         self.assertEqual(c.sql("SELECT slice, state FROM hosts WHERE name = 'h0'"), [("s1", None)])
 

@@ -88,7 +88,7 @@ class Diagnosis(unittest.TestCase):
         self.hosts.append(h)
         return h
 
-    def run_(self, slices, name="job1"):
+    def run_(self, slices, name="run1"):
         answer = self.collector.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": len(slices)}),
                                     {"Content-Type": "application/json"})
         self.assertEqual(answer.status, 201, answer.text)
@@ -111,7 +111,7 @@ class Diagnosis(unittest.TestCase):
             h.collector = again
         self.collector = again
 
-    def suspect(self, *hosts, on=True, name="job1"):
+    def suspect(self, *hosts, on=True, name="run1"):
         for h in hosts:
             h.part(name, suspected=int(time.time() * 1e6) if on else 0, suspicion="no step for 40 s, usually 8 s" if on else "")
 
@@ -156,14 +156,14 @@ class Diagnosis(unittest.TestCase):
         d = self.diagnosed(outcome="named")
         self.assertIn("slice s1, worker 2 (10.0.1.2): 1 of 4 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
                       d["summary"])
-        self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]), ("job1", 1, 4, 4, True))
+        self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]), ("run1", 1, 4, 4, True))
         self.assertRegex(d["by"], r"^s1-[03] \(10\.0\.1\.[03]\)$")
         self.assertEqual([s["host"] for s in d["diagnosis"]["suspects"]], ["s1-2"])
         self.assertEqual(d["diagnosis"]["tree"]["hosts"], 4)
         self.assertTrue(d["confirmed"])
         event, = self.events("tpu.run.stall_confirmed")
         self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]), ("s1-2", "s1", 2, "ERROR"))
-        self.assertTrue(event["body"].startswith("run job1 stalls: slice s1, worker 2 (10.0.1.2)"), event)
+        self.assertTrue(event["body"].startswith("run run1 stalls: slice s1, worker 2 (10.0.1.2)"), event)
         self.assertEqual(self.events("tpu.run.recovered"), [])
         self.restart()
         self.suspect(*self.hosts, on=False)
@@ -224,15 +224,15 @@ class Diagnosis(unittest.TestCase):
         liar = self.hosts[3]
         liar.push(r, 0, b"\x08\x01" + os.urandom(200))
         liar.push(r, 1, capture_wire.wire({**stacks(WAITS), "slice": "s1", "worker": 1, "host": "s1-1", "episode": r["episode"], "round": 0}))
-        post = lambda **more: capture_wire.post(self.collector, {**liar.member, **more}, r["episode"], "job1", 0, capture_wire.wire(stacks(READS)))
+        post = lambda **more: capture_wire.post(self.collector, {**liar.member, **more}, r["episode"], "run1", 0, capture_wire.wire(stacks(READS)))
         self.assertEqual(post(host="s1-1").status, 503)  # it is no member by that name, worker id or life
         self.assertEqual(post(worker=1).status, 503)
         self.assertEqual(post(incarnation="0").status, 503)
         self.assertEqual(post(host="../x").status, 400)
         self.assertEqual(post(slice="").status, 400)
-        self.assertEqual(liar.push({**r, "episode": "job1-1-7"}, 0, b"x", status=(404,)).status, 404)
-        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "job1", 0), os.urandom(1024 * 1024 + 1)).status, 413)
-        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "job1", 7), b"x").status, 400)
+        self.assertEqual(liar.push({**r, "episode": "run1-1-7"}, 0, b"x", status=(404,)).status, 404)
+        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "run1", 0), os.urandom(1024 * 1024 + 1)).status, 413)
+        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "run1", 7), b"x").status, 400)
         self.assertEqual(liar.push(r, 1, b"again").status, 200)  # one that is there stands
         d = self.diagnosed()
         self.assertEqual(d["outcome"], "named", d["summary"])

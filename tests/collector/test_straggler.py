@@ -61,7 +61,7 @@ class Straggler(Case):
         self.until(lambda: c.get("/api/v1/runs/train").json["slices"])
         self.train(c, 600, 360)
         self.assertEqual(c.get("/api/v1/events?name=tpu.run.straggler").json["events"], [])
-        self.assertEqual({h["name"]: h["job"] for h in c.get("/api/v1/hosts").json["hosts"]}, {"h0": "train", "h1": "train", "h2": None, "h3": None})
+        self.assertEqual({h["name"]: h["run"] for h in c.get("/api/v1/hosts").json["hosts"]}, {"h0": "train", "h1": "train", "h2": None, "h3": None})
 
 
 if __name__ == "__main__":

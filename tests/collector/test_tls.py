@@ -81,7 +81,7 @@ class Tls(Case):
             member = {"v": 1, "slice": "s1", "worker": worker, "host": host, "id": host, "incarnation": "a", "address": [], "hosts": 3}
             joined = self.call(c.otlp, "agent", "POST", "/registry/v1/sync", json.dumps({"v": 1, "member": member}))
             self.assertEqual(joined.status, 200, joined.content)
-            path = "/registry/v1/capture?" + capture_wire.query("", member, "job", 0)
+            path = "/registry/v1/capture?" + capture_wire.query("", member, "train", 0)
             return self.call(c.otlp, "agent", "POST", path, capture_wire.wire({"processes": []})).status
         self.assertEqual(push("h0", 0), 200)  # no host has this name: the certificate may be a whole fleet's
         self.assertEqual(push("7", 1), 200)
@@ -139,9 +139,9 @@ class Tls(Case):
         self.assertEqual(json.loads(self.call(c.otlp, "agent", "POST", "/registry/v1/sync", member).content)["records"]["slice/s1"]["state"], "ready")
         for who in (None, "unnamed", "expired", "stranger", "reader", "actor"):
             self.assertEqual((who, self.call(c.otlp, who, "POST", "/registry/v1/sync", member).status), (who, 403))
-        intent = json.dumps({"name": "job", "user": "alice", "argv": ["x"]})
+        intent = json.dumps({"name": "train", "user": "alice", "argv": ["x"]})
         calls = (("POST", "/api/v1/runs", intent, {"Content-Type": "application/json"}, 201), ("PUT", "/api/v1/hosts/h0/cordon?reason=why", None, {}, 200),
-                 ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204), ("DELETE", "/api/v1/runs/job", None, {}, 202),
+                 ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204), ("DELETE", "/api/v1/runs/train", None, {}, 202),
                  ("PUT", "/api/v1/mode", None, {}, 200), ("DELETE", "/api/v1/mode", None, {}, 204), ("DELETE", "/api/v1/slices/s1/slots/0", None, {}, 409))
         for method, path, body, headers, status in calls:
             for who in (None, "unnamed", "stranger", "agent", "reader"):

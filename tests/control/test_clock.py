@@ -38,9 +38,9 @@ class Clock(Control):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
         for h in hosts:
             self.wait_for(h, f"slice/{h.member['slice']}", state="ready")
-        self.want("job", ["s0", "s1"], 2, 2)
-        self.wait_for(hosts[0], "run/job", state="running")
-        until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        self.want("train", ["s0", "s1"], 2, 2)
+        self.wait_for(hosts[0], "run/train", state="running")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
         leader = self.leader()
         self.assertEqual(leader.get("/api/v1/hosts/s0-0/cordon?reason=disk", "PUT").status, 200)
         self.assertEqual(leader.get(f"/api/v1/hosts/s1-1/cordon?reason=fans&until={int(time.time()) + 3600}", "PUT").status, 200)
@@ -54,9 +54,9 @@ class Clock(Control):
         end = time.monotonic() + 1.25 * LEASE
         while time.monotonic() < end:
             for h in hosts:
-                self.assertEqual((h.records["run/job"]["state"], h.records["run/job"]["generation"]), ("running", 1))
+                self.assertEqual((h.records["run/train"]["state"], h.records["run/train"]["generation"]), ("running", 1))
                 self.assertEqual(h.records[f"slice/{h.member['slice']}"]["state"], "ready")
-                self.assertEqual(h.parts["job"]["state"], "running")
+                self.assertEqual(h.parts["train"]["state"], "running")
             self.assertIn("order/s0-0", hosts[0].records)
             self.assertIn("order/s1-1", hosts[3].records)
             time.sleep(0.2)

@@ -73,9 +73,9 @@ class Episodes(Control):
             self.hosts.append(Captured(list(self.collectors), name, worker, 2, thread=READS if i == 2 else WAITS, gate=never if i < silent else self.gate))
         for h in self.hosts:
             self.wait_for(h, f"slice/{h.member['slice']}", state="ready")
-        self.want("job", ["s0", "s1"], 2, 2)
-        until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in self.hosts), "all run it")
-        self.hosts[0].part("job", suspected=int(time.time() * 1e6), suspicion="no step for 40 s, usually 8 s")
+        self.want("train", ["s0", "s1"], 2, 2)
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in self.hosts), "all run it")
+        self.hosts[0].part("train", suspected=int(time.time() * 1e6), suspicion="no step for 40 s, usually 8 s")
         leader = self.leader()
         until(lambda: leader.sql("SELECT count(*) FROM captures")[0][0] == 4, lambda: f"the first captures are there: {[h.arrived for h in self.hosts]}")
         self.episode, = {r["episode"] for h in self.hosts for r in h.asked.values()}
@@ -92,8 +92,8 @@ class Episodes(Control):
         """No host was asked once more, and none for another episode."""
         for h in self.hosts:
             self.assertEqual(list(h.asked), [self.episode])
-            self.assertEqual(h.records["run/job"]["generation"], 1)
-            self.assertEqual(h.parts["job"]["state"], "running")
+            self.assertEqual(h.records["run/train"]["generation"], 1)
+            self.assertEqual(h.parts["train"]["state"], "running")
 
     def named(self, d):
         self.assertEqual((d["episode"], d["outcome"], d["answered"], d["hosts"], d["suspected"]), (self.episode, "named", 4, 4, True))
@@ -152,7 +152,7 @@ class TheSameAgain(Episodes):
         self.same_round()
         # What is confirmed is over one day, whoever led meanwhile.
         self.lose_and_lead(leader)
-        self.hosts[0].part("job", suspected=0, suspicion="")
+        self.hosts[0].part("train", suspected=0, suspicion="")
         until(lambda: leader.get("/api/v1/slices/s1/diagnosis").json["recovered"], "it recovers")
         self.same_round()
 

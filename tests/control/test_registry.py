@@ -136,14 +136,14 @@ class Sqlite(Case):
         a, b = self.slice("s0", 2), self.slice("s1", 2)
         self.wait_for(a[0], "slice/s0", state="ready")
         self.wait_for(b[0], "slice/s1", state="ready")
-        made = self.want("job", ["s0", "s1"], 1, 2, restarts=3)
+        made = self.want("train", ["s0", "s1"], 1, 2, restarts=3)
         self.assertEqual(len(made["serial"]), 16)
-        run = self.wait_for(b[1], "run/job", state="running", generation=1)
+        run = self.wait_for(b[1], "run/train", state="running", generation=1)
         self.assertEqual(run["coordinator"], {"host": "s0-0", "address": "10.0.0.0", "port": 8476})
         for h in a + b:
-            until(lambda h=h: h.parts["job"]["state"] == "running", "each host runs it")
-        a[1].part("job", state="exited", cause="exit-code", code="exited", status="1", step=7)
-        run = self.wait_for(a[0], "run/job", state="running", generation=2)
+            until(lambda h=h: h.parts["train"]["state"] == "running", "each host runs it")
+        a[1].part("train", state="exited", cause="exit-code", code="exited", status="1", step=7)
+        run = self.wait_for(a[0], "run/train", state="running", generation=2)
         self.assertEqual((run["blame"], run["restarts"]), ("", 1))
         self.assertIn("s0-1 (10.0.0.1) ended it: exit-code 1", run["why"])
         b[0].say(notice="preemption")
@@ -151,46 +151,46 @@ class Sqlite(Case):
         answers = b[0].answers
         until(lambda: b[0].answers > answers, "it was said")
         b[0].end()  # preempted: it shrinks at once when its lease is over
-        run = self.wait_for(a[0], "run/job", state="running", generation=3)
+        run = self.wait_for(a[0], "run/train", state="running", generation=3)
         self.assertEqual([s["slice"] for s in run["slices"]], ["s0"])
         for h in a:
-            until(lambda h=h: h.parts["job"].get("generation") == 3 and h.parts["job"]["state"] == "running", "each host runs it")
-            h.part("job", state="exited", cause="success", code="exited", status="0")
-        self.wait_for(a[0], "run/job", state="ended", outcome="success")
+            until(lambda h=h: h.parts["train"].get("generation") == 3 and h.parts["train"]["state"] == "running", "each host runs it")
+            h.part("train", state="exited", cause="success", code="exited", status="0")
+        self.wait_for(a[0], "run/train", state="ended", outcome="success")
         bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
         self.assertTrue(any("generation 2: preparing" in x for x in bodies), bodies)
-        self.assertIn("run job, generation 3: ended, success", bodies[-1])
+        self.assertIn("run train, generation 3: ended, success", bodies[-1])
 
     def test_refusal_is_named_and_stopped(self):
         a, b = self.slice("s0", 2)
         b.refuses = "the chips are held by pid 7\nkill 7"
         self.wait_for(a, "slice/s0", state="ready")
-        self.want("job", [], 1, 1)
-        until(lambda: any("s0-1 (10.0.0.1): the chips are held by pid 7" in w for w in (a.records.get("run/job") or {}).get("waits_for", [])),
-              lambda: a.records.get("run/job"))
+        self.want("train", [], 1, 1)
+        until(lambda: any("s0-1 (10.0.0.1): the chips are held by pid 7" in w for w in (a.records.get("run/train") or {}).get("waits_for", [])),
+              lambda: a.records.get("run/train"))
         b.refuses = None
-        self.wait_for(a, "run/job", state="running")
-        self.assertEqual(self.c.get("/api/v1/runs", "POST", json.dumps({"name": "job", "user": "alice", "argv": ["x"]}),
+        self.wait_for(a, "run/train", state="running")
+        self.assertEqual(self.c.get("/api/v1/runs", "POST", json.dumps({"name": "train", "user": "alice", "argv": ["x"]}),
                                     {"Content-Type": "application/json"}).status, 409)
-        self.assertEqual(self.c.get("/api/v1/runs/job", "DELETE").status, 202)
-        self.wait_for(a, "run/job", state="ended", outcome="stopped")
+        self.assertEqual(self.c.get("/api/v1/runs/train", "DELETE").status, 202)
+        self.wait_for(a, "run/train", state="ended", outcome="stopped")
         bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
         self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)  # a remedy, and no line feed
         self.assertFalse([x for x in bodies if "\n" in x])
 
     def restarted(self, how):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
-        self.want("job", [], 2, 2)
-        before = self.wait_for(hosts[3], "run/job", state="running")
-        until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
-        keys = ("slice/s0", "slice/s1", "slot/s0/1", "intent/job")
+        self.want("train", [], 2, 2)
+        before = self.wait_for(hosts[3], "run/train", state="running")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        keys = ("slice/s0", "slice/s1", "slot/s0/1", "intent/train")
         kept = self.kept(*keys)
         answers = [h.whole for h in hosts]
         self.restart(how)
         until(lambda: all(h.whole > n for h, n in zip(hosts, answers)), "all are back")
         for h in hosts:
-            self.assertEqual(h.records["run/job"], before)
-            self.assertEqual(h.parts["job"]["state"], "running")
+            self.assertEqual(h.records["run/train"], before)
+            self.assertEqual(h.parts["train"]["state"], "running")
         self.assertEqual(self.kept(*keys), kept)
 
     def test_killed_collector(self):
@@ -222,11 +222,11 @@ class Sqlite(Case):
         self.assertEqual(r.status, 200, r.text)
         until(lambda: b.records.get("order/s0-1"), "it is told")
         self.assertEqual(b.records["order/s0-1"]["cordon"]["reason"], "bad cable")
-        self.want("job", ["s0"], 1, 1)
-        until(lambda: any("cordoned" in w for w in (a.records.get("run/job") or {}).get("waits_for", [])), lambda: a.records)
+        self.want("train", ["s0"], 1, 1)
+        until(lambda: any("cordoned" in w for w in (a.records.get("run/train") or {}).get("waits_for", [])), lambda: a.records)
         self.assertFalse([k for k in a.records if k.startswith("order/")])
         self.assertEqual(self.c.get("/api/v1/hosts/s0-1/cordon", "DELETE").status, 204)
-        self.wait_for(a, "run/job", state="running")
+        self.wait_for(a, "run/train", state="running")
         self.assertEqual(self.c.get("/api/v1/mode?reason=enough", "PUT").status, 200)
         for h in (a, b):
             until(lambda h=h: (h.records.get("site/mode") or {}).get("mode") == "observe", "all are told")

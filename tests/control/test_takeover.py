@@ -20,9 +20,9 @@ class Takeover(Control):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
         for h in hosts:
             self.wait_for(h, f"slice/{h.member['slice']}", state="ready")
-        self.want("job", ["s0", "s1"], 2, 2)
-        run = self.wait_for(hosts[3], "run/job", state="running")
-        until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        self.want("train", ["s0", "s1"], 2, 2)
+        run = self.wait_for(hosts[3], "run/train", state="running")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
         return hosts, run
 
     def unhurt(self, hosts, run):
@@ -31,9 +31,9 @@ class Takeover(Control):
         until(lambda: all(max(h.terms.values()) == term for h in hosts), lambda: [(h.terms, h.error) for h in hosts])
         time.sleep(LEASE * 1.5)  # nobody is missed when the new leader's first lease is over
         for h in hosts:
-            self.assertEqual(h.records["run/job"]["generation"], run["generation"])
-            self.assertEqual(h.records["run/job"]["state"], "running")
-            self.assertEqual(h.parts["job"]["state"], "running")
+            self.assertEqual(h.records["run/train"]["generation"], run["generation"])
+            self.assertEqual(h.records["run/train"]["state"], "running")
+            self.assertEqual(h.parts["train"]["state"], "running")
             self.assertEqual(h.records[f"slice/{h.member['slice']}"]["state"], "ready")
 
     def test_one_leads_and_the_other_says_so(self):
@@ -118,7 +118,7 @@ class ThreeMembers(Takeover):
         host = self.host("s2", 0, 1)
         self.wait_for(host, "slice/s2", state="ready")
         for h in hosts:
-            self.assertEqual(h.records["run/job"]["generation"], run["generation"])
+            self.assertEqual(h.records["run/train"]["generation"], run["generation"])
 
     def test_quorum_lost_and_back(self):
         hosts, run = self.whole()

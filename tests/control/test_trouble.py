@@ -70,9 +70,9 @@ class Cut(Control):
     def running(self):
         hosts = self.slice("s0", 2)
         self.wait_for(hosts[0], "slice/s0", state="ready")
-        self.want("job", ["s0"], 1, 1)
-        run = self.wait_for(hosts[1], "run/job", state="running")
-        until(lambda: all(h.parts.get("job", {}).get("state") == "running" for h in hosts), "all run it")
+        self.want("train", ["s0"], 1, 1)
+        run = self.wait_for(hosts[1], "run/train", state="running")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" for h in hosts), "all run it")
         return hosts, run
 
     def test_from_etcd(self):
@@ -89,7 +89,7 @@ class Cut(Control):
         wire.cut = False  # and now all arrives that it once sent
         time.sleep(LEASE)
         self.assertFalse(self.leads(old))
-        self.assertEqual([(h.records["run/job"]["generation"], h.parts["job"]["state"], h.refused_terms) for h in hosts], [(run["generation"], "running", 0)] * 2)
+        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"], h.refused_terms) for h in hosts], [(run["generation"], "running", 0)] * 2)
         self.assertEqual(len(before), 2)
 
     def test_answer_of_a_change_waits_for_etcd(self):
@@ -122,7 +122,7 @@ class Cut(Control):
             h.barred.clear()
         self.wait_for(hosts[0], "slice/s0", state="ready")
         time.sleep(LEASE)
-        self.assertEqual([(h.records["run/job"]["generation"], h.parts["job"]["state"]) for h in hosts], [(run["generation"], "running")] * 2)
+        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"]) for h in hosts], [(run["generation"], "running")] * 2)
 
 
 @unittest.skipIf(NEEDS, NEEDS)
@@ -246,19 +246,19 @@ class Large(Control):
         old = self.leader()
         for s in range(self.SLICES):
             until(lambda s=s: old.get(f"/api/v1/slices/s{s}").json["state"] == "ready", "ready")
-        self.want("job", [f"s{s}" for s in range(self.SLICES)], self.SLICES, self.SLICES)
-        run = until(lambda: (r := old.get("/api/v1/runs/job").json)["state"] == "preparing" and r, "it is chosen")
+        self.want("train", [f"s{s}" for s in range(self.SLICES)], self.SLICES, self.SLICES)
+        run = until(lambda: (r := old.get("/api/v1/runs/train").json)["state"] == "preparing" and r, "it is chosen")
         self.assertGreater(len(json.dumps(run)), 256 * 1024)
-        value = self.site.values(prefix="run/job")["run/job"]
+        value = self.site.values(prefix="run/train")["run/train"]
         self.assertEqual(value[:2], b"\x1f\x8b")
         self.assertLess(len(value), len(json.dumps(run)) / 4)
-        self.assertEqual(self.site.records()["run/job"]["slices"], run["slices"])
+        self.assertEqual(self.site.records()["run/train"]["slices"], run["slices"])
         self.assertEqual(old.stop(signal.SIGTERM), 0)
         until(lambda: self.leader(), "another leads")
-        again = self.leader().get("/api/v1/runs/job").json
+        again = self.leader().get("/api/v1/runs/train").json
         self.assertEqual((again["generation"], again["slices"]), (run["generation"], run["slices"]))
-        self.assertEqual(self.leader().get("/api/v1/runs/job", "DELETE").status, 202)
-        until(lambda: self.site.records()["run/job"]["state"] in ("stopping", "ended"), "the other has written it, too")
+        self.assertEqual(self.leader().get("/api/v1/runs/train", "DELETE").status, 202)
+        until(lambda: self.site.records()["run/train"]["state"] in ("stopping", "ended"), "the other has written it, too")
 
 
 class Alone(Control):
@@ -269,7 +269,7 @@ class Alone(Control):
     def test_without_telemetry(self):
         c = self.collector(1, settings=["[Telemetry]", "Enabled=no", "Elsewhere=https://metrics.example/"])
         self.collectors.append(c)
-        for path in ("/api/v1/events", "/api/v1/series?host=a&name=b", "/api/v1/runs/job/logs"):
+        for path in ("/api/v1/events", "/api/v1/series?host=a&name=b", "/api/v1/runs/train/logs"):
             r = c.get(path)
             self.assertEqual((r.status, r.json["error"], r.json["telemetry"]),
                              (404, "telemetry is not kept here: it goes to https://metrics.example/", "https://metrics.example/"))
@@ -287,7 +287,7 @@ class Alone(Control):
         self.assertNotIn("registry_leads", c.get("/metrics").text)
 
     def test_figures(self):
-        figures = [{"run": "job", "generation": 1, "at": 1, "step": 5, "step_time": 1000000}]
+        figures = [{"run": "train", "generation": 1, "at": 1, "step": 5, "step_time": 1000000}]
         self.assertEqual(self.sync({**member(), "figures": figures})[0], 200)
         self.assertEqual(self.sync({"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0, "figures": figures})[0], 200)
         self.assertEqual(self.sync({**member(), "figures": {}})[0], 400)

@@ -7,7 +7,7 @@ import unittest
 from ctl_case import Ctl, ago
 
 STATUS = {
-    "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "jobs": 1, "started": None,
+    "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "runs": 1, "started": None,
     "identity": {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"},
     "reasons": [{"check": "nic.mtu", "subject": "eth1", "verdict": "FAIL", "reason": "found 1460,\033[2J wanted 8896", "remedy": "tpu-netcfg --once"}],
     "uplink": {"endpoint": "http://10.0.0.2:4318", "durable": True, "parked": False, "last_error": "Connection refused", "last_ok": None,
@@ -28,7 +28,7 @@ class Usage(Ctl):
 
     def test_help_names_every_verb(self):
         text = self.expect(["--help"], 0, stderr="").stdout
-        for verb in "check status identity env run jobs logs stop stack cordon drain uncordon silence unsilence mode fleet events".split():
+        for verb in "check status identity env run runs logs stop stack cordon drain uncordon silence unsilence mode fleet events".split():
             self.assertIn(f"\n  {verb} ", text)
             self.assertIn(f"Usage: tpuctl {verb} ", self.expect([verb, "--help"], 0, stderr="").stdout)
 

@@ -18,15 +18,15 @@ from stand_ins import capture_wire, field
 class Fleet(Ctl):
     def test_hosts(self):
         server, url = self.collector()
-        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, lag_seconds=0.1, job="train", step=12),
-                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, lag_seconds=600, job="train", step=12),
-                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, job=None, step=None),
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, lag_seconds=0.1, run="train", step=12),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, lag_seconds=600, run="train", step=12),
+                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, run=None, step=None),
                  dict(name="h3", slice="v6e-a", worker_id="3", state="ready", reasons="", registry="missing", missing="its lease ended", age_seconds=3),
                  dict(name="h4", slice="v6e-a", worker_id="4", state="degraded", reasons="disk", orders="cordoned: fan", registry="member", age_seconds=3),
                  dict(name="h5", state="ready", reasons="x", registry="none", age_seconds=3)]
         server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
         screen = """\
-SLICE  WORKER  HOST  STATE     JOB    STEP  AGE  LAG     REASON
+SLICE  WORKER  HOST  STATE     RUN    STEP  AGE  LAG     REASON
 v6e-a  0       h0    ready     train  12    4 s  0 s     -
 v6e-a  1       h1    unfit     train  12    9 s  10 min  nic.mtu eth1
 v6e-a  2       h2    SILENT    -      -     2 h  -       nothing heard for 2 h; was ready then
@@ -63,7 +63,7 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
         server, url = self.collector()
         where = {"error": "telemetry is not kept here: it goes to http://v:8428", "remedy": "ask there", "telemetry": "http://v:8428"}
         said = "tpuctl: telemetry goes to http://v:8428: this collector keeps no events, lines and series\nto do:  ask there\n"
-        for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]), ("/api/v1/runs/job/logs", ["logs", "job", "--fleet"])):
+        for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]), ("/api/v1/runs/train/logs", ["logs", "train", "--fleet"])):
             server.answers[("GET", path)] = (404, where)
             self.expect([*words, "--collector", url], 3, stdout="", stderr=said)
         server.answers[("GET", "/api/v1/events")] = (404, {**where, "error": "telemetry is not kept here", "telemetry": ""})
@@ -74,7 +74,7 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
         server, url = self.collector()
         report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different", "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
         server.answers[("GET", "/api/v1/slices/s0/diagnosis")] = (200, dict(
-            episode="e", run="job", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4, outcome="named", confirmed=None, recovered=None, diagnosis=report))
+            episode="e", run="train", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4, outcome="named", confirmed=None, recovered=None, diagnosis=report))
         server.answers[("GET", "/api/v1/slices/s0/captures")] = (
             200, field(1, field(1, capture_wire.host({"slice": "s0", "worker": 2, "host": "h2"}))), ("Content-Type", "application/x-protobuf"))
         self.expect(["diagnose", "s0", "--collector", url], 2, stderr="", stdout="""\
@@ -83,7 +83,7 @@ slice s0, worker 2 (h2): 1 of 4 is different
 
 the captures are not kept any more: this is what was found out from them
 
-episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
+episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
 """)
         self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout), report)
         report.update(outcome="goes_on", suspects=[])
@@ -185,8 +185,8 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
 
     def test_terminal(self):
         server, url = self.collector()
-        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", age_seconds=4.2, job="train", reasons=""),
-                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", age_seconds=4.2, job="train", reasons="déjà vu " * 12)]
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", age_seconds=4.2, run="train", reasons=""),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", age_seconds=4.2, run="train", reasons="déjà vu " * 12)]
         server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
         wide = self.on_terminal(300, "fleet", "--collector", url, NO_COLOR="1")
         self.assertEqual(wide, self.expect(["fleet", "--collector", url], 0).stdout)
@@ -201,11 +201,11 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
     def test_events(self):
         server, url = self.collector()
         server.answers[("GET", "/api/v1/events")] = (200, {"next": 0, "events": [
-            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.run.exited", severity="ERROR", body={"job": "train", "cause": "signal"}),
+            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.run.exited", severity="ERROR", body={"run": "train", "cause": "signal"}),
             dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO", body={"text": "a\nb\n", "threads": 3})]})
         self.expect(["events", "--collector", url, "--host", "h 0&x"], 0, stderr="", stdout="""\
 TIME                  SEVERITY  HOST  EVENT           BODY
-2026-11-21T05:00:00Z  ERROR     h0    tpu.run.exited  job=train  cause=signal
+2026-11-21T05:00:00Z  ERROR     h0    tpu.run.exited  run=train  cause=signal
 2026-11-21T05:00:09Z  INFO      h0    tpu.stack       text=(4 bytes of text, see --json)  threads=3
 """)
         self.assertEqual(server.seen[0][1], "/api/v1/events?limit=200&host=h%200%26x")

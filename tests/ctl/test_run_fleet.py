@@ -8,7 +8,7 @@ from stand_ins import field
 
 SLICES = [{"slice": "s0", "hosts": [{"worker": 0, "host": "h0"}, {"worker": 1, "host": "h1"}]},
           {"slice": "s1", "hosts": [{"worker": 0, "host": "h4"}, {"worker": 1, "host": "h5"}]}]
-RUN = {"v": 1, "name": "job1", "serial": "b", "generation": 1, "slices": [], "waits_for": [], "why": "", "outcome": ""}
+RUN = {"v": 1, "name": "run1", "serial": "b", "generation": 1, "slices": [], "waits_for": [], "why": "", "outcome": ""}
 
 
 class RunFleet(Ctl):
@@ -17,7 +17,7 @@ class RunFleet(Ctl):
         server, url = self.collector()
         left = list(records)
         server.answers[("POST", "/api/v1/runs")] = (200, records[0])
-        server.answers[("GET", "/api/v1/runs/job1")] = (200, lambda: left.pop(0) if len(left) > 1 else left[0])
+        server.answers[("GET", "/api/v1/runs/run1")] = (200, lambda: left.pop(0) if len(left) > 1 else left[0])
         return server, url
 
     def test_barrier_until_it_runs(self):
@@ -26,14 +26,14 @@ class RunFleet(Ctl):
                                    {**RUN, "state": "waiting", "waits_for": [missing]},
                                    {**RUN, "state": "waiting", "waits_for": [missing, "s0: h1 (10.0.0.2): draining: new \033[31mcable"]},
                                    {**RUN, "state": "preparing", "slices": SLICES}, {**RUN, "state": "running", "slices": SLICES})
-        self.expect(["run", "--collector", url, "--name", "job1", "--user", "alice", "--slices", "1:2", "--", "python3", "train.py"], 0, stderr="", stdout=f"""\
-job1: handed to {url}
-job1: waiting
-  job1: {missing}
-  job1: s0: h1 (10.0.0.2): draining: new ?[31mcable
-job1: preparing, generation 1, on s0, s1 (4 hosts)
-job1: running, generation 1, on s0, s1 (4 hosts)
-watch it: tpuctl runs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
+        self.expect(["run", "--collector", url, "--name", "run1", "--user", "alice", "--slices", "1:2", "--", "python3", "train.py"], 0, stderr="", stdout=f"""\
+run1: handed to {url}
+run1: waiting
+  run1: {missing}
+  run1: s0: h1 (10.0.0.2): draining: new ?[31mcable
+run1: preparing, generation 1, on s0, s1 (4 hosts)
+run1: running, generation 1, on s0, s1 (4 hosts)
+watch it: tpuctl runs --fleet; tpuctl logs -f run1; end it: tpuctl stop run1
 """)
 
     def test_who_answered_is_named_and_asked_again(self):
@@ -48,13 +48,13 @@ watch it: tpuctl runs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
             do_POST = do_GET
 
         silent.RequestHandlerClass = Refusing
-        done = self.expect(["run", "--collector", f"{other} {url}", "--name", "job1", "--user", "alice", "--slices", "1:2", "--", "x"], 0, stderr="")
-        self.assertEqual(done.stdout.splitlines()[0], f"job1: handed to {url}")
+        done = self.expect(["run", "--collector", f"{other} {url}", "--name", "run1", "--user", "alice", "--slices", "1:2", "--", "x"], 0, stderr="")
+        self.assertEqual(done.stdout.splitlines()[0], f"run1: handed to {url}")
         self.assertEqual(asked, ["/api/v1/runs"])  # once: who answered is asked first from then on
 
     def test_what_the_collector_gets(self):
         server, url = self.with_records({**RUN, "state": "waiting"})
-        (self.root / "job.ini").write_text("[Run]\nName=job1\nUser=alice\nOn=s0,s1\nRestarts=2\nEnv=A=1\nCommand=python3 'train it.py'\n")
+        (self.root / "run.ini").write_text("[Run]\nName=run1\nUser=alice\nOn=s0,s1\nRestarts=2\nEnv=A=1\nCommand=python3 'train it.py'\n")
         bodies = []
         Handler = server.RequestHandlerClass
 
@@ -65,20 +65,20 @@ watch it: tpuctl runs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
                 self.answer()
 
         server.RequestHandlerClass = Reading
-        self.expect(["run", "--collector", url, "--detach", "-f", self.root / "job.ini"], 0)
-        self.expect(["run", "--collector", url, "--detach", "--name=job1", "--user", "alice", "--on=s0,s1", "--restarts=2", "--env", "A=1", "--",
+        self.expect(["run", "--collector", url, "--detach", "-f", self.root / "run.ini"], 0)
+        self.expect(["run", "--collector", url, "--detach", "--name=run1", "--user", "alice", "--on=s0,s1", "--restarts=2", "--env", "A=1", "--",
                      "python3", "train it.py"], 0)
         self.assertEqual(bodies[0], bodies[1])
-        self.assertEqual(bodies[0], {"v": 1, "name": "job1", "user": "alice",
+        self.assertEqual(bodies[0], {"v": 1, "name": "run1", "user": "alice",
                                      "argv": ["python3", "train it.py"], "env": ["A=1"], "slices": ["s0", "s1"], "min": 2, "max": 2, "restarts": 2})
 
     def test_refusals(self):
         server, url = self.with_records({**RUN, "state": "ended", "outcome": "refused", "why": "h1 (10.0.0.2) refused: port 8476 is taken"})
-        done = self.run_ctl("run", "--collector", url, "--name", "job1", "--user", "alice", "--slices", "1", "--", "x")
-        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "job1: ended: refused: h1 (10.0.0.2) refused: port 8476 is taken"))
-        server.answers[("POST", "/api/v1/runs")] = (409, {"error": "a run of that name has not ended", "remedy": "tpuctl stop job1"})
-        done = self.run_ctl("run", "--collector", url, "--name", "job1", "--user", "alice", "--slices", "1", "--", "x")
-        self.assertEqual((done.returncode, done.stderr), (1, "tpuctl: a run of that name has not ended\nto do:  tpuctl stop job1\n"))
+        done = self.run_ctl("run", "--collector", url, "--name", "run1", "--user", "alice", "--slices", "1", "--", "x")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "run1: ended: refused: h1 (10.0.0.2) refused: port 8476 is taken"))
+        server.answers[("POST", "/api/v1/runs")] = (409, {"error": "a run of that name has not ended", "remedy": "tpuctl stop run1"})
+        done = self.run_ctl("run", "--collector", url, "--name", "run1", "--user", "alice", "--slices", "1", "--", "x")
+        self.assertEqual((done.returncode, done.stderr), (1, "tpuctl: a run of that name has not ended\nto do:  tpuctl stop run1\n"))
         for words, why in ((["--slices", "2"], "name is missing"), (["--name", "a", "--slices", "2", "--user", "root"], "nothing that comes by the registry runs as root"),
                            (["--name", "a", "--wait", "3s"], "is for runs over slices"), (["--name", "a", "--slices", "3:1"], "min 3 is above max 1"),
                            (["-f", "/nowhere.ini"], "/nowhere.ini: No such file"), (["--collector", "http://127.0.0.1:1", "--on", "s0", "--name", "a", "--user", "u"], "")):
@@ -87,33 +87,33 @@ watch it: tpuctl runs --fleet; tpuctl logs -f job1; end it: tpuctl stop job1
                 self.assertIn(done.returncode, (3, 64) if not why else (64,))
                 self.assertIn(why, done.stderr)
 
-    def test_jobs_and_stop(self):
+    def test_runs_and_stop(self):
         server, url = self.collector()
         intent = {"user": "alice"}
         server.answers[("GET", "/api/v1/runs")] = (200, {"runs": [
             {**RUN, "state": "running", "intent": intent, "slices": SLICES, "generation": 2, "step": 120, "why": "h2 was lost"},
-            {**RUN, "name": "job2", "state": "waiting", "intent": intent, "waits_for": ["s1: h5 (10.0.0.6) missing since 05:00:00Z"]},
-            {**RUN, "name": "job3", "state": "ended", "outcome": "failed", "intent": intent, "why": "h1 ended it: oom-kill"}]})
-        server.answers[("DELETE", "/api/v1/runs/job1")] = (200, {**RUN, "state": "stopping"})
-        self.expect(["jobs", "--fleet", "--collector", url], 0, stderr="", stdout="""\
+            {**RUN, "name": "run2", "state": "waiting", "intent": intent, "waits_for": ["s1: h5 (10.0.0.6) missing since 05:00:00Z"]},
+            {**RUN, "name": "run3", "state": "ended", "outcome": "failed", "intent": intent, "why": "h1 ended it: oom-kill"}]})
+        server.answers[("DELETE", "/api/v1/runs/run1")] = (200, {**RUN, "state": "stopping"})
+        self.expect(["runs", "--fleet", "--collector", url], 0, stderr="", stdout="""\
 NAME  STATE          USER   GENERATION  SINCE  SLICES  HOSTS  STEP  WHY
-job1  running        alice  2           -      s0, s1  4      120   h2 was lost
-job2  waiting        alice  1           -      -       -      -     -
-job3  ended: failed  alice  1           -      -       -      -     h1 ended it: oom-kill
+run1  running        alice  2           -      s0, s1  4      120   h2 was lost
+run2  waiting        alice  1           -      -       -      -     -
+run3  ended: failed  alice  1           -      -       -      -     h1 ended it: oom-kill
 
-  job2: s1: h5 (10.0.0.6) missing since 05:00:00Z
+  run2: s1: h5 (10.0.0.6) missing since 05:00:00Z
 """)
-        self.assertEqual(len(json.loads(self.expect(["jobs", "--fleet", "--collector", url, "--json"], 0).stdout)["runs"]), 3)
-        self.expect(["stop", "job1", "--collector", url], 0, stdout="job1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
-        self.assertEqual(server.seen[-1], ("DELETE", "/api/v1/runs/job1"))
+        self.assertEqual(len(json.loads(self.expect(["runs", "--fleet", "--collector", url, "--json"], 0).stdout)["runs"]), 3)
+        self.expect(["stop", "run1", "--collector", url], 0, stdout="run1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
+        self.assertEqual(server.seen[-1], ("DELETE", "/api/v1/runs/run1"))
         launchd = self.launchd()
-        part = field(1, "job1") + field(3, "running") + field(16, 2)
+        part = field(1, "run1") + field(3, "running") + field(16, 2)
         launchd.answers[22] = (23, field(1, part))
-        launchd.answers[24] = (25, field(1, "job1"))
+        launchd.answers[24] = (25, field(1, "run1"))
         (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
         (self.root / "etc/tpu-hostd/tpuctl.conf.d/50.conf").write_text(f"[Ctl]\nCollector={url}\n")
-        self.expect(["stop", "job1"], 0, stdout="job1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
-        self.expect(["stop", "job1", "--here"], 0, stdout="job1 stopped\n")
+        self.expect(["stop", "run1"], 0, stdout="run1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
+        self.expect(["stop", "run1", "--here"], 0, stdout="run1 stopped\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tpuctl run, jobs, logs, stop and stack."""
+"""tpuctl run, runs, logs, stop and stack."""
 import ctypes
 import datetime
 import json
@@ -11,7 +11,7 @@ import unittest
 from ctl_case import TPUCTL, Ctl, ago
 from stand_ins import field, read, strings_of, capture_wire
 
-JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
+RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5,
        "goodput": 0.934, "suspicion": "no step for 31 s"}
 
@@ -21,24 +21,24 @@ def spec_of(request):
     return dict((number, value) for number, _, value in read(request))[1]
 
 
-def launchd_job(name, state, cause, code, status, started, ended):
+def launchd_run(name, state, cause, code, status, started, ended):
     texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada", "python3 train.py")
     return (b"".join(field(i + 1, t) for i, t in enumerate(texts))
             + field(11, started * 1000000) + field(12, ended * 1000000))
 
 
 class Runs(Ctl):
-    def test_jobs(self):
+    def test_runs(self):
         """Runs are launchd's; hostd adds the steps to those that it knows by name and start."""
         started = int(time.time()) - 300
-        self.launchd().answers[22] = (23, b"".join(field(1, launchd_job(*j)) for j in (
+        self.launchd().answers[22] = (23, b"".join(field(1, launchd_run(*j)) for j in (
             ("train", "running", "", "", "", started, 0), ("anew", "running", "", "", "", started, 0),
             ("old", "exited", "signal", "killed", "KILL", started - 9999, started - 17700),
             ("ended", "exited", "stopped", "killed", "TERM", started - 9999, started))))
         text = datetime.datetime.fromtimestamp(started, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        self.hostd().answers[("GET", "/v1/runs")] = (200, {"jobs": [
-            dict(JOB, started=text), dict(JOB, name="anew", started=ago(9999)), dict(JOB, name="forgotten", started=text)]})
-        self.expect(["jobs"], 0, stderr="", stdout="""\
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": [
+            dict(RUN, started=text), dict(RUN, name="anew", started=ago(9999)), dict(RUN, name="forgotten", started=text)]})
+        self.expect(["runs"], 0, stderr="", stdout="""\
 NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  GOOD  END           COMMAND
 train  running  ada   jax        5 min  12    0.5 s     93 %  -             python3 train.py
 anew   running  ada   jax        5 min  -     -         -     -             python3 train.py
@@ -46,17 +46,17 @@ old    exited   ada   jax        5 h    -     -         -     signal KILL   pyth
 ended  exited   ada   jax        5 min  -     -         -     stopped TERM  python3 train.py
 train: may have stalled: no step for 31 s
 """)
-        self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
+        self.assertEqual([j["step"] for j in json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]], [12, None, None, None])
 
-    def test_jobs_tell_what_became_of_it(self):
+    def test_runs_tell_what_became_of_it(self):
         started = int(time.time()) - 300
-        job = launchd_job("again", "waiting", "exit-code", "exited", "3", started, started)
-        self.launchd().answers[22] = (23, field(1, job + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
-        self.hostd().answers[("GET", "/v1/runs")] = (200, {"jobs": []})
-        self.assertEqual(self.expect(["jobs"], 0).stdout.splitlines()[1:], [
+        run = launchd_run("again", "waiting", "exit-code", "exited", "3", started, started)
+        self.launchd().answers[22] = (23, field(1, run + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": []})
+        self.assertEqual(self.expect(["runs"], 0).stdout.splitlines()[1:], [
             "again  waiting  ada   jax        5 min  -     -         -     exit-code 3  python3 train.py",
-            "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
-        self.assertEqual(json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"][0]["restarts_max"], 5)
+            "again: generation 2; restarted 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
+        self.assertEqual(json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"][0]["restarts_max"], 5)
 
     def test_logs_of_an_unknown_run(self):
         launchd = self.launchd()
@@ -64,11 +64,11 @@ train: may have stalled: no step for 31 s
         self.assertIn("there is no run 'nothere' on this host", self.run_ctl("logs", "nothere").stderr)
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "nothere")])
 
-    def test_jobs_without_hostd(self):
-        job = b"".join(field(i + 1, v) for i, v in enumerate((
+    def test_runs_without_hostd(self):
+        run = b"".join(field(i + 1, v) for i, v in enumerate((
             "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
-        self.launchd().answers[22] = (23, field(1, job))
-        done = self.expect(["jobs"], 0)
+        self.launchd().answers[22] = (23, field(1, run))
+        done = self.expect(["runs"], 0)
         self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -     -    sleep 9")
         self.assertIn("systemctl status tpu-hostd", done.stderr)
 
@@ -139,7 +139,7 @@ train: may have stalled: no step for 31 s
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
 
     def test_no_launchd(self):
-        for args in (["run", "true"], ["stop", "a"], ["jobs"], ["stack", "a"]):
+        for args in (["run", "true"], ["stop", "a"], ["runs"], ["stack", "a"]):
             self.assertIn("to do:  systemctl status tpu-launchd", self.expect(args, 3, stdout="").stderr)
 
     def test_stack(self):

@@ -14,17 +14,17 @@ GOOD = {"address": "10.0.0.3", "peer": "10.0.0.3", "nic": "eth1", "connections":
 NET = {"verdict": "WARN", "text": "h1 is bad", "looked": None, "interval": 10.0, "exact_timeouts": False, "left_out": 3,
        "links": [BAD, GOOD, {"address": "10.0.0.4", "peer": "3", "connections": 0, "kernel": {"timeouts": 0}},
                  {"address": "10.0.0.5", "peer": "4", "connections": 0, "kernel": {"timeouts": 3, "rto": 3}}],
-       "nics": [{"job": "a", "nic": "eth0", "share": 0.61}, {"job": "a", "nic": "eth1", "share": 0.39}, {"job": "b", "nic": "eth0", "share": 1}],
+       "nics": [{"run": "a", "nic": "eth0", "share": 0.61}, {"run": "a", "nic": "eth1", "share": 0.39}, {"run": "b", "nic": "eth0", "share": 1}],
        "receive_buffer": {"text": "tcp_rmem suffices"},
        "kernel": {"connects": 5, "connect_failures": 1, "connect_mean": 0.0021, "dropped": 30, "unplaced": 2, "uncounted": 1,
                   "drops": [{"place": "tcp_v4_rcv", "reason": "NO_SOCKET", "packets": 7, "meaning": "nobody listens"}]}}
 PRESSURE = {"some": 0.3, "full": 0.01}
-SCHED = {"run": "job1", "tasks": 12, "seconds": 1.0,
+SCHED = {"run": "run1", "tasks": 12, "seconds": 1.0,
          "cpu": {"user": 0.5, "system": 0.1, "throttled": 0, "threads": 40, "more_threads": True, "waited": 0.2, "pressure": PRESSURE}}
 SCHED_WATCH = {"delays": {"seconds": 1.5, "n": 100, "p50": 1e-5, "p99": 2e-3}, "preempted": {"seconds": 0.1, "n": 7},
                "blocked": {"seconds": 0.4, "n": 3, "places": [{"seconds": 0.3, "waits": 2, "longest": 0.2, "comm": "py", "stack": "a;b"}]},
                "softirqs": {"seconds": 0.01, "n": 5}, "migrations": {"cpus": 3, "nodes": 1}, "lost": 4}
-IO = {"run": "job1", "tasks": 12, "seconds": 1.0,
+IO = {"run": "run1", "tasks": 12, "seconds": 1.0,
       "storage": {"read_bytes": 123456789, "written_bytes": 5, "refaults": 7, "major_faults": 2, "direct_reclaim": 0, "io_pressure": PRESSURE,
                   "memory_pressure": PRESSURE}}
 TIMES = {"n": 5, "seconds": 0.2, "bytes": 1 << 20, "p50": 1e-3, "p99": 0.1}
@@ -47,10 +47,10 @@ class Screens(Ctl):
 WARN  h1 is bad
       BPF: counted by the kernel's programs since the agent started
 
-STATE  PEER          NIC   CONNS  RTOS  SENT AGAIN  RTT      LEAST  TRAFFIC     NOTES
-BAD    1 (10.0.0.2)  eth0  4      2     30 (3 %)    12.3 ms  85 us  840 Mbit/s  nothing acknowledged for 12 s, SYN sent again 1 times, LEAVES BY eth9, 30 % held by the peer's window, receive buffer full on 2, 4 received segments dropped, BPF: 7 segments sent again, 2 RTOs, 1 of them SYNs, 3 resets, 1 of 6 connects failed
-ok     10.0.0.3      eth1  1      0     900 (90 %)  -        -      8 bit/s     -
--      4 (10.0.0.5)  -     -      -     -           -        -      -           BPF: 3 segments sent again, 3 RTOs
+STATE  PEER          NIC   CONNS  RTOS  RETRANSMITS  RTT      LEAST  TRAFFIC     NOTES
+BAD    1 (10.0.0.2)  eth0  4      2     30 (3 %)     12.3 ms  85 us  840 Mbit/s  nothing acknowledged for 12 s, SYN retransmitted 1 times, LEAVES BY eth9, 30 % held by the peer's window, receive buffer full on 2, 4 received segments dropped, BPF: 7 segments retransmitted, 2 RTOs, 1 of them SYNs, 3 resets, 1 of 6 connects failed
+ok     10.0.0.3      eth1  1      0     900 (90 %)   -        -      8 bit/s     -
+-      4 (10.0.0.5)  -     -      -     -            -        -      -           BPF: 3 segments retransmitted, 3 RTOs
 
 NICs of run a: eth0 61 % of the traffic, eth1 39 % of the traffic
 NICs of run b: eth0 100 % of the traffic
@@ -60,7 +60,7 @@ connections begun: 5, failed 1, established after 2.1 ms on average
 dropped in tcp_v4_rcv (NO_SOCKET): 7 packets: nobody listens
 dropped for other reasons: 23 packets (by reason and place: metric tpu.net.drops)
 dropped, and not known in which network namespace of this host: 2 packets
-1 events found no room in the tables of the kernel's programs: what is told of peers and drops is too low by so many
+1 events found no room in the tables of the kernel's programs: the numbers of peers and drops are too low by so many
 """)
         self.assertEqual(self.shown("/v1/net", {}, 3, "net"), "UNKNOWN  -\n")
         many = dict(NET, links=[dict(GOOD, address=f"10.1.0.{i}") for i in range(30)])
@@ -73,15 +73,15 @@ dropped, and not known in which network namespace of this host: 2 packets
         self.assertEqual(self.server.seen[-1][1], "/v1/net?peer=fd00%3A%3A2%26x")
 
     def test_sched(self):
-        self.assertEqual(self.shown("/v1/sched", SCHED, 0, "sched", "job1"), """\
-run job1, 12 tasks, over 1 s
+        self.assertEqual(self.shown("/v1/sched", SCHED, 0, "sched", "run1"), """\
+run run1, 12 tasks, over 1 s
 CPU                used 500 ms by user, 100 ms by system; held back by its quota 0 us
                    40 of its threads waited 200 ms for one; 30 % of the time one did, 1 % all did
 what exactly, and where: sudo tpuctl sched --watch
 """)
-        self.assertEqual(self.server.seen[-1][1], "/v1/sched?run=job1")
+        self.assertEqual(self.server.seen[-1][1], "/v1/sched?run=run1")
         self.assertEqual(self.shown("/v1/sched", dict(SCHED, watch=SCHED_WATCH), 0, "sched", "--watch"), """\
-run job1, 12 tasks, over 1 s
+run run1, 12 tasks, over 1 s
 CPU                used 500 ms by user, 100 ms by system; held back by its quota 0 us
                    40 of its threads waited 200 ms for one; 30 % of the time one did, 1 % all did
 waits for a CPU    1.5 s in 100 waits: half below 10 us, 99 % below 2 ms; 100 ms of it in 7 after it was preempted
@@ -98,7 +98,7 @@ moved              3 times to another CPU, 1 of them to another NUMA node
 
     def test_io(self):
         self.assertEqual(self.shown("/v1/io", dict(IO, watch=IO_WATCH), 0, "io"), """\
-run job1, 12 tasks, over 1 s
+run run1, 12 tasks, over 1 s
 disks              read 118 MiB, written 5 B; 30 % of the time a thread waited for them, 1 % all did
 page cache         7 pages thrown out and needed again, 2 faults that read from a disk
 memory             0 pages freed by its own threads; 30 % of the time a thread waited for memory, 1 % all did

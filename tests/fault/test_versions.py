@@ -132,10 +132,10 @@ class RunOverSlices(test_gang.Gang):
                 self.until_runs(name, generation)
             if generation == 1:
                 with self.launchds["s1-0"].lock:  # its last step: it is restarted at once
-                    self.launchds["s1-0"].jobs["job1"].update({24: 1, 25: 7})
-                    self.launchds["s1-0"].exit("job1", "exit-code", "exited", "1")
+                    self.launchds["s1-0"].runs["run1"].update({24: 1, 25: 7})
+                    self.launchds["s1-0"].exit("run1", "exit-code", "exited", "1")
         for name in self.hosts:
-            self.launchds[name].exit("job1")
+            self.launchds[name].exit("run1")
         for name in self.hosts:
             self.ended(name, "success")
 

@@ -26,7 +26,7 @@ static const struct http_route routes[] = {
         ROUTE("GET", "/healthz"),
         ROUTE_WITH("GET", "/NAME", ARGUMENTS(TAKES_NUMBER("since", 0, 1000), TAKES_NUMBER("wait", 0, 30),
                                     TAKES_TIME("until"), TAKES_TEXT("peer", 0))),
-        ROUTE("POST", "/v1/NAME/stack"),
+        ROUTE("POST", "/v1/NAME/capture"),
 };
 static const struct route_table table = ROUTE_TABLE(routes);
 

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (flows_init(&w.flows) < 0)
                 return 0;
         w.flows.receive_max = 6291456;
-        (void) flows_run(&w.flows, "job1");
+        (void) flows_run(&w.flows, "run1");
         for (size_t i = 0; i < DUMPS; i++) {
                 size_t part = size / DUMPS;
                 int r;

@@ -129,14 +129,14 @@ def captured(name, text="text", taken=1):
 
 
 # Kinds and messages of proto/local.proto, as its peers see them.
-ERROR, JOBS_REQUEST, JOBS_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = 1, 22, 23, 26, 27, 28, 29
+ERROR, RUN_LIST_REQUEST, RUN_LIST_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = 1, 22, 23, 26, 27, 28, 29
 
 
 class Launchd:
-    """tpu-launchd's socket: jobs is the list it tells; capture(name) gives (kind, payload), or None to say nothing."""
+    """tpu-launchd's socket: runs is the list it tells; capture(name) gives (kind, payload), or None to say nothing."""
 
     def __init__(self, path):
-        self.jobs, self.capture, self.asked = [], None, []
+        self.runs, self.capture, self.asked = [], None, []
         self.other = {}  # kind: payload to (kind, payload)
         launchd = self
 
@@ -150,8 +150,8 @@ class Launchd:
                     payload = self._exactly(size) if size else b""
                     assert version == 1
                     launchd.asked.append(kind)
-                    if kind == JOBS_REQUEST:
-                        answer = (JOBS_REPLY, message({1: [message(j) for j in launchd.jobs]}))
+                    if kind == RUN_LIST_REQUEST:
+                        answer = (RUN_LIST_REPLY, message({1: [message(j) for j in launchd.runs]}))
                     elif kind == OWNERS_REQUEST:
                         answer = (OWNERS_REPLY, b"")
                     elif kind in launchd.other:

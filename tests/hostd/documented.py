@@ -4,13 +4,18 @@ import pathlib
 import re
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `([^`]+)` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([^`]+)` \| `[^`]+` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
 KINDS = {"sum": "counter", "gauge": "gauge", "histogram": "histogram"}
 
 
 def table():
     """{name: (kind, unit, attributes)}"""
     return {name: (kind, unit, frozenset(re.findall(r"`([^`]+)`", keys))) for name, kind, unit, keys in ROW.findall(TABLE.read_text())}
+
+
+def prometheus():
+    """{name: what it is called on /metrics}"""
+    return dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", TABLE.read_text(), re.MULTILINE))
 
 
 def chapter(title):

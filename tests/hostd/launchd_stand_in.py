@@ -8,7 +8,7 @@ import time
 import capture_wire
 from protobuf import message, parse
 
-ERROR, RUN_REQUEST, RUN_REPLY, JOBS_REQUEST, JOBS_REPLY, STOP_REQUEST, STOP_REPLY = 1, 20, 21, 22, 23, 24, 25
+ERROR, RUN_REQUEST, RUN_REPLY, RUN_LIST_REQUEST, RUN_LIST_REPLY, STOP_REQUEST, STOP_REPLY = 1, 20, 21, 22, 23, 24, 25
 CAPTURE_REQUEST, CAPTURE_REPLY = 26, 27
 OWNERS_REQUEST, OWNERS_REPLY, SIGNAL_REQUEST, SIGNAL_REPLY, CHECK_REQUEST = 28, 29, 30, 31, 34
 EBADMSG, EACCES, ENOENT, ESRCH, ESTALE = 74, 13, 2, 3, 116
@@ -19,10 +19,10 @@ def text(m, number):
 
 
 class Runs:
-    """jobs: name → {number: value} of the message Job. starts, stops, signals: what was asked for. refuse: (errno, text, remedy) of the next ones."""
+    """runs: name → {number: value} of the message Run. starts, stops, signals: what was asked for. refuse: (errno, text, remedy) of the next ones."""
 
     def __init__(self, path):
-        self.path, self.jobs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
+        self.path, self.runs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
         self.refuse = self.refuse_check = None
         self.silent = False  # it takes questions and says nothing
         self.captures, self.stacks = [], None  # what was captured; stacks(name): what tpu-stack --native --capture would write, in capture_wire.py's form
@@ -47,7 +47,7 @@ class Runs:
                         continue
                     time.sleep(runs.late)
                     with runs.lock:
-                        if kind == JOBS_REQUEST and parse(payload).get(2, [0])[-1] and self.request not in runs.watchers:
+                        if kind == RUN_LIST_REQUEST and parse(payload).get(2, [0])[-1] and self.request not in runs.watchers:
                             runs.watchers.append(self.request)
                         answer = runs.answer(kind, parse(payload))
                         runs.send(self.request, *answer)
@@ -94,7 +94,7 @@ class Runs:
             pass
 
     def reply(self):
-        return JOBS_REPLY, message({1: [message({k: v for k, v in j.items() if v not in ("", 0)}) for j in self.jobs.values()]})
+        return RUN_LIST_REPLY, message({1: [message({k: v for k, v in j.items() if v not in ("", 0)}) for j in self.runs.values()]})
 
     def tell(self):
         with self.lock:
@@ -103,18 +103,18 @@ class Runs:
 
     def exit(self, name, cause="success", code="exited", status="0", **more):
         with self.lock:
-            self.jobs[name].update({3: "exited", 4: cause, 5: code, 6: status, 12: time.time_ns() // 1000, **more})
+            self.runs[name].update({3: "exited", 4: cause, 5: code, 6: status, 12: time.time_ns() // 1000, **more})
             self.tell()
 
     def state(self, name):
-        return self.jobs.get(name, {}).get(3)
+        return self.runs.get(name, {}).get(3)
 
     @staticmethod
     def error(code, what, remedy=""):
         return ERROR, message({1: code, 2: what, 3: remedy})
 
     def answer(self, kind, m):
-        if kind == JOBS_REQUEST:
+        if kind == RUN_LIST_REQUEST:
             return self.reply()
         if kind == OWNERS_REQUEST:
             return OWNERS_REPLY, b""
@@ -128,7 +128,7 @@ class Runs:
             return self._run(name, m)
         if kind == STOP_REQUEST:
             self.stops.append((name, m.get(3, [0])[-1]))
-            if name not in self.jobs or self.jobs[name][3] == "exited":
+            if name not in self.runs or self.runs[name][3] == "exited":
                 return self.error(ENOENT, f"there is no run {name}")
             if not self.stuck:
                 self.exit(name, "stopped", "killed", "TERM")
@@ -145,14 +145,14 @@ class Runs:
 
     def _run(self, name, m):
         generation, spec = m.get(2, [0])[-1], m["spec"]
-        known = self.jobs.get(name)
+        known = self.runs.get(name)
         if self.refuse:
             return self.error(*self.refuse)
         already = bool(known and known.get(16) == generation and known.get(17) == text(m, 3))
         if not already:
             self.starts.append((name, generation, m))
-            self.jobs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(spec, 2) or "plain", 8: "glibc", 9: text(spec, 4) or "alice", 10: "train",
+            self.runs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(spec, 2) or "plain", 8: "glibc", 9: text(spec, 4) or "alice", 10: "train",
                                11: time.time_ns() // 1000, 12: 0, 13: 4711, 14: 1, 16: generation, 17: text(m, 3), 18: text(m, 4), 19: text(m, 5)}
-        answer = RUN_REPLY, message({1: name, 2: f"tpu-run-{name}.service", 3: "glibc", 5: int(already), 6: self.jobs[name][3], 7: generation})
+        answer = RUN_REPLY, message({1: name, 2: f"tpu-run-{name}.service", 3: "glibc", 5: int(already), 6: self.runs[name][3], 7: generation})
         self.tell()
         return answer

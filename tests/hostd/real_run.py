@@ -54,8 +54,8 @@ class Run:
         self.processes.append(subprocess.Popen(command, preexec_fn=enter, **more))
         return self.processes[-1]
 
-    def job(self, **more):
-        """What tpu-launchd tells of it (proto/local.proto, Job)."""
+    def listed(self, **more):
+        """What tpu-launchd reports of it (proto/local.proto, Run)."""
         return {1: self.name, 2: f"tpu-run-{self.name}.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train",
                 11: self.started, 12: 0, 13: self.processes[0].pid, 14: len(self.processes), **more}
 

@@ -50,10 +50,10 @@ class Apart(Capturing):
 
     def test_all_but_telemetry(self):
         self.three_hosts()
-        self.assertRegex(self.ask("jobs", "--fleet").stdout, r"job1 +running +alice +1 .* s0, s1, s2 +3 ")
+        self.assertRegex(self.ask("runs", "--fleet").stdout, r"run1 +running +alice +1 .* s0, s1, s2 +3 ")
         wait_until(lambda: "3 hosts: 3 ready\n" in self.ask("fleet").stdout, 60, lambda: self.ask("fleet").stdout)
         rows = [line.split() for line in self.ask("fleet").stdout.splitlines()]
-        self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]], [(f"s{i}", f"s{i}-0", "ready", "job1") for i in range(3)], rows)
+        self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]], [(f"s{i}", f"s{i}-0", "ready", "run1") for i in range(3)], rows)
         self.assertEqual(rows[4], ["3", "hosts:", "3", "ready"])
         fleet = json.loads(self.ask("fleet", "--json").stdout)["hosts"]
         self.assertTrue(all(h["registry"] == "member" and re.match(r"\d+\.\d+", h["version"]) and h["lag_seconds"] is None for h in fleet), fleet)
@@ -74,8 +74,8 @@ class Apart(Capturing):
         # What is telemetry's.
         self.told_where("events")
         self.told_where("events", "--follow")
-        self.told_where("logs", "job1", "--fleet")
-        self.told_where("logs", "job1", "--fleet", "--follow")
+        self.told_where("logs", "run1", "--fleet")
+        self.told_where("logs", "run1", "--fleet", "--follow")
         for name in self.hosts:
             wait_until(lambda name=name: self.has_come(name), 60, f"telemetry of {name} goes where it is told to")
         self.hosts["s2-0"].process.kill()
@@ -149,7 +149,7 @@ class OnTheWay(Capturing):
         self.h = self.host("s0", 0, start=False)
         self.h.config.write_text(self.h.config.read_text().replace(f"[Registry]\nKind=collector\nEndpoint={self.collector.agents}\n",
                                                                    f"[Registry]\nKind=collector\nEndpoint={self.stand.url}\n"))
-        self.launchds["s0-0"].jobs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
+        self.launchds["s0-0"].runs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
         self.launchds["s0-0"].stacks = lambda name: stacks(READS)
 
     def record(self, episode, **more):

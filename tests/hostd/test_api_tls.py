@@ -86,8 +86,8 @@ class WhoMayCall(Case):
         h = self.hostd().start()
         daemon = Launchd(h.folder / "launchd.sock")
         self.addCleanup(daemon.stop)
-        daemon.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
-        wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run")
+        daemon.runs = [{**TRAIN, 11: time.time_ns() // 1000}]
+        wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 10, "the run")
         daemon.capture = captured
         code, answer = h.remote("actor", "/v1/runs/train/capture", "POST")
         self.assertEqual((code, answer.get("name")), (200, "train"), answer)

@@ -56,7 +56,7 @@ class Capturing(Gang):
     @staticmethod
     def threads(h, state):
         """The control group of the run, with one thread that neither runs nor is ever woken: nothing here changes."""
-        group = h.root / "sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-job1.slice"
+        group = h.root / "sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-run1.slice"
         group.mkdir(parents=True)
         (h.root / "sys/fs/cgroup/cgroup.controllers").write_text("cpu io memory pids\n")
         (group / "cgroup.threads").write_text("4711\n")
@@ -87,14 +87,14 @@ class Capture(Capturing):
         asked = self.api("/api/v1/slices/s0/capture?reason=slow", "POST")
         self.assertIn("episode", asked, asked)
         d = self.diagnosed()
-        self.assertEqual((d["episode"], d["run"], d["answered"], d["outcome"]), (asked["episode"], "job1", 3, "named"))
+        self.assertEqual((d["episode"], d["run"], d["answered"], d["outcome"]), (asked["episode"], "run1", 3, "named"))
         self.assertIn("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 2 others wait in all-reduce",
                       d["summary"])
         self.assertEqual(d["diagnosis"]["ranks"], 3)  # the shell is none
         self.assertRegex("\n".join(d["diagnosis"]["suspects"][0]["details"]),
-                         r"also: its check sched of job1 fails: 1 of its threads \(python3\) wanted a CPU and got none all of \d+ s")
+                         r"also: its check sched of run1 fails: 1 of its threads \(python3\) wanted a CPU and got none all of \d+ s")
         for name in self.hosts:
-            self.assertEqual([(n, f) for n, f in self.launchds[name].captures], [("job1", 1)] * 2)
+            self.assertEqual([(n, f) for n, f in self.launchds[name].captures], [("run1", 1)] * 2)
             self.assertEqual(len(self.kept(name)), 2)
             self.assertTrue(all(k.endswith(f"-{asked['episode']}.capture") for k in self.kept(name)), self.kept(name))
             events = [e for e in self.hosts[name].get("/v1/events")["events"] if e["name"] == "tpu.run.captured"]
@@ -110,9 +110,9 @@ class Capture(Capturing):
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "s0", "--collector", self.collector.people], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`"), done.stdout)
-        self.assertRegex(done.stdout, rf"episode {asked['episode']}: run job1, asked for at .* by somebody at 127\.0\.0\.1.* \(slow\); 3 of 3 hosts answered")
+        self.assertRegex(done.stdout, rf"episode {asked['episode']}: run run1, asked for at .* by somebody at 127\.0\.0\.1.* \(slow\); 3 of 3 hosts answered")
         self.assertIn("next_batch (/srv/dataset.py:88)", done.stdout)
-        self.assertIn("its check sched of job1 fails: 1 of its threads (python3) wanted a CPU and got none all of ", done.stdout)
+        self.assertIn("its check sched of run1 fails: 1 of its threads (python3) wanted a CPU and got none all of ", done.stdout)
         again = self.tpuctl("diagnose", "s0", "--capture", "--collector", self.collector.people, check=None)
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
         self.assertIn("one in 300 s is taken", again.stderr)
@@ -128,7 +128,7 @@ class Capture(Capturing):
     def entry(self, name, line, ago):
         """A line of the run in a host's journal, printed so many seconds ago."""
         self.journals[name].stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={int((time.monotonic() - ago) * 1e6)}\n"
-                                         f"_BOOT_ID={BOOT_ID}\nSYSLOG_IDENTIFIER=tpu-run\n_SYSTEMD_UNIT=tpu-run-job1.service\n"
+                                         f"_BOOT_ID={BOOT_ID}\nSYSLOG_IDENTIFIER=tpu-run\n_SYSTEMD_UNIT=tpu-run-run1.service\n"
                                          f"_SYSTEMD_INVOCATION_ID={'1' * 32}\nMESSAGE={line}\n\n").encode())
         self.journals[name].stdin.flush()
 
@@ -161,7 +161,7 @@ class Capture(Capturing):
         self.assertTrue(d["confirmed"], d["summary"])
         events = self.api("/api/v1/events?limit=1000&name=tpu.run.stall_confirmed")["events"]
         self.assertEqual([e["host"] for e in events], ["s1-0"])
-        self.assertIn("run job1 stalls: slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`", events[0]["body"])
+        self.assertIn("run run1 stalls: slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`", events[0]["body"])
         for name in self.hosts:
             self.entry(name, "completed step: 30, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5", 0)
         wait_until(lambda: self.api("/api/v1/slices/s0/diagnosis")["recovered"], 60, "it is over")
@@ -175,11 +175,11 @@ class Capture(Capturing):
             cert = site.authority.issue(f"agent{w}", f"IP:{address}.{w + 2}")
             h.config.write_text(h.config.read_text().replace("Address=127.0.0.1", f"Address={address}.{w + 2}") +
                                 site.settings(Listen=f"{address}.{w + 2}:9470", Certificate=cert[0], Key=cert[1]))
-            self.launchds[f"s0-{w}"].jobs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
+            self.launchds[f"s0-{w}"].runs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
             h.start()
         for name in self.hosts:
             self.ready(name)
-            wait_until(lambda name=name: self.hosts[name].get("/v1/status")["jobs"] == 1, 60, "the run is known")
+            wait_until(lambda name=name: self.hosts[name].get("/v1/status")["live_runs"] == 1, 60, "the run is known")
         lost = self.hosts["s0-3"]
         lost.process.kill()
         lost.process.wait(20)

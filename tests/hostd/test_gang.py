@@ -83,7 +83,7 @@ class Gang(unittest.TestCase):
             self.assertEqual(done.returncode, check, done.stdout + done.stderr)
         return done
 
-    def run_over(self, *words, check=0, name="job1"):
+    def run_over(self, *words, check=0, name="run1"):
         return self.tpuctl("run", "--collector", self.collector.people, "--name", name, "--user", "alice", "--port", self.port, "--grace", "2s", *words,
                            "--", "train", check=check)
 
@@ -93,12 +93,12 @@ class Gang(unittest.TestCase):
     def starts(self, name):
         return [(n, g) for n, g, _ in self.launchds[name].starts]
 
-    def until_runs(self, name, generation, job="job1"):
-        wait_until(lambda: self.launchds[name].jobs.get(job, {}).get(16) == generation and self.launchds[name].state(job) == "running", 60,
+    def until_runs(self, name, generation, run="run1"):
+        wait_until(lambda: self.launchds[name].runs.get(run, {}).get(16) == generation and self.launchds[name].state(run) == "running", 60,
                    lambda: f"{name} runs generation {generation}: {self.starts(name)}, {self.hosts[name].get('/v1/status')['runs']}")
 
-    def part(self, name, job="job1"):
-        return next(r for r in self.hosts[name].get("/v1/status")["runs"] if r["name"] == job)
+    def part(self, name, run="run1"):
+        return next(r for r in self.hosts[name].get("/v1/status")["runs"] if r["name"] == run)
 
     def ended(self, name, outcome):
         wait_until(lambda: (self.part(name)["state"], self.part(name)["outcome"]) == ("ended", outcome), 60, lambda: f"it ended: {self.part(name)}")
@@ -114,15 +114,15 @@ class TwoSlices(Gang):
         self.host("s1", 0)
         for name in ("s0-0", "s1-0"):
             self.until_runs(name, 1)
-        out = self.tpuctl("jobs", "--fleet", "--collector", self.collector.people).stdout
-        self.assertRegex(out, r"job1 +running +alice +1 .* s0, s1 +2 ")
-        status, _, body = self.hosts["s0-0"].call("/v1/runs/job1", "DELETE")
+        out = self.tpuctl("runs", "--fleet", "--collector", self.collector.people).stdout
+        self.assertRegex(out, r"run1 +running +alice +1 .* s0, s1 +2 ")
+        status, _, body = self.hosts["s0-0"].call("/v1/runs/run1", "DELETE")
         self.assertEqual((status, b"ask the collector" in body), (409, True), body)
-        self.assertEqual([r["state"] for r in self.hosts["s0-0"].get("/v1/runs")["runs"]], ["running"])
-        self.launchds["s0-0"].exit("job1")
-        self.launchds["s1-0"].exit("job1")
+        self.assertEqual([r["state"] for r in self.hosts["s0-0"].get("/v1/runs")["records"]], ["running"])
+        self.launchds["s0-0"].exit("run1")
+        self.launchds["s1-0"].exit("run1")
         self.ended("s0-0", "success")
-        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("job1", 1)], [("job1", 1)]))
+        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("run1", 1)], [("run1", 1)]))
 
     @unittest.skipUnless(FULL, "with FULL=1")
     def test_barrier_is_shown_and_a_failure_restarts_all(self):
@@ -131,13 +131,13 @@ class TwoSlices(Gang):
         self.ready("s0-0")
         self.ready("s1-0")
         out = self.run_over("--slices", "2", "--restarts", "1").stdout
-        self.assertRegex(out, r"job1: running, generation 1, on s0, s1 \(2 hosts\)\n")
+        self.assertRegex(out, r"run1: running, generation 1, on s0, s1 \(2 hosts\)\n")
         self.until_runs("s1-0", 1)
-        self.launchds["s1-0"].exit("job1", "exit-code", "exited", "1")
+        self.launchds["s1-0"].exit("run1", "exit-code", "exited", "1")
         for name in ("s0-0", "s1-0"):
             self.until_runs(name, 2)
         self.assertEqual([g for _, g in self.launchds["s0-0"].stops], [1])
-        self.tpuctl("stop", "job1", "--collector", self.collector.people)
+        self.tpuctl("stop", "run1", "--collector", self.collector.people)
         self.ended("s0-0", "stopped")
         self.ended("s1-0", "stopped")
 
@@ -164,7 +164,7 @@ class TwoSlices(Gang):
         self.until_runs("s1-0", 1)
         h.process.kill()  # the machine is off: nothing of it answers
         h.process.wait(20)
-        self.launchds["s1-0"].jobs.clear()
+        self.launchds["s1-0"].runs.clear()
         wait_until(lambda: self.part("s0-0")["state"] == "running" and self.part("s0-0")["generation"] > 1, 150,
                    lambda: f"it goes on with one: {self.part('s0-0')}")
         self.until_runs("s0-0", self.part("s0-0")["generation"])
@@ -186,10 +186,10 @@ class TwoSlices(Gang):
             wait_until(lambda name=name: self.hosts[name].get("/v1/status")["registry"]["state"] == "member", 60, "it is back")
         self.ready("s0-0")
         wait_until(lambda: self.part("s0-0")["state"] == "running", 60, "the record is back")
-        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("job1", 1)], [("job1", 1)]))
+        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("run1", 1)], [("run1", 1)]))
         self.assertEqual((self.launchds["s0-0"].stops, self.launchds["s1-0"].stops), ([], []))
         for name in self.launchds:
-            self.launchds[name].exit("job1")
+            self.launchds[name].exit("run1")
         self.ended("s0-0", "success")
 
     def test_two_machines_claim_one_id(self):

@@ -13,8 +13,8 @@ from test_gang import FULL, Gang  # noqa: E402
 class Training:
     """All stand-ins tell a step more, some times a second, as long as it goes on."""
 
-    def __init__(self, launchds, job="job1"):
-        self.launchds, self.job, self.step, self.over = launchds, job, 0, threading.Event()
+    def __init__(self, launchds, run="run1"):
+        self.launchds, self.run_name, self.step, self.over = launchds, run, 0, threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -23,8 +23,8 @@ class Training:
             self.step += 1
             for l in self.launchds.values():
                 with l.lock:
-                    if l.state(self.job) == "running":
-                        l.jobs[self.job].update({24: 1, 25: self.step})
+                    if l.state(self.run_name) == "running":
+                        l.runs[self.run_name].update({24: 1, 25: self.step})
                         l.tell()
 
     def stop(self):
@@ -62,12 +62,12 @@ class Away(Gang):
         self.assertEqual((self.part("s0-0")["state"], self.part("s0-0")["generation"]), ("running", 1))
         training.stop()
         for l in self.launchds.values():
-            l.exit("job1")
+            l.exit("run1")
         self.waits("1 of 2 hosts ended it with success, how it ended there is not known")
         self.hosts["s1-0"].start()
         self.ended("s0-0", "success")
         self.ended("s1-0", "success")
-        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("job1", 1)], [("job1", 1)]))
+        self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("run1", 1)], [("run1", 1)]))
 
     @unittest.skipUnless(FULL, "with FULL=1: the planner's unit tests have it, too")
     def test_steps_stand_still(self):
@@ -77,7 +77,7 @@ class Away(Gang):
         self.until_runs("s0-0", 2)
         self.assertIn("s1-0 (127.0.0.1) was lost", self.part("s0-0")["why"])
         self.hosts["s1-0"].start()  # it was its agent alone after all: what it has is of before
-        wait_until(lambda: ("job1", 1) in self.launchds["s1-0"].stops or self.starts("s1-0")[-1] != ("job1", 1), 60, "generation 1 is ended there")
+        wait_until(lambda: ("run1", 1) in self.launchds["s1-0"].stops or self.starts("s1-0")[-1] != ("run1", 1), 60, "generation 1 is ended there")
 
 
 if __name__ == "__main__":

@@ -36,14 +36,14 @@ class Leave(Gang):
             h.start()
             wait_until(lambda: h.get("/v1/status")["registry"]["state"] == "member", 60, "it is back")
             self.assertNotIn("shut down", h.output.read_text())
-        self.assertEqual(self.starts("s0-0"), [("job1", 1)])
+        self.assertEqual(self.starts("s0-0"), [("run1", 1)])
         self.manager.state.write_text("stopping")
         self.assertEqual(h.stop(), 0)
         self.until_runs("s0-0", 2)  # far before the lease and --shrink-after would have ended
         self.assertIn("s1-0 (127.0.0.1) was lost: it was shut down", self.part("s0-0")["why"])
         self.assertIn("the machine is shut down: the registry is told", h.output.read_text())
         self.manager.state.write_text("running")
-        self.launchds["s1-0"].jobs.clear()  # it has booted
+        self.launchds["s1-0"].runs.clear()  # it has booted
         h.start()
         for name in self.hosts:
             self.until_runs(name, 3)

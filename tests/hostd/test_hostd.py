@@ -196,7 +196,7 @@ class Uplink(Case):
         self.assertEqual(resource["service.name"], "tpu-hostd")
         self.assertEqual(resource["host.name"], "t1v-n-0a1b2c3d-w-0")
         self.assertEqual((resource["tpu.slice.name"], resource["tpu.worker.id"]), ("v6e-a", "0"))
-        state = {p[4]["state"]: p[5] for p in points if p[1] == "tpu.host.state"}
+        state = {p[4]["tpu.host.state"]: p[5] for p in points if p[1] == "tpu.host.state"}
         self.assertEqual(state, {"ready": 1, "degraded": 0, "unfit": 0, "unknown": 0})
         received = [p for p in points if p[1] == "system.network.io" and p[4].get("network.io.direction") == "receive"]
         self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
@@ -275,25 +275,23 @@ class Uplink(Case):
 class Runs(Case):
     def test_no_launchd(self):
         h = self.hostd().start()
-        answer = h.get("/v1/runs", status=503)
-        self.assertIn("tpu-launchd", answer["error"])
-        self.assertEqual(answer["remedy"], "systemctl status tpu-launchd")
-        self.assertIsNone(h.get("/v1/status")["jobs"])
+        self.assertEqual(h.get("/v1/runs"), {"runs": None, "registry": "none", "records": []})
+        self.assertIsNone(h.get("/v1/status")["live_runs"])
         code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["remedy"]), (503, "systemctl status tpu-launchd"))
 
     def test_a_run_starts_and_ends(self):
         h = self.hostd().start()
         launchd = self.launchd(h)
-        wait_until(lambda: h.get("/v1/status")["jobs"] == 0, 10, "launchd to be found")
-        launchd.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
+        wait_until(lambda: h.get("/v1/status")["live_runs"] == 0, 10, "launchd to be found")
+        launchd.runs = [{**TRAIN, 11: time.time_ns() // 1000}]
         wait_until(lambda: h.events("tpu.run.started"), 10, "the start")
-        job = h.get("/v1/runs")["jobs"][0]
-        self.assertEqual((job["name"], job["user"], job["main_pid"], job["ended"], job["step"]), ("train", "alice", 4242, None, None))
-        launchd.jobs = [{**launchd.jobs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000}]
+        run = h.get("/v1/runs")["runs"][0]
+        self.assertEqual((run["name"], run["user"], run["main_pid"], run["ended"], run["step"]), ("train", "alice", 4242, None, None))
+        launchd.runs = [{**launchd.runs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000}]
         ended = wait_until(lambda: h.events("tpu.run.exited"), 10, "the end")
-        self.assertEqual({k: ended[0]["body"][k] for k in ("job", "cause", "code", "status")},
-                         {"job": "train", "cause": "signal", "code": "killed", "status": "KILL"})
+        self.assertEqual({k: ended[0]["body"][k] for k in ("run", "cause", "code", "status")},
+                         {"run": "train", "cause": "signal", "code": "killed", "status": "KILL"})
         time.sleep(0.8)
         self.assertEqual(len(h.events("tpu.run.started") + h.events("tpu.run.exited")), 2)
 
@@ -310,8 +308,8 @@ class Runs(Case):
         self.assertEqual(answer["text"], capture_wire.text_shown("train.py:9 ?" + "x" * 2000))
         wait_until(lambda: any(e[1] == "tpu.stack.captured" for e in r.events()), 10, "the record")
         event = next(e for e in r.events() if e[1] == "tpu.stack.captured")
-        self.assertEqual({k: event[3][k] for k in ("verb", "node", "slice", "worker", "job", "text")},
-                         {"verb": "stacktraceanalyzer", "node": "t1v-n-0a1b2c3d-w-0", "slice": "v6e-a", "worker": "0", "job": "train",
+        self.assertEqual({k: event[3][k] for k in ("verb", "node", "slice", "worker", "run", "text")},
+                         {"verb": "stacktraceanalyzer", "node": "t1v-n-0a1b2c3d-w-0", "slice": "v6e-a", "worker": "0", "run": "train",
                           "text": answer["text"]})
         self.assertEqual(event[6], "{spool}/{class}/{seq}".format(**answer["record"]))
         audit = h.events("tpu.api.acted")
@@ -394,14 +392,14 @@ class Runs(Case):
         h = self.hostd().start()
         launchd = self.launchd(h)
         launchd.capture = lambda name: captured(name)
-        launchd.jobs = [{**TRAIN, 11: 1}]
+        launchd.runs = [{**TRAIN, 11: 1}]
 
         def as_nobody(path, method, groups="--clear-groups"):
             return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", groups, "curl", "-s", "-o", "/dev/null", "-w",
                                    "%{http_code}", "-X", method, "--unix-socket", h.api, f"http://h{path}"],
                                   capture_output=True, text=True, timeout=60).stdout
 
-        wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
+        wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 10, "the run to be known")
         self.assertEqual(as_nobody("/v1/status", "GET"), "200")
         self.assertEqual(as_nobody("/v1/runs/train/capture", "POST"), "403")
         self.assertEqual(launchd.asked.count(CAPTURE_REQUEST), 0)
@@ -446,17 +444,17 @@ class Journal(Case):
         time.sleep(0.5)  # the writer tells nobody when its entry is in the file
         h.start()
         launchd = self.launchd(h)
-        launchd.jobs = [TRAIN]
-        wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
-        self.assertIsNone(h.get("/v1/runs")["jobs"][0]["step"])
+        launchd.runs = [TRAIN]
+        wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 10, "the run to be known")
+        self.assertIsNone(h.get("/v1/runs")["runs"][0]["step"])
         for n in range(1, 400):
             entry("tpu-run-train.service", step(n))
         entry("ssh.service", step(8888))
         entry("tpu-run-train.service", step(9999), identifier="liar")
         entry("tpu-run-train.service", "completed step: nan, seconds: 1")
-        wait_until(lambda: h.get("/v1/runs")["jobs"][0]["step"] == 399, 10, "step 399")
-        wait_until(lambda: 'tpu_run_step{job="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
-        launchd.jobs = [{**TRAIN, 3: "exited"}]
+        wait_until(lambda: h.get("/v1/runs")["runs"][0]["step"] == 399, 10, "step 399")
+        wait_until(lambda: 'tpu_run_step_number{tpu_run_name="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
+        launchd.runs = [{**TRAIN, 3: "exited"}]
         wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5, "the ended run's metrics to go")
         self.assertNotIn("8888", h.output.read_text())
 

@@ -54,11 +54,11 @@ class Iostat(real_run.Case):
     def test_against_diskstats(self):
         run = self.run_of("iostat")
         run.start("sleep", "1000")
-        self.h.launchd.jobs = [run.job()]
+        self.h.launchd.runs = [run.listed()]
         device = self.disk()
         self.h.start()
         self.needs("io")
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
 
         def work():
             """And how many blocks the kernel says that its processes moved: its own pages may come from another disk."""

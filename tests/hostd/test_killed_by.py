@@ -22,19 +22,19 @@ class KilledBy(real_run.Case):
     def begin(self, word, *command, **more):
         run = self.run_of(word)
         first = run.start(*command, **more)
-        self.h.launchd.jobs = [run.job()]
+        self.h.launchd.runs = [run.listed()]
         self.h.start()
         self.needs("deaths")
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
         return run, first
 
     def killed(self, run, times=1):
-        return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.killed_by") if e["body"]["job"] == run.name][times - 1:], 60,
+        return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.killed_by") if e["body"]["run"] == run.name][times - 1:], 60,
                           "the event")[0]
 
     def exited(self, run, status, cause="signal"):
         """tpu-launchd tells its end."""
-        self.h.launchd.jobs = [run.job(**{}) | {3: "exited", 4: cause, 5: "killed", 6: status, 12: time.time_ns() // 1000, 13: 0}]
+        self.h.launchd.runs = [run.listed(**{}) | {3: "exited", 4: cause, 5: "killed", 6: status, 12: time.time_ns() // 1000, 13: 0}]
         return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.exited")], 60, "its end")[0]
 
     def test_a_kill_from_a_known_process(self):
@@ -53,9 +53,9 @@ class KilledBy(real_run.Case):
         self.assertTrue(said["killed_by"].startswith(f"SIGKILL from pid {sender.pid} (sh, uid 0"), said["killed_by"])
         ended = self.exited(run, "KILL")
         self.assertEqual(ended["killed_by"], said["killed_by"])
-        job = next(j for j in self.h.get("/v1/runs")["jobs"] if j["name"] == run.name)
-        self.assertEqual(job["killed_by"], said["killed_by"])
-        self.assertEqual([e["body"]["job"] for e in self.h.events("tpu.run.killed_by")], [run.name])
+        ended = next(j for j in self.h.get("/v1/runs")["runs"] if j["name"] == run.name)
+        self.assertEqual(ended["killed_by"], said["killed_by"])
+        self.assertEqual([e["body"]["run"] for e in self.h.events("tpu.run.killed_by")], [run.name])
 
     def test_many_at_once_are_told_once(self):
         run, first = self.begin("many", "sleep", "1000")

@@ -66,13 +66,13 @@ class Launchd(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr + self.said())
         return done
 
-    def job(self):
-        return next(j for j in json.loads(self.tpuctl("jobs", "--json").stdout)["jobs"] if j["name"] == "a")
+    def listed(self):
+        return next(j for j in json.loads(self.tpuctl("runs", "--json").stdout)["runs"] if j["name"] == "a")
 
     def ended(self, cause, status):
-        job = wait_until(lambda: (j := self.job())["state"] == "exited" and j, 20, self.said)
-        self.assertEqual((job["cause"], job["status"]), (cause, status), job)
-        return job
+        run = wait_until(lambda: (j := self.listed())["state"] == "exited" and j, 20, self.said)
+        self.assertEqual((run["cause"], run["status"]), (cause, status), run)
+        return run
 
     def pid(self):
         """What a script says with echo $$ >PID."""
@@ -118,9 +118,9 @@ class WithSystemd(Launchd):
         pid = self.pid()
         self.kill()
         self.start()
-        job = self.job()
-        self.assertEqual((job["state"], job["name"]), ("running", "a"))
-        wait_until(lambda: self.job()["main_pid"] == pid and self.job()["processes"] == 1, 20, self.said)
+        run = self.listed()
+        self.assertEqual((run["state"], run["name"]), ("running", "a"))
+        wait_until(lambda: self.listed()["main_pid"] == pid and self.listed()["processes"] == 1, 20, self.said)
         self.kill()
         os.kill(pid, signal.SIGSEGV)
         self.start()
@@ -163,7 +163,7 @@ class WithoutSystemd(Launchd):
         self.assertIn("to do:  start it on a machine that systemd has booted", done.stderr)
         self.assertIn("no run can be started: systemd is not the first process of this machine", self.said())
         self.assertNotIn("system bus", self.said())
-        self.assertEqual(json.loads(self.tpuctl("jobs", "--json").stdout)["jobs"], [])  # all else is answered
+        self.assertEqual(json.loads(self.tpuctl("runs", "--json").stdout)["runs"], [])  # all else is answered
 
 
 if __name__ == "__main__":

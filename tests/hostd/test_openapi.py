@@ -104,12 +104,12 @@ class Agent(unittest.TestCase):
         self.assertEqual(len(capture_wire.captures(self.call(h, "POST", "/v1/captures"))), 1)
         self.assertEqual(len(capture_wire.captures(self.call(h, "GET", "/v1/captures"))), 1)
         self.call(h, "POST", "/v1/runs/{name}/capture", 404, name="?")
-        launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
+        launchd.runs = [{**RUN, 11: time.time_ns() // 1000},
                         {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},
                         {**RUN, 1: "old", 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 11: time.time_ns() // 1000, 12: time.time_ns() // 1000}]
-        wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 2, 10, "the runs to be known")
+        wait_until(lambda: self.call(h, "GET", "/v1/status")["live_runs"] == 2, 10, "the runs to be known")
         self.assertEqual([(r["name"], r["state"], r["part"]) for r in self.call(h, "GET", "/v1/status")["runs"]], [("gang", "unknown", "running")])
-        self.assertEqual(len(self.call(h, "GET", "/v1/runs")["jobs"]), 3)
+        self.assertEqual(len(self.call(h, "GET", "/v1/runs")["runs"]), 3)
         self.call(h, "POST", "/v1/runs/{name}/capture", 403, uid=NOBODY)
         launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl runs"}))
         self.call(h, "POST", "/v1/runs/{name}/capture", 404)
@@ -158,7 +158,7 @@ class Agent(unittest.TestCase):
         launchd.other[20] = answer(21, message({**reply, 5: 1}))
         self.assertTrue(post(200, generation=2, serial="00ff")["already"])
         self.call(h, "DELETE", "/v1/runs/{name}")
-        acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/runs" in e["body"]["call"] and "stack" not in e["body"]["call"]]
+        acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/runs" in e["body"]["call"] and "capture" not in e["body"]["call"]]
         self.assertIn(("POST /v1/runs new", "done"), [(e["call"], e["result"]) for e in acted])
         self.assertIn(("DELETE /v1/runs/train", "done"), [(e["call"], e["result"]) for e in acted])
         self.assertIn(("POST /v1/runs", "'colour' is no key of a run"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
@@ -181,13 +181,13 @@ class Agent(unittest.TestCase):
         h.rmem("4096\t131072\t6291456")
         h.start()
         h.api.chmod(0o666)
-        self.call(h, "GET", "/v1/runs", 503)
+        self.assertIsNone(self.call(h, "GET", "/v1/runs")["runs"])
         self.call(h, "POST", "/v1/runs", 503, body='{"user": "alice", "argv": ["true"]}')
         self.call(h, "DELETE", "/v1/runs/{name}", 503)
         self.call(h, "POST", "/v1/runs/{name}/capture", 503)
         launchd = Launchd(h.folder / "launchd.sock")
         self.addCleanup(launchd.stop)
-        wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 0, 10, "launchd to be found")
+        wait_until(lambda: self.call(h, "GET", "/v1/status")["live_runs"] == 0, 10, "launchd to be found")
         wait_until(lambda: self.call(h, "GET", "/v1/status")["uplink"]["last_ok"], 10, "the first push")
         receiver.status = 503
         self.reads(h)

@@ -129,17 +129,17 @@ class Orders(unittest.TestCase):
         h = self.hostd().start()
         daemon = Launchd(h.folder / "launchd.sock")
         self.addCleanup(daemon.stop)
-        daemon.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
-        wait_until(lambda: self.status(h)["jobs"] == 1, 10, "the run")
+        daemon.runs = [{**TRAIN, 11: time.time_ns() // 1000}]
+        wait_until(lambda: self.status(h)["live_runs"] == 1, 10, "the run")
         self.assertFalse(self.order(h, "drain", reason="new kernel").get("drained"))
         time.sleep(0.7)
         self.assertEqual(h.events("tpu.host.drained"), [])
-        daemon.jobs = [{**daemon.jobs[0], 3: "exited", 4: "success", 12: time.time_ns() // 1000}]
+        daemon.runs = [{**daemon.runs[0], 3: "exited", 4: "success", 12: time.time_ns() // 1000}]
         wait_until(lambda: self.status(h)["drain"]["drained"], 10, "drained")
         self.assertIn("drained by root", h.events("tpu.host.state_changed")[-1]["body"]["reasons"])
         self.kill(h)
         h.start()
-        wait_until(lambda: self.status(h)["jobs"] == 0, 10, "the runs to be known")
+        wait_until(lambda: self.status(h)["live_runs"] == 0, 10, "the runs to be known")
         time.sleep(0.7)
         self.assertEqual(h.events("tpu.host.drained"), [])  # told before
         self.assertTrue(self.status(h)["drain"]["drained"])
@@ -150,12 +150,12 @@ class Orders(unittest.TestCase):
         daemon = Launchd(h.folder / "launchd.sock")
         self.addCleanup(daemon.stop)
         h.start()
-        wait_until(lambda: self.status(h)["jobs"] == 0, 10, "no run")
-        daemon.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
+        wait_until(lambda: self.status(h)["live_runs"] == 0, 10, "no run")
+        daemon.runs = [{**TRAIN, 11: time.time_ns() // 1000}]
         self.order(h, "drain", reason="x")
         time.sleep(4)
         self.assertFalse(self.status(h)["drain"]["drained"])
-        daemon.jobs = []
+        daemon.runs = []
         wait_until(lambda: self.status(h)["drain"]["drained"], 10, "drained")
 
     def test_drain_of_unknown_runs_waits(self):

@@ -38,18 +38,18 @@ class Part(WithRegistry):
         return h.start()
 
     def record(self, state, generation=1, **more):
-        intent = {"v": 1, "name": "job1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
+        intent = {"v": 1, "name": "run1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
                   "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000, "preempt": "TERM",
                   "memlock": "infinity", "nofile": 5000, **more.pop("intent", {})}
-        return {"v": 1, "name": "job1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
+        return {"v": 1, "name": "run1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
                 "slices": [{"slice": "s0", "generation": 3, "hosts": HOSTS}], "waits_for": [], "outcome": "",
                 "coordinator": {"host": "h0", "address": "127.0.0.1", "port": self.port}, **more}
 
     def put(self, state, generation=1, **more):
-        self.r.put("run/job1", self.record(state, generation, **more))
+        self.r.put("run/run1", self.record(state, generation, **more))
 
     def said(self):
-        return next((x for x in self.r.members.get("s0/2", {}).get("runs", []) if x["name"] == "job1"), {})
+        return next((x for x in self.r.members.get("s0/2", {}).get("runs", []) if x["name"] == "run1"), {})
 
     def until_says(self, state, generation=1):
         wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation), 60, lambda: f"{state} of {generation}: {self.said()}")
@@ -70,7 +70,7 @@ class Life(Part):
         self.put("running")
         self.assertEqual(self.until_says("running")["serial"], "00112233445566aa")
         name, generation, m = self.launchd.starts[0]
-        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
+        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)), ("run1", 1, "alice", "00112233445566aa", "s0", "2"))
         self.assertEqual([a.decode() for a in m["spec"][5]], ["python3", "train.py"])
         env = dict(e.decode().split("=", 1) for e in m["spec"][6])
         self.assertEqual(env, {"A": "1"})  # tpu-launchd builds the rest, out of the world: its slices, this one's hosts, this host, the coordinator
@@ -78,7 +78,7 @@ class Life(Part):
         self.assertEqual((world[1], world.get(2), world.get(3, [0]), world[4], world[5], text(world, 6), world[7]),
                          ([b"s0"], [4] if isinstance(world[2][0], int) else [b"\x04"], [0], [2], [b"127.0.0.1"] * 4, "127.0.0.1", [self.port]))
         self.assertEqual((m["spec"][16], text(m["spec"], 7)), ([3000000], "/home/alice"))
-        self.launchd.exit("job1", "exit-code", "exited", "3", **{})
+        self.launchd.exit("run1", "exit-code", "exited", "3", **{})
         last = self.until_says("exited")
         self.assertEqual((last["cause"], last["code"], last["status"]), ("exit-code", "exited", "3"))
         self.put("stopping", why="h2 ended it")
@@ -89,12 +89,12 @@ class Life(Part):
         self.until_says("running", 2)
         self.put("ended", 2, outcome="stopped")
         self.until_says("stopped", 2)
-        self.assertEqual(self.starts(), [("job1", 1), ("job1", 2)])
+        self.assertEqual(self.starts(), [("run1", 1), ("run1", 2)])
         self.assertEqual({g for _, g in self.launchd.stops}, {2})  # asked again where the list comes after the answer
         events = [(e["body"]["state"], e["body"]["generation"]) for e in h.events("tpu.run.changed")]
         self.assertEqual(events, [("waiting", 0), ("preparing", 1), ("running", 1), ("stopping", 1), ("preparing", 2), ("running", 2), ("ended", 2)])
         run, = h.get("/v1/status")["runs"]
-        self.assertEqual((run["name"], run["state"], run["part"]), ("job1", "ended", "stopped"))
+        self.assertEqual((run["name"], run["state"], run["part"]), ("run1", "ended", "stopped"))
 
     def test_an_older_generation_is_stopped_before_the_next(self):
         self.host()
@@ -108,7 +108,7 @@ class Life(Part):
         self.put("running", 3)  # of a registry that went back: refused
         self.put("running", 5)
         self.until_says("running", 5)
-        self.assertEqual(self.starts(), [("job1", 1), ("job1", 5)])
+        self.assertEqual(self.starts(), [("run1", 1), ("run1", 5)])
 
     def test_a_host_that_is_not_in_it_stops(self):
         self.host()
@@ -121,11 +121,11 @@ class Life(Part):
 
     def test_local_runs_are_not_touched(self):
         h = self.host()
-        self.launchd.jobs["job1"] = {1: "job1", 2: "tpu-run-job1.service", 3: "running", 9: "bob", 11: 5, 16: 0}
+        self.launchd.runs["run1"] = {1: "run1", 2: "tpu-run-run1.service", 3: "running", 9: "bob", 11: 5, 16: 0}
         self.launchd.tell()
         self.put("ended", 3)
         wait_until(lambda: h.get("/v1/status")["runs"], 60, "the record")
-        wait_until(lambda: len(h.get("/v1/runs")["jobs"]) == 1, 60, "the run")
+        wait_until(lambda: len(h.get("/v1/runs")["runs"]) == 1, 60, "the run")
         self.assertEqual(self.launchd.stops, [])
         self.assertEqual(self.said(), {})
 
@@ -152,12 +152,12 @@ class Kills(Part):
             self.assertEqual((self.said()["state"], self.said()["generation"]), ("running", 1))
         h.process.send_signal(signal.SIGKILL)
         h.process.wait(20)
-        self.launchd.exit("job1", "oom-kill", "killed", "KILL")  # while nobody looks
+        self.launchd.exit("run1", "oom-kill", "killed", "KILL")  # while nobody looks
         self.r.members.clear()
         h.start()
         self.member(self.r)
         self.assertEqual((self.said()["state"], self.said()["cause"]), ("exited", "oom-kill"))
-        self.assertEqual(self.starts(), [("job1", 1)])
+        self.assertEqual(self.starts(), [("run1", 1)])
         self.put("preparing", 2)
         self.until_says("prepared", 2)
         self.put("running", 2)
@@ -167,7 +167,7 @@ class Kills(Part):
         wait_until(lambda: self.launchd.stops, 60, "the stop")
         self.again(h)
         wait_until(lambda: len(self.launchd.stops) > 1, 60, "it is stopped by the next life")
-        self.launchd.exit("job1", "stopped", "killed", "TERM")
+        self.launchd.exit("run1", "stopped", "killed", "TERM")
         self.until_says("stopped", 2)
 
     def test_prepared_is_kept(self):
@@ -184,7 +184,7 @@ class Kills(Part):
             self.put("running")
             h.start()
             self.until_says("running")
-            self.assertEqual((self.starts(), len(self.launchd.checks)), ([("job1", 1)], checks))
+            self.assertEqual((self.starts(), len(self.launchd.checks)), ([("run1", 1)], checks))
             self.put("preparing", 2)
             self.until_says("prepared", 2)
             wait_until(lambda: json.loads(content_of(kept))["parts"][0]["generation"] == 2, 60, "the next is kept")
@@ -195,7 +195,7 @@ class Kills(Part):
             self.r.members.clear()
             h.start()
             self.member(self.r)
-            self.assertEqual(self.starts(), [("job1", 1)])
+            self.assertEqual(self.starts(), [("run1", 1)])
 
     def test_registry_away_changes_nothing(self):
         h = self.host()
@@ -206,10 +206,10 @@ class Kills(Part):
         self.r.stop()
         self.until(h, "away")
         self.again(h)
-        wait_until(lambda: h.get("/v1/runs")["jobs"], 60, "the run is seen")
-        self.launchd.exit("job1")
+        wait_until(lambda: h.get("/v1/runs")["runs"], 60, "the run is seen")
+        self.launchd.exit("run1")
         wait_until(lambda: h.get("/v1/status")["runs"][0]["part"] == "exited", 60, "its end is seen")
-        self.assertEqual((self.launchd.stops, self.starts()), ([], [("job1", 1)]))
+        self.assertEqual((self.launchd.stops, self.starts()), ([], [("run1", 1)]))
         self.r.members.clear()
         self.r.start()
         self.assertEqual(self.until_says("exited")["cause"], "success")
@@ -223,8 +223,8 @@ class Kills(Part):
         self.until_says("prepared")
         self.put("running")
         self.until_says("running")
-        self.assertEqual(len(h.get("/v1/runs")["jobs"]), 1)
-        self.assertEqual(self.starts(), [("job1", 1)])
+        self.assertEqual(len(h.get("/v1/runs")["runs"]), 1)
+        self.assertEqual(self.starts(), [("run1", 1)])
 
     def test_launchd_away(self):
         h = self.host()
@@ -237,9 +237,9 @@ class Kills(Part):
         self.until_says("running")
         self.launchd.stop()
         self.r.put("slice/s0", None)
-        wait_until(lambda: h.call("/v1/runs")[0] == 503, 60, "launchd is gone")
+        wait_until(lambda: h.get("/v1/runs")["runs"] is None, 60, "launchd is gone")
         self.assertEqual(self.said()["state"], "running")  # what was known stays believed
-        self.launchd.jobs.clear()  # as after a boot
+        self.launchd.runs.clear()  # as after a boot
         self.launchd.start()
         self.assertEqual(self.until_says("exited")["cause"], "unknown")
 
@@ -251,7 +251,7 @@ class Preflight(Part):
             self.assertIn(w, s["detail"])
         self.assertIn("\n", s["detail"])  # and the remedy
         e, = h.events("tpu.run.refused")
-        self.assertEqual((e["body"]["run"], e["body"]["generation"]), ("job1", 1))
+        self.assertEqual((e["body"]["run"], e["body"]["generation"]), ("run1", 1))
         self.assertTrue(e["body"]["remedy"])
         self.assertEqual(self.launchd.starts, [])
 
@@ -340,15 +340,15 @@ class Notice(Part):
         self.until_says("prepared")
         self.put("running")
         self.until_says("running")
-        self.launchd.jobs["mine"] = {1: "mine", 2: "tpu-run-mine.service", 3: "running", 9: "bob", 11: 5}
-        self.launchd.jobs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob", 11: 5, 12: 6}
+        self.launchd.runs["mine"] = {1: "mine", 2: "tpu-run-mine.service", 3: "running", 9: "bob", 11: 5}
+        self.launchd.runs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob", 11: 5, 12: 6}
         self.launchd.tell()
-        wait_until(lambda: len(h.get("/v1/runs")["jobs"]) == 3, 60, "the runs are known")
+        wait_until(lambda: len(h.get("/v1/runs")["runs"]) == 3, 60, "the runs are known")
         began = time.monotonic()
         server.set(preempted=True)
         wait_until(lambda: len(self.launchd.signals) == 2, 60, "they are told")
         print(f"told after {time.monotonic() - began:.2f} s", file=sys.stderr)
-        self.assertEqual(sorted(self.launchd.signals), [("job1", 1, "preemption"), ("mine", 0, "preemption")])
+        self.assertEqual(sorted(self.launchd.signals), [("mine", 0, "preemption"), ("run1", 1, "preemption")])
         events = wait_until(lambda: len(h.events("tpu.run.notified")) == 2 and h.events("tpu.run.notified"), 60, "the events")
         self.assertEqual(events[0]["body"]["result"], "TERM to process 4711")
         wait_until(lambda: self.r.members["s0/2"]["notice"] == "preemption", 60, "the planner knows")

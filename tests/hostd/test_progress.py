@@ -37,12 +37,12 @@ class Progress(unittest.TestCase):
         self.addCleanup(lambda: (self.writer.stdin.close(), self.writer.wait(60)))
         self.launchd = Launchd(self.h.folder / "launchd.sock")
         self.addCleanup(self.launchd.stop)
-        self.launchd.jobs = [TRAIN]
+        self.launchd.runs = [TRAIN]
         self.launchd.capture = lambda name: None  # asked for when a stall is suspected: not what this is about
         self.entry("begin", 1000)
         wait_until(lambda: list(self.journal.glob("*.journal")), 60, "the journal file")
         self.h.start()
-        wait_until(lambda: self.h.get("/v1/status")["jobs"] == 1, 60, "the run to be known")
+        wait_until(lambda: self.h.get("/v1/status")["live_runs"] == 1, 60, "the run to be known")
 
     def entry(self, line, ago=0.0, invocation=FIRST):
         self.writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n"
@@ -58,7 +58,7 @@ class Progress(unittest.TestCase):
         """n steps, the last one so long ago; what was suspected before it was read is gone. Returns how often that was."""
         for i in range(n - 1):
             self.step(i, ago + (n - 1 - i) * each, **more)
-        wait_until(lambda: self.metric(f'tpu_run_step{{job="train"}} {n - 2}'), 60, "the steps")
+        wait_until(lambda: self.metric(f'tpu_run_step_number{{tpu_run_name="train"}} {n - 2}'), 60, "the steps")
         self.step(n - 1, ago, **more)
 
     def metric(self, text):
@@ -79,9 +79,10 @@ class Progress(unittest.TestCase):
         self.assertEqual((body["run"], body["kind"], body["last_step"], body["step_msec"], body["slice"]), ("train", "stall", 40, 4000, "v6e-a"))
         self.assertTrue(14_000 <= body["silent_msec"] < 60_000, body)
         self.assertRegex(body["why"], r"^no step for 1\d s after step 40, steps took 4\.0 s \(median of 40\)")
-        wait_until(lambda: self.metric('tpu_run_stall_suspected{job="train"} 1'), 60, "the metric")
-        wait_until(lambda: self.metric('tpu_run_suspicions_total{job="train",tpu_run_suspicion="stall"}'), 60, "the counter")
-        wait_until(lambda: self.metric('tpu_run_step_interval_seconds{job="train"} 4'), 60, "the rhythm")
+        wait_until(lambda: self.metric('tpu_run_stall_suspected{tpu_run_name="train"} 1'), 60, "the metric")
+        wait_until(lambda: self.metric('tpu_run_suspicions_total{tpu_run_name="train",tpu_run_suspicion="stall"}'), 60, "the counter")
+        wait_until(lambda: self.metric('tpu_run_step_duration_seconds_count{tpu_run_name="train"} 40'), 60, "how long its steps took")
+        self.assertRegex(self.h.call("/metrics")[2].decode(), r'tpu_run_step_duration_seconds_bucket\{tpu_run_name="train",le="3\.0"\} 0\n')
         part = wait_until(lambda: self.part().get("suspected") and self.part(), 60, "the registry to be told")
         self.assertEqual((part["suspicion"], part["step"]), (body["why"], 40))
         self.assertLess(abs(part["step_time"] - 4_000_000), 100)
@@ -104,24 +105,24 @@ class Progress(unittest.TestCase):
         self.assertEqual(self.suspected(40)["step_msec"], 4000)
         if not FULL:
             return
-        self.launchd.jobs = []  # what the journal has of runs that are gone is none
+        self.launchd.runs = []  # what the journal has of runs that are gone is none
         self.h.stop()
         self.h.start()
         time.sleep(6)
         self.assertEqual(self.h.events("tpu.run.stall_suspected"), [])
 
     def test_a_step_line_of_its_own(self):
-        self.launchd.jobs = [{**TRAIN, 29: "^batch #([0-9]+) "}]
-        wait_until(lambda: self.entry("batch #7 of many") or self.metric('tpu_run_step{job="train"} 7'), 60, "a step by the run's expression")
+        self.launchd.runs = [{**TRAIN, 29: "^batch #([0-9]+) "}]
+        wait_until(lambda: self.entry("batch #7 of many") or self.metric('tpu_run_step_number{tpu_run_name="train"} 7'), 60, "a step by the run's expression")
         self.step(9)
         self.entry("batch #8 of many")
-        wait_until(lambda: self.metric('tpu_run_step{job="train"} 8'), 60, "the next one")
-        self.assertFalse(self.metric('tpu_run_step{job="train"} 9'))
+        wait_until(lambda: self.metric('tpu_run_step_number{tpu_run_name="train"} 8'), 60, "the next one")
+        self.assertFalse(self.metric('tpu_run_step_number{tpu_run_name="train"} 9'))
 
     def test_the_end_of_a_suspected_run_is_its_end(self):
         self.steps(41, 1.0, 12.0)
         self.suspected(40)
-        self.launchd.jobs = [{**TRAIN, 3: "exited", 4: "stopped", 12: time.time_ns() // 1000}]
+        self.launchd.runs = [{**TRAIN, 3: "exited", 4: "stopped", 12: time.time_ns() // 1000}]
         self.assertEqual(self.recovered(40)["how"], "end")
         wait_until(lambda: not self.metric("tpu_run_stall_suspected"), 60, "its metrics to go")
 
@@ -158,7 +159,7 @@ class Progress(unittest.TestCase):
         self.assertNotIn("figures", json.dumps(list(self.registry.members.values())))  # they are no part of the member, and no news
         self.step(41)
         self.assertGreaterEqual(wait_until(lambda: figure(41), 60, "the next ones")["at"], f["at"])
-        self.launchd.jobs = []
+        self.launchd.runs = []
         wait_until(lambda: "figures" not in self.registry.asked[-1], 60, "nothing runs")
 
     def part(self):
@@ -178,7 +179,7 @@ class Progress(unittest.TestCase):
             self.step(n, ago)
             n, ago = n + 1, ago - 1
         self.entry("evaluating on 4 batches", ago)
-        wait_until(lambda: self.metric(f'tpu_run_step{{job="train"}} {n - 1}'), 60, "the steps")
+        wait_until(lambda: self.metric(f'tpu_run_step_number{{tpu_run_name="train"}} {n - 1}'), 60, "the steps")
         time.sleep(2)
         self.assertEqual([e for e in self.h.events("tpu.run.stall_suspected") if e["body"]["last_step"] == n - 1], [])
 

@@ -28,7 +28,7 @@ COLLECTOR = BINARY.parents[2] / "collector/tpu-collectord"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 FULL = os.environ.get("FULL") == "1"
-UNITS = {"By": "bytes", "s": "seconds", "Cel": "celsius", "J": "joules", "1": "ratio"}
+UNITS = ("bytes_per_second", "per_second", "bytes", "seconds", "ratio")
 
 
 class Collector:
@@ -63,6 +63,10 @@ class Case(unittest.TestCase):
     def hostd(self, **settings):
         h = Hostd(**settings)
         self.addCleanup(h.close)
+        own = h.root / "proc/self"
+        own.mkdir()
+        (own / "stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 20 0 2 0 1 1 1\n")
+        (own / "statm").write_text("9000 1000 900 100 0 400 0\n")
         h.start()
         wait_until(lambda: b"tpu_uplink_sent_total" in h.call("/metrics")[2], 10, "the first tick")
         return h
@@ -119,6 +123,12 @@ class Formats(Case):
                 self.assertEqual(s.name, f.name + {"counter": "_total", "info": "_info"}.get(f.type, ""), s)
         return families
 
+    def assert_a_process(self, families):
+        """The names that every dashboard and alert for a process reads, one series each."""
+        found = samples([f for f in families if f.name.startswith("process_")])
+        self.assertEqual(found.keys(), {("process_cpu_seconds_total", ()), ("process_resident_memory_bytes", ())})
+        self.assertGreater(found["process_resident_memory_bytes", ()], 1 << 20)
+
     def test_hostd(self):
         h = self.hostd()
         families = self.check(h)
@@ -128,22 +138,19 @@ class Formats(Case):
         self.assertEqual((target.labels["tpu_slice_name"], target.labels["service_name"]), ("v6e-a", "tpu-hostd"))
         build, = by_name["tpu_hostd_build"].samples
         self.assertEqual(build.labels, {"version": h.get("/v1/status")["version"]})
-        self.assertIn(("tpu_host_state", (("state", "ready"),)), samples(families))
+        self.assertIn(("tpu_host_state", (("tpu_host_state", "ready"),)), samples(families))
+        self.assert_a_process(families)
         reasons = set(h.get("/v1/status")["uplink"]["classes"]["events"]["dropped_by"])
         self.assertEqual({s.labels["tpu_uplink_reason"] for s in by_name["tpu_uplink_dropped"].samples}, reasons)
 
     def test_hostd_names_are_the_documented_ones(self):
         """Every family but the two of who speaks comes from a row of docs/metrics.md, with its type and unit."""
         families = self.check(self.hostd())
-        rows, text = {}, ""
-        for name, (kind, unit, _) in documented.table().items():
-            exposed = re.sub(r"[^a-z0-9]", "_", name)
-            if kind == "gauge" and exposed.endswith("_count"):
-                exposed = exposed[:-5] + unit.strip("{}") + "s"
-            elif unit in UNITS and (unit != "1" or kind == "gauge") and not exposed.endswith("_" + UNITS[unit]):
-                exposed += "_" + UNITS[unit]
-            rows[exposed] = (kind, UNITS.get(unit, "") if unit != "1" or kind == "gauge" else "")
-            full = exposed + ("_total" if kind == "counter" else "")
+        rows, text, called = {}, "", documented.prometheus()
+        for name, (kind, _, _) in documented.table().items():
+            full = called[name]
+            family = full.removesuffix("_total")
+            rows[family] = (kind, next((u for u in UNITS if family.endswith("_" + u)), ""))
             text += f"# HELP {full} h\n# TYPE {full} {kind}\n"
             text += f'{full}_bucket{{le="+Inf"}} 1\n{full}_sum 1\n{full}_count 1\n' if kind == "histogram" else f"{full} 1\n"
         seen = {f.name: (f.type, f.unit) for f in families if f.name not in ("target", "tpu_hostd_build")}
@@ -156,6 +163,7 @@ class Formats(Case):
         families = self.check(c)
         self.assertEqual({f.name: f.type for f in families if f.type == "info"}, {"tpu_collectord_build": "info"})
         self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio", "seconds"})
+        self.assert_a_process(families)
 
 
 class Forwarder:
@@ -242,7 +250,7 @@ class Prometheus(Case):
         self.assertEqual(int(total), wanted)
         labels, _ = self.query('system_network_io_bytes_total{network_interface_name="eth0",network_io_direction="receive"}')[0]
         self.assertEqual(labels["job"], "hostd")
-        joined = self.query('tpu_host_state{state="ready"} * on (instance) group_left (tpu_slice_name) target_info')
+        joined = self.query('tpu_host_state{tpu_host_state="ready"} * on (instance) group_left (tpu_slice_name) target_info')
         self.assertEqual([m["tpu_slice_name"] for m, _ in joined], ["v6e-a"])
         self.assertEqual(len(self.query("tpu_collectord_build_info") + self.query("tpu_hostd_build_info")), 2)
         metadata = {(m["metric"], m["target"]["job"]): (m["type"], m["unit"]) for m in

@@ -124,15 +124,15 @@ class TwoCollectors(Gang):
         self.over.set()
         for w in watchers:
             w.join(60)
-        self.assertEqual(sorted(self.seen), [(name, "ready", [("job1", 1, "running")]) for name in HOSTS])
+        self.assertEqual(sorted(self.seen), [(name, "ready", [("run1", 1, "running")]) for name in HOSTS])
         for name in HOSTS:
-            self.assertEqual((self.starts(name), self.launchds[name].stops), ([("job1", 1)], []))
+            self.assertEqual((self.starts(name), self.launchds[name].stops), ([("run1", 1)], []))
             self.assertEqual(self.part(name)["generation"], began[name]["generation"])
         # Who led follows when it is back, and the run ends as it would have.
         old.start()
         wait_until(lambda: urllib_status(old.people + "/api/v1/runs") == 307, 60, "it follows")
         for name in HOSTS:
-            self.launchds[name].exit("job1")
+            self.launchds[name].exit("run1")
         for name in HOSTS:
             self.ended(name, "success")
 

@@ -20,14 +20,14 @@ class Refused(real_run.Case):
     def test_told(self):
         run = self.run_of("refused")
         run.start("sleep", "1000")
-        self.h.launchd.jobs = [run.job()]
+        self.h.launchd.runs = [run.listed()]
         self.h.start()
         for name in ("sched", "io"):
             found = wait_until(lambda name=name: self.h.check("bpf_" + name), 60, f"the check of {name}")
             self.assertEqual((found["verdict"], found["reason"]), ("UNKNOWN", REASON), name)
         for name in ("net", "deaths"):
             self.assertEqual(self.h.check("bpf_" + name)["verdict"], "OK", name)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
         for what in ("sched", "io"):
             said = self.h.get(f"/v1/{what}?run={run.name}&watch=1")
             self.assertEqual((said["watch"], said["not_watched"]), (None, REASON), what)

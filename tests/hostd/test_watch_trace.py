@@ -57,10 +57,10 @@ class WatchTrace(real_run.Case):
     def begin(self, word, kind):
         run = self.run_of(word)
         run.start("sleep", "1000")
-        self.h.launchd.jobs = [run.job()]
+        self.h.launchd.runs = [run.listed()]
         self.h.start()
         self.needs(kind)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
         return run
 
     def slow_disk(self):

@@ -117,7 +117,7 @@ def kill_leader(lab):
     new = control.leader(lab, but=old)
     took = time.monotonic() - began
     s.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 60, "every host is a member at the new leader")
-    run = json.loads(s.ctl(lab.hosts[0], "jobs", "--fleet", "--json").out)
+    run = json.loads(s.ctl(lab.hosts[0], "runs", "--fleet", "--json").out)
     old.sh("systemctl start tpu-collectord")
     then = s.wait_step(lab.hosts[0], "train", at + 10, 60)
     numbers = [n for n, _ in s.training_steps(lab.hosts[0], "train")]
@@ -136,7 +136,7 @@ def kill_rank(lab):
     s.wait_until(lambda: all(slices.resumed(h, "train") for h in lab.hosts), 60, "every rank goes on from a checkpoint")
     kept = slices.resumed(lab.hosts[0], "train")[-1]
     s.wait_until(lambda: max(slices.since_resumed(lab.hosts[0], "train"), default=0) > kept + 5, 60, "five steps behind the checkpoint")
-    told = s.ctl(lab.hosts[0], "jobs", "--fleet").out
+    told = s.ctl(lab.hosts[0], "runs", "--fleet").out
     return f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own logs]\n{told.rstrip()}"
 
 
@@ -191,14 +191,14 @@ def end(lab):
     s.ctl(first, "stop", "train", "--fleet")
 
     def ended():
-        return next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None)
-    job = s.wait_until(ended, 40, "the run's end")
+        return next((j for j in s.ctl_json(first, "runs")["runs"] if j["state"] == "exited"), None)
+    run = s.wait_until(ended, 40, "the run's end")
 
     def left():
         return [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
     s.wait_until(lambda: not left(), 40, "no training process on any host")
     lab.stop()
-    return (f"tpuctl stop on one host; the run reads {job['cause']} {job['status']}, no process is left "
+    return (f"tpuctl stop on one host; the run reads {run['cause']} {run['status']}, no process is left "
             "[pgrep]; hosts, namespaces and mounts removed")
 
 

@@ -13,7 +13,7 @@ import struct
 import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
-VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
+VERBS = {"run": 20, "runs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
 RUN = {"name": "1.1", "framework": "1.2", "malloc": "1.3", "user": "1.4", "env": "1.6", "directory": "1.7", "memlock": "1.8", "nofile": "1.9", "memory": "1.10",
        "memory_total": "1.11", "memory_high": "1.12", "cpus": "1.13", "numa": "1.14", "core": "1.15", "grace": "1.16", "restarts": "1.17", "preempt": "1.18",
        "share_devices": "1.19", "devices": "1.20", "generation": "2", "intent": "3", "slice": "4", "worker": "5"}
@@ -104,8 +104,8 @@ def main(verb, *words):
         s.sendall(struct.pack("<IHH", len(payload), 1, VERBS[verb]) + payload)
         size, _, kind = struct.unpack("<IHH", receive(s, 8))
         fields = parse(receive(s, size))
-    if verb == "jobs" and kind != 1:
-        print(json.dumps({"kind": kind, "jobs": [readable(parse(job)) for job in fields.get(1, [])]}))
+    if verb == "runs" and kind != 1:
+        print(json.dumps({"kind": kind, "runs": [readable(parse(run)) for run in fields.get(1, [])]}))
     else:
         print(json.dumps({"kind": kind, "fields": readable(fields)}))
 

@@ -153,10 +153,10 @@ def run_is_a_service(lab):
 
 
 def ended(host, *names):
-    """{name: job} as tpuctl tells them, when these are told as ended."""
+    """{name: run} as tpuctl tells them, when these are told as ended."""
     def told():
-        jobs = {j["name"]: j for j in s.ctl_json(host, "jobs")["jobs"]}
-        return all(jobs.get(n, {}).get("state") == "exited" for n in names) and jobs
+        runs = {j["name"]: j for j in s.ctl_json(host, "runs")["runs"]}
+        return all(runs.get(n, {}).get("state") == "exited" for n in names) and runs
     return s.wait_until(told, 60, f"the end of {', '.join(names)} is told")
 
 
@@ -169,14 +169,14 @@ def exit_truth(lab):
     host.sh("systemctl kill -s KILL tpu-run-killed.service")
     host.wait_for(lambda: s.unit(host, "tpu-run-seven.service", "ActiveState")["ActiveState"] != "active", 15)
     host.sh("systemctl start tpu-launchd.socket tpu-launchd.service")
-    jobs = ended(host, "seven", "killed")  # the cause takes a moment: it looks at the run's last lines
-    check(jobs["seven"]["state"] == "exited" and jobs["seven"]["status"] == "7", f"{jobs['seven']}")
-    check(jobs["killed"]["code"] == "killed" and jobs["killed"]["status"] == "KILL", f"{jobs['killed']}")
+    runs = ended(host, "seven", "killed")  # the cause takes a moment: it looks at the run's last lines
+    check(runs["seven"]["state"] == "exited" and runs["seven"]["status"] == "7", f"{runs['seven']}")
+    check(runs["killed"]["code"] == "killed" and runs["killed"]["status"] == "KILL", f"{runs['killed']}")
     s.ctl(host, "run", "--name", "lost", "--", "/bin/sleep", "60")
     host.sh("systemctl stop tpu-launchd.service; systemctl stop tpu-run-lost.service; "
             "rm -f /var/lib/tpu-launchd/exits/lost*; systemctl start tpu-launchd.service")
-    jobs = ended(host, "lost")
-    check(jobs["lost"]["cause"] == "unknown", f"a run without a record reads {jobs['lost']}")
+    runs = ended(host, "lost")
+    check(runs["lost"]["cause"] == "unknown", f"a run without a record reads {runs['lost']}")
     return "exit 7, SIGKILL, and unknown without a record"
 
 
@@ -239,7 +239,7 @@ def telemetry_arrives(lab):
     def in_step():
         row = next(h for h in s.ctl_json(host, "fleet")["hosts"] if h["name"] == host.name)
         own = s.last_step(host, "train")
-        return row.get("job") == "train" and row.get("step") is not None and own - 60 <= row["step"] <= own and (row["step"], own)
+        return row.get("run") == "train" and row.get("step") is not None and own - 60 <= row["step"] <= own and (row["step"], own)
     step, own = s.wait_until(in_step, 20, "the collector's step to follow the training's own log")
     before = len(unfit(lab, host))
     # The collector is away while a host's state changes: nothing may be missing afterwards.

@@ -88,21 +88,21 @@ def unit(host, name, *properties):
     return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
 
-def training_steps(host, job):
+def training_steps(host, run):
     """Returns [(step, seconds)] as the training itself wrote them into the journal."""
-    log = host.journal(f"tpu-run-{job}.service")
+    log = host.journal(f"tpu-run-{run}.service")
     return [(int(m[1]), float(m[2])) for m in STEP.finditer(log)]
 
 
-def last_step(host, job):
-    steps = training_steps(host, job)
+def last_step(host, run):
+    steps = training_steps(host, run)
     return steps[-1][0] if steps else -1
 
 
-def wait_step(host, job, beyond, timeout=60):
+def wait_step(host, run, beyond, timeout=60):
     """Waits until the training's own log shows a step above `beyond`; returns it."""
-    return host.wait_for(lambda: (s := last_step(host, job)) > beyond and s, timeout,
-                         f"the training's log of {job} beyond step {beyond}")
+    return host.wait_for(lambda: (s := last_step(host, run)) > beyond and s, timeout,
+                         f"the training's log of {run} beyond step {beyond}")
 
 
 def query(lab, sql, *arguments):
@@ -156,8 +156,8 @@ def ctl_json(host, *words, user=None):
     return json.loads(ctl(host, *words, "--json", user=user, check=False).out)
 
 
-def start_training(host, job="train", steps=100000, extra=()):
-    return ctl(host, "run", "--name", job, "--framework", "plain", "--malloc", "tcmalloc", *extra,
+def start_training(host, run="train", steps=100000, extra=()):
+    return ctl(host, "run", "--name", run, "--framework", "plain", "--malloc", "tcmalloc", *extra,
                "--env", "GLOO_SOCKET_IFNAME=eth0", "--", "/usr/bin/python3", "/srv/train.py", str(steps))
 
 

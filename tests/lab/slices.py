@@ -75,34 +75,34 @@ def prepare(lab):
         host.sh(f"useradd -m {USER}; install -d -o {USER} {KEPT}")
 
 
-def train_command(job, *flags, steps=100000, pause="0.1", kept=KEPT, user=USER):
-    return ["tpuctl", "run", "--name", job, "--framework", "torch", "--user", user, *flags,
+def train_command(run, *flags, steps=100000, pause="0.1", kept=KEPT, user=USER):
+    return ["tpuctl", "run", "--name", run, "--framework", "torch", "--user", user, *flags,
             "--env", "GLOO_SOCKET_IFNAME=eth0", "--env", f"CHECKPOINTS={kept}", "--env", f"STEP_PAUSE={pause}",
             "--", "/usr/bin/python3", "/srv/train.py", str(steps)]
 
 
-def train(host, job, *flags, **options):
+def train(host, run, *flags, **options):
     """tpuctl run over slices; returns the finished command."""
-    return host.run(train_command(job, *flags, **options), check=False, timeout=120)
+    return host.run(train_command(run, *flags, **options), check=False, timeout=120)
 
 
-def log(host, job):
-    return host.journal(f"tpu-run-{job}.service")
+def log(host, run):
+    return host.journal(f"tpu-run-{run}.service")
 
 
-def losses(host, job):
+def losses(host, run):
     """{step: loss} as the training on that host wrote them; of a step done twice, the later."""
-    return {int(m[1]): float(m[2]) for m in LOSS.finditer(log(host, job))}
+    return {int(m[1]): float(m[2]) for m in LOSS.finditer(log(host, run))}
 
 
-def resumed(host, job):
+def resumed(host, run):
     """The steps whose checkpoints this host's training went on from, in order."""
-    return [int(m[1]) for m in RESUMED.finditer(log(host, job))]
+    return [int(m[1]) for m in RESUMED.finditer(log(host, run))]
 
 
-def since_resumed(host, job):
+def since_resumed(host, run):
     """The steps that this host's training has made since it went on from a checkpoint last, in order."""
-    text = log(host, job)
+    text = log(host, run)
     marks = list(RESUMED.finditer(text))
     return [int(m[1]) for m in LOSS.finditer(text, marks[-1].end())] if marks else []
 
@@ -114,18 +114,18 @@ def runs(lab):
     return {r["name"]: r for r in json.loads(done.out)["runs"]} if done.code == 0 else {}
 
 
-def whole(job, hosts):
+def whole(run, hosts):
     """Raises unless each host's training has made every step once, from 0 on, and has never gone back to a checkpoint."""
     for host in hosts:
-        numbers = [int(m[1]) for m in LOSS.finditer(log(host, job))]
+        numbers = [int(m[1]) for m in LOSS.finditer(log(host, run))]
         assert numbers == list(range(len(numbers))), f"{host.name} has lost or repeated steps: {numbers}"
-        assert resumed(host, job) == [], f"{host.name} has begun again"
+        assert resumed(host, run) == [], f"{host.name} has begun again"
 
 
-def unbroken(job, hosts):
+def unbroken(run, hosts):
     """Raises unless each host's training has made every step once since it went on from a checkpoint last."""
     for host in hosts:
-        text = log(host, job)
+        text = log(host, run)
         mark = list(RESUMED.finditer(text))[-1]
         numbers = [int(m[1]) for m in LOSS.finditer(text, mark.end())]
         assert numbers == list(range(int(mark[1]) + 1, int(mark[1]) + 1 + len(numbers))), f"{host.name}: {numbers}"
@@ -155,7 +155,7 @@ class Case(unittest.TestCase):
             if host in self.lab.collectors:
                 print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")
                 continue
-            print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("jobs", "status") if host.up),
+            print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("runs", "status") if host.up),
                   host.journal()[-6000:], sep="\n")
         print("--- runs", json.dumps(runs(self.lab), indent=1))
 
@@ -163,13 +163,13 @@ class Case(unittest.TestCase):
         """Waits until all are members of the registry."""
         scenario.wait_until(lambda: all(registry(h)["state"] == "member" for h in hosts or self.h), 90, "all hosts are members")
 
-    def wait_run(self, job, what, condition, timeout=90):
-        return scenario.wait_until(lambda: (r := runs(self.lab).get(job)) and condition(r) and r, timeout, f"{job}: {what}")
+    def wait_run(self, run, what, condition, timeout=90):
+        return scenario.wait_until(lambda: (r := runs(self.lab).get(run)) and condition(r) and r, timeout, f"{run}: {what}")
 
-    def steps_on(self, hosts, job, more=10, timeout=90):
+    def steps_on(self, hosts, run, more=10, timeout=90):
         """Waits until each host's training has made that many steps more than now."""
-        before = {h.name: scenario.last_step(h, job) for h in hosts}
-        return [scenario.wait_step(h, job, before[h.name] + more, timeout) for h in hosts]
+        before = {h.name: scenario.last_step(h, run) for h in hosts}
+        return [scenario.wait_step(h, run, before[h.name] + more, timeout) for h in hosts]
 
 
 def registry(host):

@@ -41,7 +41,7 @@ __attribute__((constructor)) static void loaded(void) {
 }
 """
 STEPS = "n=0; while :; do n=$((n + 1)); echo $n >/srv/loaded/steps; sleep 0.05; done"
-JOB = {1: "name", 2: "unit", 3: "state", 4: "cause", 5: "code", 6: "status", 8: "malloc", 9: "user", 10: "command",
+RUN = {1: "name", 2: "unit", 3: "state", 4: "cause", 5: "code", 6: "status", 8: "malloc", 9: "user", 10: "command",
        11: "started", 12: "ended", 13: "main_pid", 14: "processes", 15: "control_group"}
 KIND_ERROR = 1
 
@@ -78,13 +78,13 @@ class Launch(unittest.TestCase):
         return self.ask("run", f"name={name}", *(f"env={e}" for e in env), *(f"{k}={v}" for k, v in fields.items()),
                         "--", *argv, user=user)["fields"]
 
-    def job(self, name):
-        job, = self.ask("jobs", f"1={name}", user="bob")["jobs"]
-        return {JOB[int(n)]: v[0] for n, v in job.items() if int(n) in JOB}
+    def listed(self, name):
+        run, = self.ask("runs", f"1={name}", user="bob")["runs"]
+        return {RUN[int(n)]: v[0] for n, v in run.items() if int(n) in RUN}
 
     def ended(self, name):
-        self.host.wait_for(lambda: self.job(name)["state"] == "exited", timeout=10)
-        return self.job(name)
+        self.host.wait_for(lambda: self.listed(name)["state"] == "exited", timeout=10)
+        return self.listed(name)
 
     def refused(self, code, verb, *words, **kwargs):
         with self.assertRaises(Refused) as caught:
@@ -103,8 +103,8 @@ class Launch(unittest.TestCase):
         """The command runs as its user, in its slice, with its words unchanged; its exit code is known."""
         words = "echo \"$A|$0|$1|$(id -un)|$(pwd)\"; exit 3"
         self.start("own", "sh", "-c", words, "${HOME} %n", "$$ b", env=["A=x $y"], directory="/srv")
-        job = self.ended("own")
-        self.assertEqual((job["cause"], job["code"], job["status"], job["user"]), ("exit-code", "exited", "3", "alice"))
+        run = self.ended("own")
+        self.assertEqual((run["cause"], run["code"], run["status"], run["user"]), ("exit-code", "exited", "3", "alice"))
         line = self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=own").strip()
         self.assertEqual(line, "x $y|${HOME} %n|$$ b|alice|/srv")
 
@@ -132,13 +132,13 @@ class Launch(unittest.TestCase):
             self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=5)
             self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
         self.assertEqual(self.show("alive", "MainPID"), pid)
-        self.host.wait_for(lambda: self.job("alive")["state"] == "running" and self.job("alive").get("main_pid") == int(pid), timeout=10)
+        self.host.wait_for(lambda: self.listed("alive")["state"] == "running" and self.listed("alive").get("main_pid") == int(pid), timeout=10)
         # It ends while nobody is there to see.
         self.host.sh("systemctl stop tpu-launchd.socket tpu-launchd.service; kill -KILL " + pid)
         self.host.wait_for(lambda: self.show("alive", "ActiveState") == "inactive", timeout=10)
         self.host.sh("systemctl start tpu-launchd.socket tpu-launchd.service")
-        job = self.ended("alive")
-        self.assertEqual((job["cause"], job["code"], job["status"]), ("signal", "killed", "KILL"))
+        run = self.ended("alive")
+        self.assertEqual((run["cause"], run["code"], run["status"]), ("signal", "killed", "KILL"))
         self.assertEqual(self.host.sh("ls /run/tpu-launchd/handover").strip(), "")
 
     def test_no_record_is_never_success(self):
@@ -152,12 +152,12 @@ class Launch(unittest.TestCase):
     def test_stop(self):
         self.start("soft", "sleep", "1000")
         self.ask("stop", "1=soft", user="alice")
-        self.assertEqual(self.job("soft")["status"], "TERM")
+        self.assertEqual(self.listed("soft")["status"], "TERM")
         self.start("stubborn", "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
         start = time.monotonic()
         self.ask("stop", "1=stubborn", "2=500000")
         self.assertLess(time.monotonic() - start, 5)
-        self.assertEqual((self.job("stubborn")["cause"], self.job("stubborn")["status"]), ("timeout", "KILL"))
+        self.assertEqual((self.listed("stubborn")["cause"], self.listed("stubborn")["status"]), ("timeout", "KILL"))
 
     def test_rights(self):
         self.start("rights", "sleep", "1000")
@@ -169,7 +169,7 @@ class Launch(unittest.TestCase):
         self.refused(13, "stop", "1=rights", user="tpu-hostd")
         self.refused(17, "run", "name=rights", "--", "true", user="alice")
         self.refused(2, "run", "--", "no-such-command", user="alice")
-        self.assertEqual(self.job("rights")["state"], "running")
+        self.assertEqual(self.listed("rights")["state"], "running")
         self.ask("stop", "1=rights")
 
     def test_a_users_library_is_never_roots(self):
@@ -196,9 +196,9 @@ class Launch(unittest.TestCase):
                 return None
 
         self.host.wait_for(starts, timeout=10)
-        self.assertEqual(self.job("bus")["state"], "running")
+        self.assertEqual(self.listed("bus")["state"], "running")
         self.ask("stop", "1=bus", user="alice")
-        self.assertEqual(self.job("bus")["status"], "TERM")
+        self.assertEqual(self.listed("bus")["status"], "TERM")
 
     def test_systemd_reads_its_units_anew(self):
         """At a daemon-reload systemd tells that all units are gone, and reads the run's unit from a file."""
@@ -211,10 +211,10 @@ class Launch(unittest.TestCase):
             before = self.steps()
             self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
             self.assertEqual((self.show("reload", "MainPID"), self.show("reload", "LoadState")), (pid, "loaded"), verb)
-            job = self.job("reload")
-            self.assertEqual((job["state"], job["main_pid"]), ("running", int(pid)), verb)
+            run = self.listed("reload")
+            self.assertEqual((run["state"], run["main_pid"]), ("running", int(pid)), verb)
         self.ask("stop", "1=reload", user="alice")
-        self.assertEqual((self.job("reload")["cause"], self.job("reload")["status"]), ("stopped", "TERM"))
+        self.assertEqual((self.listed("reload")["cause"], self.listed("reload")["status"]), ("stopped", "TERM"))
         self.assertEqual(self.host.sh("ls /srv/injected 2>&1; true").strip(), "ls: cannot access '/srv/injected': No such file or directory")
 
     def test_same_name_again_at_once(self):
@@ -225,8 +225,8 @@ class Launch(unittest.TestCase):
             started = self.host.wait_for(lambda: self.start_or_none("again", "sleep", "1000"), timeout=10)
             self.assertEqual(started["1"], ["again"])
             time.sleep(0.05)
-            job = self.job("again")
-            self.assertEqual((job["state"], self.show("again", "ActiveState")), ("running", "active"), n)
+            run = self.listed("again")
+            self.assertEqual((run["state"], self.show("again", "ActiveState")), ("running", "active"), n)
             self.ask("stop", "1=again")
 
     def start_or_none(self, *words):

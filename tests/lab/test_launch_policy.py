@@ -21,7 +21,7 @@ from lab.check import check      # noqa: E402
 import scenario                  # noqa: E402
 from test_launch import IDENTITY, KIND_ERROR, Refused  # noqa: E402
 
-JOB = {1: "name", 3: "state", 4: "cause", 5: "code", 6: "status", 13: "main_pid", 16: "generation", 20: "restarts", 22: "why",
+RUN = {1: "name", 3: "state", 4: "cause", 5: "code", 6: "status", 13: "main_pid", 16: "generation", 20: "restarts", 22: "why",
        23: "remedy", 25: "last_step", 26: "preempted"}
 AUDIT = "5d0a3e1b7c9f4c5f8a20c61f3d7e4b92"
 GRANT = "/etc/tpu-hostd/authority.conf.d/10-remote.conf"
@@ -53,13 +53,13 @@ class Policy(unittest.TestCase):
     def run_as(self, user, name, *words):
         return self.ask("run", f"name={name}", *words, user=user)["fields"]
 
-    def job(self, name):
-        job, = self.ask("jobs", f"1={name}", user="bob")["jobs"]
-        return {JOB[int(n)]: v[0] for n, v in job.items() if int(n) in JOB}
+    def listed(self, name):
+        run, = self.ask("runs", f"1={name}", user="bob")["runs"]
+        return {RUN[int(n)]: v[0] for n, v in run.items() if int(n) in RUN}
 
     def until(self, name, state):
-        self.host.wait_for(lambda: self.job(name)["state"] == state, timeout=60)
-        return self.job(name)
+        self.host.wait_for(lambda: self.listed(name)["state"] == state, timeout=60)
+        return self.listed(name)
 
     def ended(self, name):
         return self.until(name, "exited")
@@ -99,9 +99,9 @@ class Policy(unittest.TestCase):
                              {"MemoryMax=134217728", "MemoryHigh=67108864"})
             self.assertEqual(self.show("small", "MemoryMax"), "infinity")
             if not again:
-                first = self.job("small")["main_pid"]
+                first = self.listed("small")["main_pid"]
                 self.host.sh(f"kill -KILL {first}")
-                self.host.wait_for(lambda: self.job("small").get("main_pid", 0) not in (0, first) and self.job("small")["state"] == "running",
+                self.host.wait_for(lambda: self.listed("small").get("main_pid", 0) not in (0, first) and self.listed("small")["state"] == "running",
                                    timeout=60)
         # Beside the service, as a container would be: 256 MiB are too much for the slice.
         self.host.run(["systemd-run", "--collect", "--unit=beside", "--slice=tpu-run-small.slice", "--wait", "-p", "MemorySwapMax=0", "python3", "-c",
@@ -164,7 +164,7 @@ class Policy(unittest.TestCase):
         self.assertEqual(len(self.host.sh("pgrep -f 'sleep 1000' | wc -l").split()), 1)
         words[0] = "generation=1"
         self.assertIn("generation 2", self.refused(116, "run", "name=gang", *words)[1])
-        self.assertEqual(self.job("gang")["state"], "running")
+        self.assertEqual(self.listed("gang")["state"], "running")
         self.ask("stop", "1=gang", "2=100000")
 
     def test_busy_device_and_stale_lock(self):
@@ -196,19 +196,19 @@ class Policy(unittest.TestCase):
         }
         for name, (argv, cause) in cases.items():
             self.run_as("alice", name, "--", *argv)
-            job = self.ended(name)
-            self.assertEqual(job["cause"], cause, job)
+            run = self.ended(name)
+            self.assertEqual(run["cause"], cause, run)
             if cause != "success":
-                self.assertTrue(job["why"], job)
-        self.assertEqual(self.job("went-on")["last_step"], 7)
+                self.assertTrue(run["why"], run)
+        self.assertEqual(self.listed("went-on")["last_step"], 7)
 
     def test_out_of_memory(self):
         """The run's own limit. Where this machine's lab has no memory controller, there is nothing to see."""
         self.run_as("alice", "oom", "memory=67108864", "--", "python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(1)")
-        job = self.ended("oom")
-        if job["cause"] == "success":
+        run = self.ended("oom")
+        if run["cause"] == "success":
             self.skipTest("no memory controller here")
-        self.assertEqual(job["cause"], "oom-kill", job)
+        self.assertEqual(run["cause"], "oom-kill", run)
 
     def test_started_again(self):
         """Over the death of tpu-launchd, up to its budget; and not when it makes no progress."""
@@ -218,13 +218,13 @@ class Policy(unittest.TestCase):
         self.until("again", "waiting")
         self.host.sh("systemctl kill -s KILL tpu-launchd.service")
         self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=60)
-        job = self.ended("again")
-        self.assertEqual((job["restarts"], job["cause"], self.host.sh("wc -l </srv/open/count").strip()), (2, "exit-code", "3"), job)
-        self.assertIn("all 2 restarts are done", job["why"])
+        run = self.ended("again")
+        self.assertEqual((run["restarts"], run["cause"], self.host.sh("wc -l </srv/open/count").strip()), (2, "exit-code", "3"), run)
+        self.assertIn("all 2 restarts are done", run["why"])
         self.run_as("alice", "stuck", "restarts=99", "--", "sh", "-c", "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
-        job = self.ended("stuck")
-        self.assertIn("no progress", job["why"])
-        self.assertLess(job["restarts"], 5)
+        run = self.ended("stuck")
+        self.assertIn("no progress", run["why"])
+        self.assertLess(run["restarts"], 5)
 
     def test_preemption(self):
         self.run_as("alice", "told", "preempt=TERM", "--", "sh", "-c", "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")

@@ -41,7 +41,7 @@ GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
 ABSENT = {"system.paging.usage", "tpu.nic.queue.imbalance", "tpu.agent.memory.usage",
           "tpu.run.cpu.throttled_time", "tpu.run.memory.usage", "tpu.run.memory.part", "tpu.run.oom_kills", "tpu.run.tasks", "tpu.run.disk.io",
           "tpu.run.memory.major_faults", "tpu.run.memory.refaults", "tpu.run.memory.direct_reclaim"}
-ROW = re.compile(r"^\| `([^`]+)` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([^`]+)` \| `[^`]+` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
 
 
 def microseconds(text):
@@ -123,14 +123,14 @@ class Metrics(unittest.TestCase):
         def softnet(column):
             return sum(int(line.split()[column], 16) for line in self.read("/proc/net/softnet_stat").splitlines())
 
-        before = self.point("tpu.tcp.retransmits"), self.point("tpu.tcp.timeouts")
+        before = self.point("tpu.tcp.segments", tpu__tcp__segment__kind="sent_again"), self.point("tpu.tcp.timeouts")
         self.host.cut("eth0")
         try:
             self.host.run(["python3", "-c", "import socket; socket.create_connection(('10.10.0.100', 9471), 4)"], check=False)
         finally:
             self.host.heal("eth0")
         tcp, ext = lambda k: fields(self.read("/proc/net/snmp"), "Tcp")[k], lambda k: fields(self.read("/proc/net/netstat"), "TcpExt")[k]
-        self.assertGreater(self.between(lambda: tcp("RetransSegs"), "tpu.tcp.retransmits"), before[0])
+        self.assertGreater(self.between(lambda: tcp("RetransSegs"), "tpu.tcp.segments", tpu__tcp__segment__kind="sent_again"), before[0])
         self.assertGreater(self.between(lambda: ext("TCPTimeouts"), "tpu.tcp.timeouts"), before[1])
         self.between(lambda: tcp("OutSegs"), "tpu.tcp.segments", network__io__direction="transmit")
         self.assertGreater(self.between(lambda: softnet(0), "tpu.softnet.packets", tpu__softnet__outcome="processed"), 0)
@@ -171,20 +171,20 @@ class Metrics(unittest.TestCase):
         self.assertEqual(scenario.unit(self.host, "tpu-run-train.service", *kinds), dict.fromkeys(kinds, "yes"))
         self.disk()
         for mode in ("user", "system"):
-            self.between(lambda: cpu(mode), "tpu.run.cpu.time", job="train", cpu__mode=mode)
+            self.between(lambda: cpu(mode), "tpu.run.cpu.time", tpu__run__name="train", cpu__mode=mode)
         for resource in ("cpu", "memory", "io"):
-            self.between(lambda: psi(self.read(f"{GROUP}/{resource}.pressure"), "some"), "tpu.run.pressure.stall_time", job="train",
+            self.between(lambda: psi(self.read(f"{GROUP}/{resource}.pressure"), "some"), "tpu.run.pressure.stall_time", tpu__run__name="train",
                          tpu__pressure__resource=resource, tpu__pressure__kind="some")
         before = systemd()
-        both = self.point("tpu.run.cpu.time", job="train", cpu__mode="user") + \
-            self.point("tpu.run.cpu.time", job="train", cpu__mode="system")
+        both = self.point("tpu.run.cpu.time", tpu__run__name="train", cpu__mode="user") + \
+            self.point("tpu.run.cpu.time", tpu__run__name="train", cpu__mode="system")
         self.assertLessEqual(before - 0.1, both)
         self.assertLessEqual(both, systemd() + 0.1)
         print(f"run: {both:.2f} s of CPU; systemd said {before:.2f} s before and {systemd():.2f} s after", file=sys.stderr)
         scenario.ctl(self.host, "stop", "train")
         stopped = time.time_ns() // 1000
         time.sleep(6)
-        newest = max(taken for attributes, _, taken in self.points("tpu.run.cpu.time") if attributes["job"] == "train")
+        newest = max(taken for attributes, _, taken in self.points("tpu.run.cpu.time") if attributes["tpu.run.name"] == "train")
         self.assertLess(newest, stopped + 5e6)  # a run that is gone is not measured any more
 
     def disk(self):
@@ -197,7 +197,7 @@ class Metrics(unittest.TestCase):
         def written():
             return sum(map(int, re.findall(r"\bwbytes=(\d+)", self.read(f"{GROUP}/io.stat"))))
 
-        self.between(written, "tpu.run.disk.io", job="train", disk__io__direction="write")
+        self.between(written, "tpu.run.disk.io", tpu__run__name="train", disk__io__direction="write")
 
     def test_6_our_own_daemons(self):
         for name in scenario.AGENTS:
@@ -253,12 +253,12 @@ class Metrics(unittest.TestCase):
         state.write_text(json.dumps({"core": {"2": {"error": "HANG_DETECTED", "pc": 7}}}))
         scenario.start_training(self.host)
         scenario.wait_step(self.host, "train", 5)
-        known = {"job": "train", "tpu.process": "0", "tpu.chip": "3"}
+        known = {"tpu.run.name": "train", "tpu.process": "0", "tpu.chip": "3"}
         taken = self.host.wait_for(lambda: [v for a, v, _ in self.points("tpu.duty_cycle") if a == known], 60, "the chips' metrics of the run")
         self.assertAlmostEqual(taken[0], 0.975)
         self.assertEqual([v for a, v, _ in self.points("tpu.hbm.usage") if a == known], [17179869187])
         self.host.wait_for(lambda: [v for a, v, _ in self.points("tpu.dcn.transfer.duration.count")
-                                    if a["job"] == "train" and a["tpu.buffer.size"] == "1MB+"], 60, "latencies")
+                                    if a["run"] == "train" and a["tpu.buffer.size"] == "1MB+"], 60, "latencies")
         whose, = [h for h in scenario.ctl_json(self.host, "fleet")["hosts"] if h["name"] == self.host.name]
         self.assertEqual((whose["slice"], whose["worker_id"]), ("lab", 0))
         self.assertNotIn("GetTpuRuntimeStatus", calls())  # nobody suspects anything

@@ -19,7 +19,7 @@ import slices                  # noqa: E402
 from lab import Lab            # noqa: E402
 from lab.check import check    # noqa: E402
 
-JOB = "badlink"
+RUN = "badlink"
 LIMIT = 240
 
 
@@ -55,16 +55,16 @@ class BadLink(unittest.TestCase):
         h0, h1, h2, h3 = self.lab.hosts
         slices.prepare(self.lab)
         scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90, "all hosts are members")
-        done = slices.train(h0, JOB, "--slices", "1:1")
+        done = slices.train(h0, RUN, "--slices", "1:1")
         self.assertEqual(done.code, 0, done.out + done.err)
         for h in self.lab.hosts:
-            h.wait_for(lambda host=h: max(slices.losses(host, JOB), default=0) >= 10, LIMIT, "ten steps")
+            h.wait_for(lambda host=h: max(slices.losses(host, RUN), default=0) >= 10, LIMIT, "ten steps")
         # Every host sees its three peers as the run's, and nothing wrong.
         for h in self.lab.hosts:
             h.wait_for(lambda host=h: net(host).get("verdict") == "OK" and len([x for x in net(host)["links"] if x["worker"]]) >= 3,
                        LIMIT, f"three good ways: {net(h)}")
             others = {f"worker {i}" for i in range(4) if f"h{i}" != h.name}
-            self.assertLessEqual(others, {x["peer"] for x in net(h)["links"] if x["job"] == JOB})
+            self.assertLessEqual(others, {x["peer"] for x in net(h)["links"] if x["run"] == RUN})
 
         self.lab.spoil(h1, h2, "eth0", 30)
         for h, peer in ((h1, h2), (h2, h1)):
@@ -82,7 +82,7 @@ class BadLink(unittest.TestCase):
         told = None
         while told is None and time.time() - cut_at < LIMIT:
             time.sleep(0.5)
-            told = next(iter(live.events(self.lab, JOB, (live.CONFIRMED,), cut_at)), None)
+            told = next(iter(live.events(self.lab, RUN, (live.CONFIRMED,), cut_at)), None)
         self.assertIsNotNone(told, "no verdict of the stall")
         answer = live.asked(self.lab, "s0")
         words = json.dumps(answer)

@@ -67,8 +67,8 @@ class Package(unittest.TestCase):
         scenario.ctl(self.host, "run", "--name", name, "--", *argv, user="alice")
         return scenario.unit(self.host, f"tpu-run-{name}.service", "MainPID")["MainPID"]
 
-    def job(self, name):
-        return next(j for j in scenario.ctl_json(self.host, "jobs")["jobs"] if j["name"] == name)
+    def listed(self, name):
+        return next(j for j in scenario.ctl_json(self.host, "runs")["runs"] if j["name"] == name)
 
     def steps(self):
         return int(self.host.sh("cat /srv/steps/all").strip() or 0)
@@ -89,7 +89,7 @@ class Package(unittest.TestCase):
             self.assertEqual((state["ActiveState"], state["NRestarts"]), ("active", "0"), name)
             # What is mapped is what is installed: the program of before would read "… (deleted)".
             self.assertEqual(self.host.sh(f"readlink /proc/{state['MainPID']}/exe").strip(), f"/usr/sbin/{name}")
-        self.assertEqual((self.job("keep")["state"], str(self.job("keep")["main_pid"])), ("running", self.pid))
+        self.assertEqual((self.listed("keep")["state"], str(self.listed("keep")["main_pid"])), ("running", self.pid))
 
     def test_life(self):
         host = self.host
@@ -102,8 +102,8 @@ class Package(unittest.TestCase):
                 self.the_run_goes_on()
         with self.subTest("exit truth after upgrades"):
             host.sh(f"kill -KILL {short}")
-            host.wait_for(lambda: self.job("short")["state"] == "exited", timeout=10)
-            self.assertEqual({k: self.job("short")[k] for k in ("cause", "code", "status")},
+            host.wait_for(lambda: self.listed("short")["state"] == "exited", timeout=10)
+            self.assertEqual({k: self.listed("short")[k] for k in ("cause", "code", "status")},
                              {"cause": "signal", "code": "killed", "status": "KILL"})
         with self.subTest("remove"):
             host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)

@@ -18,7 +18,7 @@ from lab.check import check      # noqa: E402  (the path comes first)
 import scenario                  # noqa: E402
 import slices                    # noqa: E402
 
-JOB = "story"
+RUN = "story"
 
 
 def setUpModule():
@@ -43,49 +43,49 @@ class Story(unittest.TestCase):
         if not any(test is self for test, _ in result.failures + result.errors):
             return
         for host in self.h:
-            print(f"--- {host.name}", host.run(["tpuctl", "jobs"], check=False).out, slices.log(host, JOB)[-1500:],
+            print(f"--- {host.name}", host.run(["tpuctl", "runs"], check=False).out, slices.log(host, RUN)[-1500:],
                   host.journal("tpu-hostd.service")[-2500:], host.journal("tpu-launchd.service")[-1500:], sep="\n")
         print("--- runs", slices.runs(self.lab))
 
     # --- Observers ---------------------------------------------------------------------------------------------
 
     def run_record(self):
-        return slices.runs(self.lab).get(JOB, {})
+        return slices.runs(self.lab).get(RUN, {})
 
     def wait_run(self, what, condition, timeout=60):
         return scenario.wait_until(lambda: (r := self.run_record()) and condition(r) and r, timeout, what)
 
     def steps_on(self, host, beyond, timeout=90):
-        return scenario.wait_step(host, JOB, beyond, timeout)
+        return scenario.wait_step(host, RUN, beyond, timeout)
 
     # --- The story ---------------------------------------------------------------------------------------------
 
     def test_01_without_the_line_it_is_refused(self):
         scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member" for h in self.h), 60,
                             "all hosts are members")
-        r = slices.train(self.h[0], JOB, "--slices", "2:2", "--wait", "5")
+        r = slices.train(self.h[0], RUN, "--slices", "2:2", "--wait", "5")
         self.assertNotEqual(r.code, 0, r.out + r.err)
         told = r.out + r.err
         self.assertIn("Start=alice", told)  # the remedy: the very line
         self.assertIn("authority", told)
         self.assertRegex(told, r"\bh[0-3]\b")
         for h in self.h:
-            self.assertEqual(slices.log(h, JOB).count("completed step"), 0)
+            self.assertEqual(slices.log(h, RUN).count("completed step"), 0)
 
     def test_02_one_command_trains_over_two_slices(self):
         for h in self.h:
             h.write(slices.AUTHORITY, slices.GRANT)
-        r = slices.train(self.h[0], JOB, "--slices", "1:2", "--restarts", "20", "--grace", "5")
+        r = slices.train(self.h[0], RUN, "--slices", "1:2", "--restarts", "20", "--grace", "5")
         self.assertEqual(r.code, 0, r.out + r.err)
         for h in self.h:
             self.steps_on(h, 45)
-        loss = slices.losses(self.h[3], JOB)
+        loss = slices.losses(self.h[3], RUN)
         self.assertLess(loss[45], loss[0] * 0.6)
-        pids = {h.name: h.sh(f"ps -o user= -p {scenario.unit(h, f'tpu-run-{JOB}.service', 'MainPID')['MainPID']}").strip() for h in self.h}
+        pids = {h.name: h.sh(f"ps -o user= -p {scenario.unit(h, f'tpu-run-{RUN}.service', 'MainPID')['MainPID']}").strip() for h in self.h}
         self.assertEqual(set(pids.values()), {slices.USER})
 
         def shown():
-            lines = [line.split() for line in scenario.ctl(self.h[1], "fleet").out.splitlines() if f" {JOB} " in line]
+            lines = [line.split() for line in scenario.ctl(self.h[1], "fleet").out.splitlines() if f" {RUN} " in line]
             return {cells[2]: int(cells[5]) for cells in lines if cells[5].isdigit()}
         scenario.wait_until(lambda: set(shown()) == {h.name for h in self.h}, 60, "tpuctl fleet shows every host's step")
 
@@ -96,16 +96,16 @@ class Story(unittest.TestCase):
         self.lab.collector.sh("kill -KILL $(systemctl show -p MainPID --value tpu-collectord)")
         self.steps_on(self.h[0], at + 20)
         for h in self.h:
-            numbers = sorted(slices.losses(h, JOB))
+            numbers = sorted(slices.losses(h, RUN))
             self.assertEqual(numbers, list(range(len(numbers))))
-            self.assertEqual(slices.resumed(h, JOB), [])
+            self.assertEqual(slices.resumed(h, RUN), [])
         scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member" for h in self.h), 60,
                             "all hosts are members again")
         self.assertEqual(self.run_record()["generation"], generation)
 
     def test_04_a_killed_worker_is_the_next_generation(self):
         generation = self.run_record()["generation"]
-        pid = scenario.unit(self.h[2], f"tpu-run-{JOB}.service", "MainPID")["MainPID"]
+        pid = scenario.unit(self.h[2], f"tpu-run-{RUN}.service", "MainPID")["MainPID"]
         self.h[2].sh(f"kill -KILL {pid}")
         r = self.wait_run("the next generation runs", lambda r: r["generation"] > generation and r["state"] == "running")
         self.assertEqual([h["generation"] for h in r["history"] if h["to"]][-1:], [generation])
@@ -113,37 +113,37 @@ class Story(unittest.TestCase):
         self.assertIn("h2", r["why"])
         self.assertIn("KILL", r["why"])
         for h in self.h:
-            scenario.wait_until(lambda h=h: slices.resumed(h, JOB), 60, f"{h.name} goes on from its checkpoint")
-            self.steps_on(h, slices.resumed(h, JOB)[-1] + 5)
+            scenario.wait_until(lambda h=h: slices.resumed(h, RUN), 60, f"{h.name} goes on from its checkpoint")
+            self.steps_on(h, slices.resumed(h, RUN)[-1] + 5)
 
     def test_05_a_host_without_power_then_with(self):
-        before = len(slices.resumed(self.h[0], JOB))
+        before = len(slices.resumed(self.h[0], RUN))
         self.h[3].kill()
         r = self.wait_run("one slice goes on", lambda r: r["state"] == "running" and [s["slice"] for s in r["slices"]] == ["s0"], 90)
         self.assertIn("h3", r["why"])
-        scenario.wait_until(lambda: len(slices.resumed(self.h[0], JOB)) > before, 60, "h0 goes on from its checkpoint")
-        self.steps_on(self.h[0], slices.resumed(self.h[0], JOB)[-1] + 5)
+        scenario.wait_until(lambda: len(slices.resumed(self.h[0], RUN)) > before, 60, "h0 goes on from its checkpoint")
+        self.steps_on(self.h[0], slices.resumed(self.h[0], RUN)[-1] + 5)
         told = scenario.ctl(self.h[0], "fleet").out
         self.assertIn("h3", told)
         self.h[3].boot()
         r = self.wait_run("both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2, 120)
-        scenario.wait_until(lambda: slices.resumed(self.h[3], JOB), 60, "h3 goes on from a checkpoint that it never had")
-        self.steps_on(self.h[3], slices.resumed(self.h[3], JOB)[-1] + 5)
+        scenario.wait_until(lambda: slices.resumed(self.h[3], RUN), 60, "h3 goes on from a checkpoint that it never had")
+        self.steps_on(self.h[3], slices.resumed(self.h[3], RUN)[-1] + 5)
 
     def test_06_the_story_in_words(self):
-        jobs = scenario.ctl(self.h[1], "jobs", "--fleet").out
-        self.assertIn(JOB, jobs)
-        logs = scenario.ctl(self.h[0], "logs", JOB, "--worker", "s1/1").out
+        runs = scenario.ctl(self.h[1], "runs", "--fleet").out
+        self.assertIn(RUN, runs)
+        logs = scenario.ctl(self.h[0], "logs", RUN, "--worker", "s1/1").out
         self.assertTrue(re.search(r"completed step: \d+", logs), logs[-500:])
         told = scenario.ctl(self.h[0], "events", "--since", "1h").out
-        for word in ("h2", "h3", JOB):
+        for word in ("h2", "h3", RUN):
             self.assertIn(word, told)
         rows = scenario.query(self.lab, "SELECT service FROM events WHERE name = 'tpu.run.changed'")
         self.assertEqual({service for service, in rows}, {"tpu-collectord"})  # told once by the collector: each host keeps it to itself
-        print(jobs, told, sep="\n")
+        print(runs, told, sep="\n")
 
     def test_07_stop(self):
-        scenario.ctl(self.h[1], "stop", JOB, "--fleet")
+        scenario.ctl(self.h[1], "stop", RUN, "--fleet")
         r = self.wait_run("the end", lambda r: r["state"] == "ended" and r["outcome"] == "stopped", 60)
         for h in self.h:
             h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 30, "no process is left")

@@ -35,25 +35,25 @@ def setUpModule():
 
 
 class Refused(slices.Case):
-    def refused(self, job, *flags, user=slices.USER, wait="5s"):
+    def refused(self, run, *flags, user=slices.USER, wait="5s"):
         """What tpuctl run over s1 says that nobody may start; not a step is made."""
-        done = slices.train(self.h[0], job, "--on", "s1", "--wait", wait, *flags, user=user)
+        done = slices.train(self.h[0], run, "--on", "s1", "--wait", wait, *flags, user=user)
         told = done.out + done.err
         print(told)
         self.assertNotEqual(done.code, 0, told)
         for h in self.h:
-            self.assertNotIn("completed step", slices.log(h, job))
+            self.assertNotIn("completed step", slices.log(h, run))
         return told
 
-    def starts(self, job, *flags):
-        done = slices.train(self.h[0], job, "--on", "s1", "--wait", "60s", *flags)
+    def starts(self, run, *flags):
+        done = slices.train(self.h[0], run, "--on", "s1", "--wait", "60s", *flags)
         self.assertEqual(done.code, 0, done.out + done.err)
-        self.stop(job)
+        self.stop(run)
 
-    def stop(self, job):
-        self.steps_on(self.h[2:], job)
-        scenario.ctl(self.h[0], "stop", job, "--fleet")
-        self.wait_run(job, "the end", lambda r: r["state"] == "ended")
+    def stop(self, run):
+        self.steps_on(self.h[2:], run)
+        scenario.ctl(self.h[0], "stop", run, "--fleet")
+        self.wait_run(run, "the end", lambda r: r["state"] == "ended")
 
     def keep_goes_on(self):
         self.steps_on(self.h[:2], KEEP)
@@ -123,7 +123,7 @@ class Refused(slices.Case):
         begun = self.h[0].spawn(slices.train_command("freed", "--on", "s1", "--wait", "120s"))
         self.addCleanup(self.h[0].stop_command, begun)
         self.wait_run("freed", "it waits for the device", lambda r: any("/dev/accel0" in w for w in r["waits_for"]))
-        print(scenario.ctl(self.h[0], "jobs", "--fleet").out)
+        print(scenario.ctl(self.h[0], "runs", "--fleet").out)
         self.h[3].stop_command(owner)
         out, err = begun.communicate(timeout=120)
         print(out, err)
@@ -174,7 +174,7 @@ class Refused(slices.Case):
             self.assertEqual(h.run(["systemctl", "list-units", "--all", "-q", "--no-legend", "tpu-run-root*", "tpu-run-lies*"]).out, "")
         self.starts("alices")  # and the line took nothing from her
         self.keep_goes_on()
-        print(scenario.ctl(self.h[0], "jobs", "--fleet").out)
+        print(scenario.ctl(self.h[0], "runs", "--fleet").out)
 
 
 if __name__ == "__main__":

@@ -273,8 +273,8 @@ class Agent(Case):
         text = h.call("/metrics")[2].decode()
         families = {f.name: f for f in text_string_to_metric_families(h.call("/metrics", headers={"Accept": OPEN_METRICS})[2].decode())}
         self.assertEqual((families["tpu_megascale_tcp_min_rtt_seconds"].type, families["tpu_megascale_tcp_min_rtt_seconds"].unit), ("histogram", "seconds"))
-        self.assertIn('tpu_duty_cycle_ratio{job="",tpu_process="1",tpu_chip="3"} 0.975', text.replace("0.97499999999999998", "0.975"))
-        self.assertIn('tpu_dcn_transfer_duration_seconds_bucket{job="",tpu_process="1",tpu_buffer_size="1MB+",tpu_transfer_type="grpc",le="+Inf"}', text)
+        self.assertIn('tpu_duty_cycle_ratio{tpu_run_name="",tpu_process="1",tpu_chip="3"} 0.975', text.replace("0.97499999999999998", "0.975"))
+        self.assertIn('tpu_dcn_transfer_duration_seconds_bucket{tpu_run_name="",tpu_process="1",tpu_buffer_size="1MB+",tpu_transfer_type="grpc",le="+Inf"}', text)
         s.stop()
         wait_until(lambda: "tpu_duty_cycle" not in h.call("/metrics")[2].decode(), 60, "what is gone is not shown any more")
 

@@ -111,7 +111,7 @@ class Net(unittest.TestCase):
     def make_group(self):
         """The control group of the run; the host sees those of this test alone."""
         top = f"{CGROUPS}/net-test-{os.getpid()}"
-        self.group = f"{top}/tpu.slice/tpu-run.slice/tpu-run-job1.slice/tpu-run-job1.service"
+        self.group = f"{top}/tpu.slice/tpu-run.slice/tpu-run-run1.slice/tpu-run-run1.service"
         made = [top]
         while made[-1] != self.group:
             made.append("/".join([made[-1], self.group[len(made[-1]) + 1:].split("/")[0]]))
@@ -135,7 +135,7 @@ class Net(unittest.TestCase):
         self.host.start(HOSTD, "--config", config)
 
     def start_run(self, ways):
-        self.runs._run("job1", {"spec": {}})  # noqa: SLF001
+        self.runs._run("run1", {"spec": {}})  # noqa: SLF001
         join = f"echo 0 > {self.group}/cgroup.procs; exec \"$@\""
         self.run_process = subprocess.Popen(["sh", "-c", join, "sh", *DIE_WITH_US, *self.host.command("/usr/bin/python3", "-c", RUN, *ways)],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -261,7 +261,7 @@ class Net(unittest.TestCase):
             self.assertGreaterEqual(sum(uncounted.values()), failed, uncounted)
         else:
             self.assertEqual(sum(uncounted.values()), failed, uncounted)
-        self.assertEqual({link["job"] for link in answer["links"]}, {"job1"})
+        self.assertEqual({link["run"] for link in answer["links"]}, {"run1"})
         sent = self.retransmits()
         self.assertEqual({address: n for address, n in counted.items() if n}, sent)
 
@@ -290,7 +290,7 @@ class Net(unittest.TestCase):
         self.start_run(ways)
         answer = self.wait_for("six ways", lambda a: len(a["links"]) == 6 and a["verdict"] == "OK" and
                                all(link["interval"]["segments"] > 0 for link in a["links"]))
-        self.assertEqual({link["job"] for link in answer["links"]}, {"job1"})
+        self.assertEqual({link["run"] for link in answer["links"]}, {"run1"})
         self.assertEqual({link["peer"] for link in answer["links"] if link["nic"] == "eth0"}, {"worker 1", "worker 2", "worker 3"})
         self.assertEqual({link["address"]: link["leaves_by"] for link in answer["links"] if link["leaves_by"]}, {"10.0.1.13": "eth0"})
         self.assertAlmostEqual(sum(n["share"] for n in answer["nics"]), 1)
@@ -321,11 +321,11 @@ class Net(unittest.TestCase):
         told = [e for e in self.events() if e["name"].startswith("tpu.net.link")]
         # Between the loss and the silence of the cut there may be three looks, of a second each here, without a reason.
         self.assertEqual([e["name"] for e in told], ["tpu.net.link_bad", "tpu.net.links_good"] * (len(told) // 2))
-        self.assertEqual([told[0]["body"][k] for k in ("nic", "address", "job")], ["eth1", "10.0.1.12", "job1"])
+        self.assertEqual([told[0]["body"][k] for k in ("nic", "address", "run")], ["eth1", "10.0.1.12", "run1"])
         self.assert_figures()
-        self.runs.exit("job1")
+        self.runs.exit("run1")
         over = self.wait_for("no run", lambda a: "no run" in a["text"])
-        self.assertEqual([link for link in over["links"] if link["connections"] or link["job"] or not link["kernel"]], [])
+        self.assertEqual([link for link in over["links"] if link["connections"] or link["run"] or not link["kernel"]], [])
 
 
 if __name__ == "__main__":

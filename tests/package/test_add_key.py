@@ -23,19 +23,19 @@ DRIVER = r"""
 #include "unit_message.h"
 
 int main(int argc, char *argv[]) {
-        struct job j = { .name = "a", .id = "0", .user = (char[]){ "u" } };
+        struct kept_run kept = { .name = "a", .id = "0", .user = (char[]){ "u" } };
         json_t *o = json_loads(argv[argc - 1], 0, NULL);
         char why[RUN_WHY_MAX] = "";
         sd_bus_message *m = NULL;
         sd_bus *bus = NULL;
         int fds[2];
 
-        if (run_spec_from_json(o, NULL, &j.spec, why) < 0 || run_spec_check(j.spec, RUN_HERE, why) < 0) {
+        if (run_spec_from_json(o, NULL, &kept.spec, why) < 0 || run_spec_check(kept.spec, RUN_HERE, why) < 0) {
                 puts(why);
                 return 1;
         }
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0 || sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 ||
-            sd_bus_start(bus) < 0 || unit_message_new(bus, &(struct unit_spec){ .job = &j }, &m) < 0 || sd_bus_message_seal(m, 1, 0) < 0)
+            sd_bus_start(bus) < 0 || unit_message_new(bus, &(struct unit_spec){ .kept = &kept }, &m) < 0 || sd_bus_message_seal(m, 1, 0) < 0)
                 return 2;
         return sd_bus_message_dump(m, stdout, 0) < 0 ? 3 : 0;
 }

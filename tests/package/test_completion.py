@@ -56,9 +56,9 @@ class Completion(unittest.TestCase):
         path = self.root / "machine/run/tpu-launchd/launchd.sock"
         path.parent.mkdir(parents=True, exist_ok=True)
         server = Launchd(str(path), LaunchdHandler)
-        jobs = b"".join(field(1, b"".join(field(i + 1, v) for i, v in enumerate(
+        runs = b"".join(field(1, b"".join(field(i + 1, v) for i, v in enumerate(
             (name, f"tpu-run-{name}.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))) for name in names)
-        server.seen, server.answers = [], {22: (23, jobs)}
+        server.seen, server.answers = [], {22: (23, runs)}
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)

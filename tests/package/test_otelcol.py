@@ -37,15 +37,11 @@ class Otelcol(unittest.TestCase):
             self.assertEqual((exporter["sending_queue"]["storage"], exporter["retry_on_failure"]["max_elapsed_time"]), ("file_storage", 0))
         self.assertIn("client_ca_file", CONFIG["receivers"]["otlp"]["protocols"]["http"]["tls"])
 
-    def test_reserved_labels_are_renamed(self):
-        rows = re.findall(r"^\| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| ([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
+    def test_no_label_is_reserved(self):
+        rows = re.findall(r"^\| `[^`]+` \| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| ([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
         sent = {key.replace(".", "_") for keys in rows for key in re.findall(r"`([^`]+)`", keys)}
-        self.assertIn("job", sent)
-        statements = " ".join(CONFIG["processors"]["transform"]["metric_statements"])
-        self.assertEqual(set(re.findall(r'delete_key\(datapoint\.attributes, "(\w+)"\)', statements)), sent & RESERVED)
-        renamed = re.findall(r'set\(datapoint\.attributes\["(\w+)"\], datapoint\.attributes\["(\w+)"\]\)', statements)
-        self.assertEqual({old for _, old in renamed}, sent & RESERVED)
-        self.assertFalse({new for new, _ in renamed} & (sent | RESERVED))
+        self.assertIn("tpu_run_name", sent)
+        self.assertEqual(sent & RESERVED, set())
 
     def test_the_page_documents_every_part(self):
         page = (DOCS / "otelcol.md").read_text()

@@ -370,12 +370,12 @@ def main():
     rng = random.Random(int(sys.argv[1]))
     sys.setrecursionlimit(3000)
     threading.stack_size(64 * 1024 * 1024)
-    jobs = [compose([way], end) for way, end in zip(WAYS, ENDS * len(WAYS))]
-    jobs += [compose([rng.choice(MANY) for _ in range(40)], rng.choice(ENDS)) for _ in range(17)]
-    jobs += [functools.partial(recurse, 1000)]
-    for job in jobs:
-        threading.Thread(target=job, daemon=True).start()
-    threading.Thread(target=answer, args=(len(jobs) + 1,), daemon=True).start()
+    bodies = [compose([way], end) for way, end in zip(WAYS, ENDS * len(WAYS))]
+    bodies += [compose([rng.choice(MANY) for _ in range(40)], rng.choice(ENDS)) for _ in range(17)]
+    bodies += [functools.partial(recurse, 1000)]
+    for body in bodies:
+        threading.Thread(target=body, daemon=True).start()
+    threading.Thread(target=answer, args=(len(bodies) + 1,), daemon=True).start()
     in_lock()
 
 

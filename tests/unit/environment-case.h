@@ -52,5 +52,5 @@ static const struct environment_host hosts_a[] = { { "a0", "10.0.0.1" }, { "a1",
 static const struct environment_host hosts_b[] = { { "b0", "10.0.0.3" }, { "b1", "" } };
 static const struct environment_slice slices[] = { { "s0", hosts_a, 2 }, { "s1", hosts_b, 2 } };
 static const struct environment_gang gang = {
-        .run = "job1", .generation = 7, .slices = slices, .n_slices = 2, .slice = 1, .worker = 1
+        .run = "run1", .generation = 7, .slices = slices, .n_slices = 2, .slice = 1, .worker = 1
 };

@@ -9,7 +9,7 @@
 #include "tcp_figures.h"
 #include "test.h"
 
-#define RUN "job1"
+#define RUN "run1"
 
 struct flow_case {
         struct flows f;

@@ -12,7 +12,7 @@ struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
         const char *digest, *notice, *refuses;
-        struct member_part part; /* of the run "job" */
+        struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
         int64_t step;
         usec_t step_time;
@@ -27,7 +27,7 @@ struct world {
         usec_t now, next;
         unsigned slices, hosts, changes;
         struct world_host host[WORLD_SLICES][WORLD_HOSTS];
-        uint64_t last_generation; /* of run/job */
+        uint64_t last_generation; /* of run/train */
 };
 
 static inline json_t *world_member(const struct world *w, unsigned s, unsigned h) {
@@ -49,7 +49,7 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
         ASSERT_TRUE(m);
         if (x->part.state != PART_NONE && !x->silent_run)
                 json_array_append_new(json_object_get(m, "runs"),
-                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:b, s:s}", "name", "job", "generation",
+                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:b, s:s}", "name", "train", "generation",
                                                 (json_int_t) x->part.generation, "state", part_state_name(x->part.state),
                                                 "cause", x->cause, "code", x->code, "status", x->status, "step",
                                                 (json_int_t) x->step, "step_time", (json_int_t) x->step_time, "asked",
@@ -90,7 +90,7 @@ static inline void world_changed(const char *key, const json_t *value, void *use
         struct world *w = userdata;
 
         w->changes++;
-        if (streq(key, "run/job") && value) {
+        if (streq(key, "run/train") && value) {
                 uint64_t generation = (uint64_t) json_integer_value(json_object_get(value, "generation"));
 
                 ASSERT_TRUE(generation >= w->last_generation);
@@ -105,7 +105,7 @@ static inline unsigned world_step(struct world *w) {
 }
 
 static inline const json_t *world_run(const struct world *w) {
-        return gang_record(w->g, "run/job");
+        return gang_record(w->g, "run/train");
 }
 
 static inline const char *world_text(const json_t *record, const char *key) {
@@ -220,14 +220,14 @@ static inline void world_join_all(struct world *w) {
 }
 
 static inline json_t *world_intent(const char *serial, unsigned min, unsigned max, unsigned restarts) {
-        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name", "job", "serial", serial, "user",
+        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name", "train", "serial", serial, "user",
                          "alice", "argv", "train", "slices", "min", (int) min, "max", (int) max, "restarts", (int) restarts,
                          "wait", (json_int_t) (600 * USEC_PER_SEC), "grace", (json_int_t) (30 * USEC_PER_SEC));
 }
 
 static inline int world_want(struct world *w, json_t *intent) {
         char why[GANG_WHY_MAX];
-        int r = gang_want(w->g, "intent/job", intent, w->now, why);
+        int r = gang_want(w->g, "intent/train", intent, w->now, why);
 
         json_decref(intent);
         return r;

@@ -243,7 +243,7 @@ static inline void start(struct bench *b, const char *name) {
         (void) close(fd);
 }
 
-/* The only job in a list, to be freed with the reply. */
+/* The only run in a list, to be freed with the reply. */
 static inline Local__RunListReply *list(struct bench *b, size_t expected) {
         Local__RunListRequest q = LOCAL__RUN_LIST_REQUEST__INIT;
         int fd = ask(b, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &q.base);

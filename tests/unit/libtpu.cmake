@@ -1,4 +1,3 @@
 unit_test(libtpu KNOWS base libtpu LIBRARIES m)
 unit_test(libtpu-status KNOWS base libtpu LIBRARIES m)
-target_compile_definitions(test-libtpu-status PRIVATE DOCS="${PROJECT_SOURCE_DIR}/docs")
 target_link_options(test-libtpu PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)

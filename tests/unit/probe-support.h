@@ -22,7 +22,7 @@ static void take_sample(struct sink *s, const struct sample *m) {
         size_t n = strlen(c->samples);
         char *p = c->samples + n, *end = c->samples + sizeof(c->samples);
 
-        ASSERT_TRUE(m->name && m->unit && m->description);
+        ASSERT_TRUE(m->name && m->description);
         p += snprintf(p, (size_t) (end - p), "%s{", m->name);
         for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
                 p += snprintf(p, (size_t) (end - p), "%s%s=%s", i > 0 ? "," : "", m->keys[i], m->values[i]);

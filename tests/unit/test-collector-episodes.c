@@ -35,7 +35,7 @@ static int add(struct store *s, const char *episode, const char *host, unsigned 
         const struct store_capture c = { .episode = episode,
                                          .slice = "s0",
                                          .host = host,
-                                         .run = "job",
+                                         .run = "train",
                                          .suspicion = "",
                                          .worker_id = 0,
                                          .generation = 1,
@@ -92,13 +92,13 @@ static void repeats_and_too_many(void) {
 
 static void hosts_by_themselves(void) {
         struct store_capture c = {
-                .slice = "s0", .host = "h0", .run = "job", .generation = 3, .taken = now
+                .slice = "s0", .host = "h0", .run = "train", .generation = 3, .taken = now
         };
         char first[64], second[64];
         struct store *s = opened();
 
         ASSERT_OK(store_name_episode(s, &c, now, first));
-        ASSERT_STREQ(first, "own.job-3-1795237200000000");
+        ASSERT_STREQ(first, "own.train-3-1795237200000000");
         ASSERT_EQ(add(s, first, "h0", 0, 10, now), 1);
         c.generation = 1; /* as add() has it */
         c.taken = now + 40 * SECOND;
@@ -123,7 +123,7 @@ static int on_episode(const struct store_episode *e, void *userdata) {
 static void verdicts(void) {
         const char *const slices[] = { "s0", "s1" };
         struct store_episode e = { .episode = "e0",
-                                   .run = "job",
+                                   .run = "train",
                                    .by = "h0",
                                    .why = "slow",
                                    .at = now,

@@ -14,8 +14,8 @@ static json_t *run_over(unsigned slices, unsigned hosts) {
                         json_array_append_new(h, json_pack("{s:i, s:s, s:[s]}", "worker", (int) w, "host", "h", "address", "10.0.0.1"));
                 json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "slice", name, "generation", 1, "hosts", h));
         }
-        return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:[], s:[], s:{s:i, s:s, s:s, s:s, s:[s]}}", "v", 1, "name", "job", "serial", "a",
-                         "generation", 1, "state", "running", "slices", list, "waits_for", "history", "intent", "v", 1, "name", "job", "serial", "a",
+        return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:[], s:[], s:{s:i, s:s, s:s, s:s, s:[s]}}", "v", 1, "name", "train", "serial", "a",
+                         "generation", 1, "state", "running", "slices", list, "waits_for", "history", "intent", "v", 1, "name", "train", "serial", "a",
                          "user", "u", "argv", "x");
 }
 
@@ -30,8 +30,8 @@ static json_t *told(unsigned hosts, const char *slice, uint64_t since, bool *ret
 
         ASSERT_OK(records_init(&t));
         ASSERT_OK(gang_new(&gang_default_options, &g));
-        ASSERT_OK(gang_load(g, "run/job", run, 1, why));
-        ASSERT_OK(records_put(&t, "run/job", run, true, 5));
+        ASSERT_OK(gang_load(g, "run/train", run, 1, why));
+        ASSERT_OK(records_put(&t, "run/train", run, true, 5));
         *ret_due = answers_is_due(&a, g, &t, &w);
         b = answers_make(&a, g, &t, &w);
         again = answers_make(&a, g, &t, &w);
@@ -52,7 +52,7 @@ static void test_large_runs_are_told_in_short(void) {
         for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
                 bool due;
                 json_t *answer = told(sizes[i], "s1", 0, &due);
-                const json_t *slices = json_object_get(json_object_get(json_object_get(answer, "records"), "run/job"), "slices");
+                const json_t *slices = json_object_get(json_object_get(json_object_get(answer, "records"), "run/train"), "slices");
                 const json_t *others = json_object_get(json_array_get(slices, 0), "hosts"), *own = json_object_get(json_array_get(slices, 1), "hosts");
 
                 ASSERT_TRUE(due);
@@ -108,7 +108,7 @@ static void test_what_is_urgent(void) {
         }
 }
 
-/* What is gone is told so for a while; who is behind that is told everything anew. */
+/* What is gone is told so for a while; a host that is behind that is sent everything. */
 static void test_forgotten_records(void) {
         struct records t = { 0 };
         char key[32];

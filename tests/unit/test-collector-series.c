@@ -324,7 +324,7 @@ static void an_older_schema_is_put_aside(void) {
 
         push(s, "h", "a", NOW, 1);
         s = store_free(s);
-        (void) ask("PRAGMA user_version = 6");
+        (void) ask("PRAGMA user_version = 7");
         ASSERT_OK(store_open(path, &s, aside, why));
         ASSERT_STREQ(aside + strlen(path), ".damaged");
         ASSERT_OK(access(aside, F_OK));

@@ -124,15 +124,15 @@ static void other_databases_are_refused(void) {
         s = opened();
         (void) host(s, "h");
         s = store_free(s);
-        (void) ask("PRAGMA user_version = 8");
-        s = opened(); /* newer, and says that version 6 may use it */
+        (void) ask("PRAGMA user_version = 9");
+        s = opened(); /* newer, and says that this version may use it */
         ASSERT_EQ(host(s, "h"), 1);
         s = store_free(s);
-        ASSERT_EQ(ask("PRAGMA user_version"), 8);
+        ASSERT_EQ(ask("PRAGMA user_version"), 9);
 
-        (void) ask("UPDATE meta SET value = 8 WHERE key = 'oldest_reader'");
+        (void) ask("UPDATE meta SET value = 9 WHERE key = 'oldest_reader'");
         ASSERT_EQ(store_open(path, &s, aside, why), -ENOTRECOVERABLE);
-        ASSERT_TRUE(strstr(why, "schema version 8") && strstr(why, path) && strstr(why, "newer"));
+        ASSERT_TRUE(strstr(why, "schema version 9") && strstr(why, path) && strstr(why, "newer"));
         ASSERT_EQ(ask("SELECT count(*) FROM hosts"), 1);
 
         (void) ask("UPDATE meta SET value = 1 WHERE key = 'oldest_reader'");

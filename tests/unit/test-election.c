@@ -300,7 +300,7 @@ static void on_loaded(int error, const json_t *records, const char *why, void *u
         if (!c->loaded)
                 election_depose(&c->election, why);
         else /* what others wrote is there */
-                world->false_words += world->written > 0 && !json_object_get(records, "run/job");
+                world->false_words += world->written > 0 && !json_object_get(records, "run/train");
 }
 
 static void on_wrote(int error, const char *why, void *userdata) {
@@ -339,7 +339,7 @@ static void act(struct world *w, struct collector *c) {
 
         if (!c->loaded || c->writing || chance(w, 4) || !election_leads(&c->election))
                 return;
-        batch = json_pack("{s:{s:i, s:I, s:I}}", "run/job", "v", 1, "term", (json_int_t) c->won, "batch", (json_int_t) ++c->batch);
+        batch = json_pack("{s:{s:i, s:I, s:I}}", "run/train", "v", 1, "term", (json_int_t) c->won, "batch", (json_int_t) ++c->batch);
         c->in_flight = c->batch;
         c->writing = keep_write(&c->keep, batch) == 0;
         json_decref(batch);

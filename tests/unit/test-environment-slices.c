@@ -9,7 +9,7 @@ static void test_gang_plain(void) {
         char why[256];
 
         ASSERT_OK(environment_build(&i, &o, &e, why));
-        expect(&e, "TPU_RUN_NAME", "job1");
+        expect(&e, "TPU_RUN_NAME", "run1");
         expect(&e, "TPU_RUN_GENERATION", "7");
         expect(&e, "TPU_RUN_SLICES", "2");
         expect(&e, "TPU_RUN_SLICE", "1");
@@ -20,7 +20,7 @@ static void test_gang_plain(void) {
         expect(&e, "TPU_WORKER_ID", "1");
         expect(&e, "TPU_WORKER_HOSTNAMES", "10.0.0.3,b1");
         ASSERT_TRUE(!get(&e, "MEGASCALE_SLICE_ID") && !get(&e, "MASTER_ADDR"));
-        ASSERT_STREQ(get(&e, "TPU_WORKER_ID")->reason, "run job1, generation 7: worker 1 of slice s1");
+        ASSERT_STREQ(get(&e, "TPU_WORKER_ID")->reason, "run run1, generation 7: worker 1 of slice s1");
 }
 
 static void test_gang_torch(void) {

@@ -31,7 +31,7 @@ static void begin(struct store *s, const char *id, usec_t at, const char *expect
         ASSERT_OK(store_begin(s));
         ASSERT_OK(store_begin_episode(s,
                                       &(struct store_episode){ .episode = id,
-                                                               .run = "job",
+                                                               .run = "train",
                                                                .generation = 2,
                                                                .at = at,
                                                                .suspected = true,
@@ -64,7 +64,7 @@ static int take(struct episode_records *k, struct store *s, const char *id, cons
 }
 
 static int on_episode(const struct store_episode *e, void *userdata) {
-        ASSERT_STREQ(e->run, "job");
+        ASSERT_STREQ(e->run, "train");
         ASSERT_TRUE(e->generation == 2 && e->at == 5 && e->suspected && e->hosts == 4 && e->diagnosed == 9 &&
                     e->confirmed == 8);
         ASSERT_STREQ(e->outcome, "named");

@@ -50,7 +50,7 @@ static void test_suspicion_asks_all_slices(void) {
         ASSERT_FALSE(request(&w, "s0"));
         suspect(&w, 1, 1, true);
         q = request(&w, "s0");
-        ASSERT_STREQ(world_text(q, "run"), "job");
+        ASSERT_STREQ(world_text(q, "run"), "train");
         ASSERT_STREQ(world_text(q, "serial"), "aa");
         ASSERT_STREQ(world_text(q, "by"), "s1-1 (10.1.0.1)");
         ASSERT_STREQ(world_text(q, "why"), "no step for 40 s, usually 8 s");
@@ -213,10 +213,10 @@ static void test_ordered(void) {
         ASSERT_EQ(order(&w, "s9", "", why), -ENOENT);
         ASSERT_EQ(order(&w, "s0", "No Name", why), -EBADMSG);
         ASSERT_OK(order(&w, "s0", "", why));
-        ASSERT_STREQ(world_text(request(&w, "s1"), "run"), "job");
+        ASSERT_STREQ(world_text(request(&w, "s1"), "run"), "train");
         ASSERT_STREQ(world_text(request(&w, "s1"), "by"), "alice");
         ASSERT_TRUE(json_is_false(json_object_get(request(&w, "s1"), "suspected")));
-        ASSERT_EQ(order(&w, "s1", "job", why), -EBUSY);
+        ASSERT_EQ(order(&w, "s1", "train", why), -EBUSY);
         ASSERT_TRUE(strstr(why, world_text(request(&w, "s0"), "episode")));
         suspect(&w, 0, 0, true); /* the run has had its round, ordered or not */
         ASSERT_EQ(at(&w, "s0"), w.now + SECOND);

@@ -97,7 +97,7 @@ static void test_stop_switch(void) {
         world_join_all(&w);
         order(&w, "site/mode", "{\"v\":1,\"mode\":\"observe\",\"by\":\"bob\"}");
         want_one(&w);
-        ASSERT_STREQ(world_waits(&w), "the whole fleet is in mode observe, ordered by bob: nothing is begun");
+        ASSERT_STREQ(world_waits(&w), "the whole fleet is in mode observe, ordered by bob: nothing is started");
         order(&w, "site/mode", NULL);
         ASSERT_STREQ(world_state(&w), "running");
         gang_free(w.g);
@@ -161,7 +161,7 @@ static void test_does_not_stop(void) {
         ASSERT_STREQ(world_text(world_run(&w), "outcome"), "stopped");
         ASSERT_OK(world_want(&w, world_intent("a2", 1, 1, 0)));
         world_settle(&w);
-        ASSERT_STREQ(world_waits(&w), "s0: s0-1 (10.0.0.1) has not stopped run job, generation 1");
+        ASSERT_STREQ(world_waits(&w), "s0: s0-1 (10.0.0.1) has not stopped run train, generation 1");
         gang_free(w.g);
 }
 
@@ -186,7 +186,7 @@ static void test_bad_intents(void) {
                 int r;
 
                 json_object_set_new(v, bad[i].key, json_loads(bad[i].json, JSON_DECODE_ANY, NULL));
-                r = gang_want(w.g, "intent/job", v, w.now, why);
+                r = gang_want(w.g, "intent/train", v, w.now, why);
                 if (r != bad[i].error || !*why)
                         test_fail(__FILE__, __LINE__, "%s %s: %d %s", bad[i].key, bad[i].json, r, why);
                 json_decref(v);
@@ -202,8 +202,8 @@ static void test_who_shall_know(void) {
         world_join_all(&w);
         want_one(&w);
         order(&w, "order/s0-1", "{\"v\":1,\"cordon\":{}}");
-        ASSERT_TRUE(gang_concerns(w.g, "run/job", "s0", "s0-0"));
-        ASSERT_FALSE(gang_concerns(w.g, "run/job", "s1", "s1-0"));
+        ASSERT_TRUE(gang_concerns(w.g, "run/train", "s0", "s0-0"));
+        ASSERT_FALSE(gang_concerns(w.g, "run/train", "s1", "s1-0"));
         ASSERT_TRUE(gang_concerns(w.g, "slice/s0", "s0", "s0-0"));
         ASSERT_FALSE(gang_concerns(w.g, "slice/s1", "s0", "s0-0"));
         ASSERT_TRUE(gang_concerns(w.g, "order/s0-1", "s0", "s0-1"));
@@ -214,9 +214,9 @@ static void test_who_shall_know(void) {
                 world_exit(&w, 0, h, "success", "exited", "0");
         world_settle(&w);
         world_wait(&w, 3599 * USEC_PER_SEC);
-        ASSERT_TRUE(gang_concerns(w.g, "run/job", "s0", "s0-0"));
+        ASSERT_TRUE(gang_concerns(w.g, "run/train", "s0", "s0-0"));
         world_wait(&w, USEC_PER_SEC);
-        ASSERT_FALSE(gang_concerns(w.g, "run/job", "s0", "s0-0"));
+        ASSERT_FALSE(gang_concerns(w.g, "run/train", "s0", "s0-0"));
         gang_free(w.g);
 }
 

@@ -324,7 +324,7 @@ static void test_taken_over(void) {
                 for (unsigned h = 0; h < 2; h++)
                         ASSERT_OK(world_say(&w, s, h));
         world_wait(&w, 2 * O.lease);
-        ASSERT_TRUE(json_equal(world_run(&w), gang_record(old, "run/job")));
+        ASSERT_TRUE(json_equal(world_run(&w), gang_record(old, "run/train")));
         gang_free(old);
         gang_free(w.g);
 }
@@ -385,7 +385,7 @@ static void test_one_slice_two_runs(void) {
         json_decref(i);
         world_settle(&w);
         ASSERT_STREQ(json_string_value(json_array_get(json_object_get(gang_record(w.g, "run/other"), "waits_for"), 0)),
-                     "s0: run job has it");
+                     "s0: run train has it");
         exit_all(&w, 0, "success");
         world_step(&w);
         ASSERT_STREQ(world_text(gang_record(w.g, "run/other"), "state"), "preparing");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of samples and the text format. */
-#include "cost.h"
+/* The store of samples, the text format, and the names: documented, unique, and as OpenTelemetry and Prometheus want them. */
+#include "libtpu_metrics.h"
 #include "metrics_text.h"
+#include "process_cost.h"
+#include "probe.h"
 #include "test.h"
 
 static struct sample sample(const char *name, const char *unit, enum sample_kind kind, int64_t value,
@@ -33,7 +35,11 @@ static void test_names(void) {
                 { "system.network.io", "By", SAMPLE_COUNTER, "system_network_io_bytes" },
                 { "system.memory.usage", "By", SAMPLE_GAUGE, "system_memory_usage_bytes" },
                 { "system.memory.utilization", "1", SAMPLE_GAUGE, "system_memory_utilization_ratio" },
-                { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_time_seconds" },
+                { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_seconds" },
+                { "process.memory.usage", "By", SAMPLE_GAUGE, "process_resident_memory_bytes" },
+                { "system.cpu.time", "s", SAMPLE_COUNTER, "system_cpu_time_seconds" },
+                { "tpu.run.tokens_per_second", "{token}/s", SAMPLE_GAUGE, "tpu_run_tokens_per_second" },
+                { "tpu.run.work", "{FLOP}/s", SAMPLE_GAUGE, "tpu_run_work_per_second" },
                 { "system.network.packet.count", "{packet}", SAMPLE_COUNTER,
                   "system_network_packet_count" },
                 { "system.cpu.logical.count", "{cpu}", SAMPLE_GAUGE, "system_cpu_logical_cpus" },
@@ -279,16 +285,139 @@ static void test_histogram_bound(void) {
         sample_store_clear(&s);
 }
 
+/* --- What is documented -------------------------------------------------------------------------------- */
+
+/* The metrics of both tables, as a sample with the keys that it is sent with. */
+static struct sample published(size_t i) {
+        struct sample m = { .name = NULL };
+
+        if (i < _METRIC_MAX) {
+                const struct metric_def *d = metric_def((enum metric_id) i);
+
+                m = (struct sample) { .name = d->name, .unit = d->unit, .kind = d->kind };
+                memcpy(m.keys, d->keys, sizeof(m.keys));
+        } else {
+                const struct libtpu_def *d = libtpu_def((enum libtpu_metric) (i - _METRIC_MAX));
+
+                m = (struct sample) { .name = d->ours,
+                                      .unit = d->unit,
+                                      .kind = d->kind,
+                                      .keys = { "tpu.run.name", "tpu.process", d->our_keys[0], d->our_keys[1] } };
+        }
+        return m;
+}
+
+static void prometheus_name(const struct sample *m, char buf[static METRIC_NAME_MAX + 8]) {
+        const char *unit;
+
+        ASSERT_OK(metric_name(m, buf, &unit));
+        if (m->kind == SAMPLE_COUNTER)
+                strcat(buf, "_total");
+}
+
+static void row_of(const struct sample *m, char *buf, size_t size) {
+        static const char *const kinds[] = { [SAMPLE_GAUGE] = "gauge",
+                                             [SAMPLE_COUNTER] = "counter",
+                                             [SAMPLE_HISTOGRAM] = "histogram" };
+        char name[METRIC_NAME_MAX + 8];
+        int n;
+
+        prometheus_name(m, name);
+        n = snprintf(buf, size, "| `%s` | `%s` | %s |%s%s%s |", m->name, name, kinds[m->kind], m->unit ? " `" : "",
+                     m->unit ? m->unit : "", m->unit ? "`" : "");
+        for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
+                n += snprintf(buf + n, size - (size_t) n, "%s `%s`", i > 0 ? "," : "", m->keys[i]);
+        (void) snprintf(buf + n, size - (size_t) n, " | ");
+}
+
+#define PUBLISHED_MAX ((size_t) _METRIC_MAX + _LIBTPU_METRIC_MAX)
+
+static void test_documented(void) {
+        _cleanup_fclose_ FILE *f = fopen(DOCS "/metrics.md", "re");
+        bool seen[PUBLISHED_MAX] = { 0 };
+        char line[1024], row[512];
+
+        ASSERT_TRUE(f != NULL);
+        while (fgets(line, sizeof(line), f)) {
+                size_t known = 0;
+
+                for (size_t i = 0; startswith(line, "| `") && i < PUBLISHED_MAX; i++) {
+                        const struct sample m = published(i);
+
+                        row_of(&m, row, sizeof(row));
+                        if (!startswith(line, row))
+                                continue;
+                        ASSERT_FALSE(seen[i]);
+                        seen[i] = true;
+                        known++;
+                        if (i >= _METRIC_MAX) {
+                                (void) snprintf(row + strlen(row), sizeof(row) - strlen(row), "`%s` |\n",
+                                                libtpu_def((enum libtpu_metric) (i - _METRIC_MAX))->name);
+                                ASSERT_STREQ(line, row);
+                        }
+                }
+                if (startswith(line, "| `") && known != 1)
+                        test_fail(__FILE__, __LINE__, "docs/metrics.md has a row that no table of metrics has: %s", line);
+        }
+        for (size_t i = 0; i < PUBLISHED_MAX; i++) {
+                const struct sample m = published(i);
+
+                row_of(&m, row, sizeof(row));
+                if (!seen[i])
+                        test_fail(__FILE__, __LINE__, "docs/metrics.md has no row \"%s…\"", row);
+        }
+}
+
+/* What OpenTelemetry and Prometheus ask of names, for all metrics at once. */
+static void test_naming(void) {
+        char name[METRIC_NAME_MAX + 8], of_other[METRIC_NAME_MAX + 8];
+
+        for (size_t i = 0; i < PUBLISHED_MAX; i++) {
+                const struct sample m = published(i);
+
+                prometheus_name(&m, name);
+                for (size_t k = 0; k < ELEMENTSOF(m.keys) && m.keys[k]; k++)
+                        if (!strchr(m.keys[k], '.')) /* "job" and "instance" are Prometheus' own */
+                                test_fail(__FILE__, __LINE__, "%s has the attribute %s without a namespace", m.name, m.keys[k]);
+                for (size_t j = 0; j < PUBLISHED_MAX; j++) {
+                        const struct sample other = published(j);
+
+                        if (i == j)
+                                continue;
+                        prometheus_name(&other, of_other);
+                        if (streq(name, of_other))
+                                test_fail(__FILE__, __LINE__, "%s and %s are both %s", m.name, other.name, name);
+                        if (startswith(other.name, m.name) && other.name[strlen(m.name)] == '.')
+                                test_fail(__FILE__, __LINE__, "%s is the namespace of %s", m.name, other.name);
+                }
+        }
+}
+
+/* A boolean or a state has no unit: "1" of a gauge reads as a ratio. */
+static void test_ratios(void) {
+        static const char *const ratios[] = { "tpu.nic.queue.imbalance", "tpu.hbm.utilization", "tpu.duty_cycle" };
+
+        for (size_t i = 0; i < PUBLISHED_MAX; i++) {
+                const struct sample m = published(i);
+                bool is_ratio = false;
+
+                for (size_t k = 0; k < ELEMENTSOF(ratios); k++)
+                        is_ratio = is_ratio || streq(m.name, ratios[k]);
+                if (is_ratio != (m.unit && streq(m.unit, "1")))
+                        test_fail(__FILE__, __LINE__, "%s: the unit 1 is for ratios, see ratios[]", m.name);
+        }
+}
+
 static void test_stat(void) {
         uint64_t user, system;
 
-        ASSERT_OK(cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0",
+        ASSERT_OK(process_cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0",
                                   &user, &system));
         ASSERT_EQ(user, 77);
         ASSERT_EQ(system, 33);
-        ASSERT_EQ(cost_parse_stat("1234 (a", &user, &system), -EBADMSG);
-        ASSERT_EQ(cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
+        ASSERT_EQ(process_cost_parse_stat("1234 (a", &user, &system), -EBADMSG);
+        ASSERT_EQ(process_cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
 }
 
 TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_histograms, test_histogram_bound,
-          test_stat)
+          test_documented, test_naming, test_ratios, test_stat)

@@ -2,7 +2,7 @@
 /* Runs by intent: idempotent by name and generation, one after the other, never over another process's devices. */
 #include <sys/file.h>
 
-#include "durable.h"
+#include "io.h"
 #include "launch-bench.h"
 
 static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {
@@ -399,7 +399,7 @@ static void expect_bad(struct bench *b, void (*spoil)(Local__RunRequest *q), con
 static Local__Secret secret = LOCAL__SECRET__INIT, *secrets[] = { &secret };
 
 static void bad_slice(Local__RunRequest *q) {
-        q->slice = wire_text("a\nTPU_JOB=b");
+        q->slice = wire_text("a\nTPU_RUN=b");
 }
 static void bad_cpus(Local__RunRequest *q) {
         q->spec->cpus = wire_text("0-");
@@ -449,7 +449,7 @@ static void test_bad_specs(void) {
 static void test_secret(void) {
         Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
-        _cleanup_free_ char *job = NULL;
+        _cleanup_free_ char *file = NULL;
         _cleanup_bench_ struct bench b;
         char path[512], text[64] = "";
         size_t len;
@@ -471,9 +471,9 @@ static void test_secret(void) {
         ASSERT_STREQ(text, "API_KEY=s3cr3t");
         scratch_path(&b.scratch, "var/lib/tpu-launchd/runs", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        ASSERT_OK(durable_read(fd, "a", RUN_FILE_MAX, &job, &len));
+        ASSERT_OK(durable_read(fd, "a", RUN_FILE_MAX, &file, &len));
         (void) close(fd);
-        ASSERT_TRUE(memmem(job, len, "s3cr3t", 6) == NULL);
+        ASSERT_TRUE(memmem(file, len, "s3cr3t", 6) == NULL);
         runs_unit_events.started("a", "done", b.runs);
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("a", b.runs);

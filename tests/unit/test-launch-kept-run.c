@@ -81,7 +81,7 @@ static void expect_spec(const struct kept_run *kept) {
         ASSERT_EQ(s->restarts, 4);
         ASSERT_STREQ(s->preempt, "/bin/touch /srv/now");
         ASSERT_STREQ(s->devices, "/dev/x,char-y");
-        ASSERT_TRUE(!s->name[0] && s->n_argv == 0 && s->n_env == 0); /* these are the job's own */
+        ASSERT_TRUE(!s->name[0] && s->n_argv == 0 && s->n_env == 0); /* these are the run's own */
 }
 
 static void test_sets_of_numbers(void) {
@@ -100,7 +100,7 @@ static void test_sets_of_numbers(void) {
         ASSERT_EQ(set.bytes, NUMBER_SET_MAX / 8);
 }
 
-static void test_job_round_trip(void) {
+static void test_file_round_trip(void) {
         static const char *const argv[] = { "python3", "-c", "print(\"\xe2\x82\xac $HOME %n\")", "",
                                             "a\nb" };
         static const char *const env[] = { "A=1", "LD_PRELOAD", "B=x=y" };
@@ -148,7 +148,7 @@ static void write_whole(int dir, const char *name, const char *what, unsigned ve
         ASSERT_OK(state_file_write(dir, name, &f, text, strlen(text)));
 }
 
-static void test_bad_job_files(void) {
+static void test_bad_run_files(void) {
         static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
         static const char *const strange[] = { "[]", "{}", "", "\x0a\x02\x08\x01" };
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -338,5 +338,5 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_sets_of_numbers, test_job_round_trip, test_bad_job_files, test_exit_record,
+TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_bad_run_files, test_exit_record,
           test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's lines, however they come in pieces: the same findings, and no memory between them. */
+/* A worker's lines, however they come in pieces: the same findings and samples, and no memory between them. */
 #include "test.h"
 #include "worker.h"
 
@@ -57,4 +57,40 @@ static void test_long(void) {
         wire_clear(&r);
 }
 
-TEST_MAIN(test_pieces, test_long)
+/* --- Samples ------------------------------------------------------------------------------------------- */
+
+static int measure(const struct host *h, const struct probe_context *c, struct sink *s) {
+        (void) h;
+        (void) c;
+        put_int(s, METRIC_NIC_UP, 1, "eth0", "eth0", NULL);
+        put_int(s, METRIC_LOGS_SIZE, 4096, NULL, NULL, NULL);
+        return 0;
+}
+
+static void on_sample(struct sink *s, const struct sample *m) {
+        struct seen *seen = (struct seen *) s;
+
+        seen->n++;
+        if (streq(m->name, "hw.network.up"))
+                ASSERT_TRUE(!m->unit && m->i == 1 && streq(m->values[1], "eth0")); /* a boolean has no unit */
+        else
+                ASSERT_TRUE(streq(m->name, "tpu.logs.size") && streq(m->unit, "By") && m->i == 4096);
+}
+
+static void test_samples(void) {
+        static const struct probe probe = { .name = "x", .run = measure };
+        struct seen seen = { .sink = { on_finding, on_sample } };
+        struct wire_reader r = { 0 };
+        _cleanup_free_ char *text = NULL;
+        size_t len = 0;
+        FILE *f = open_memstream(&text, &len);
+
+        ASSERT_TRUE(f != NULL);
+        ASSERT_OK(wire_serve(&probe, NULL, NULL, f));
+        ASSERT_OK(fclose(f));
+        ASSERT_OK(wire_take(&r, text, len, &seen.sink));
+        ASSERT_TRUE(seen.n == 2 && r.done && r.result == 0);
+        wire_clear(&r);
+}
+
+TEST_MAIN(test_pieces, test_long, test_samples)

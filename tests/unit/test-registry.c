@@ -229,7 +229,7 @@ static void test_post(void) {
 static void test_figures(void) {
         struct collector c = { .posts = 0 };
         _cleanup_(sd_event_unrefp) sd_event *e = NULL;
-        json_t *figures = json_pack("[{s:s, s:i}]", "run", "job1", "step", 12), *none = json_object();
+        json_t *figures = json_pack("[{s:s, s:i}]", "run", "run1", "step", 12), *none = json_object();
         struct registry *r;
         char url[64];
 
@@ -242,7 +242,7 @@ static void test_figures(void) {
         ASSERT_OK(registry_figures(r, figures));
         say(r);
         turn_until(e, &is_member, NULL, 0);
-        ASSERT_TRUE(strstr(c.sync, "\"figures\":[{\"run\":\"job1\",\"step\":12}]") &&
+        ASSERT_TRUE(strstr(c.sync, "\"figures\":[{\"run\":\"run1\",\"step\":12}]") &&
                     strstr(c.sync, "\"tenant\":\"t1\""));
         ASSERT_OK(registry_figures(r, NULL));
         r = registry_free(r);

@@ -287,7 +287,7 @@ static void test_bounds_of_frames(void) {
 
 /* --- A run ----------------------------------------------------------------------------------------------- */
 
-static const char file[] = "# what to run\n[Run]\nName=job1\nFramework=jax\nSlices=1:2\nOn=s0,s1\nWait=5min\nMemoryTotal=80G\n"
+static const char file[] = "# what to run\n[Run]\nName=run1\nFramework=jax\nSlices=1:2\nOn=s0,s1\nWait=5min\nMemoryTotal=80G\n"
                            "Env=A=1 2\nEnv=B=\nCommand=python3 \"train it.py\" --steps=10\nArgument=  and \"this\" \n";
 
 static void test_flags_stand_before_the_file(void) {
@@ -327,7 +327,7 @@ static void test_bad_files(void) {
         static const struct {
                 const char *text, *why;
         } files[] = {
-                { "[Job]\nName=a\n", "run.ini:2: section [Job]: there is only [Run]" },
+                { "[Runs]\nName=a\n", "run.ini:2: section [Runs]: there is only [Run]" },
                 { "[Run]\nNmae=a\n", "run.ini:2: there is no key Nmae=" },
                 { "[Run]\nMax=2\n", "run.ini:2: there is no key Max=" },
                 { "[Run]\n\nCommand=a \"b\n", "run.ini:3: a quote is not closed" },

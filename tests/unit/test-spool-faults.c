@@ -142,7 +142,7 @@ static void test_failed_sync(void) {
 }
 
 /* A task that a failure has overtaken says nothing about what was written since. */
-static void test_stale_job(void) {
+static void test_stale_task(void) {
         struct spool_sync_task task;
         struct spool_stats st;
         struct spool *s;
@@ -341,5 +341,5 @@ static void test_full_and_read_only(void) {
         scratch_clear(mnt);
 }
 
-TEST_MAIN(test_failed_sync, test_stale_job, test_failed_write, test_failed_write_of_a_whole_segment,
+TEST_MAIN(test_failed_sync, test_stale_task, test_failed_write, test_failed_write_of_a_whole_segment,
           test_damage_before_unwritten, test_forced_sync, test_full_and_read_only)

@@ -138,8 +138,8 @@ class Boot(unittest.TestCase):
         self.sh("useradd alice; tpuctl run --name fat --user alice -- sh -c 'sleep 5; exec tail /dev/zero'")
         self.sh("systemctl set-property --runtime tpu-run-fat.slice MemoryMax=32M MemorySwapMax=0")
         self.wait("tpuctl runs --json | grep -q exited", 120)
-        job = next(j for j in self.ctl("jobs")["jobs"] if j["name"] == "fat")
-        self.assertEqual((job["state"], job["cause"]), ("exited", "oom-kill"), job)
+        run = next(j for j in self.ctl("runs")["runs"] if j["name"] == "fat")
+        self.assertEqual((run["state"], run["cause"]), ("exited", "oom-kill"), run)
         self.sound()
 
     def test_6_check_answers(self):

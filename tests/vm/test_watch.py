@@ -30,7 +30,7 @@ from vm.kernel import Kernel  # noqa: E402
 from vm.machine import QEMU, Machine, free_port  # noqa: E402
 
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
-JOB = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train", 13: 1, 14: 1}
+RUN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train", 13: 1, 14: 1}
 NODES = ["-smp", "2,sockets=2", "-object", "memory-backend-ram,id=m0,size=384M", "-object", "memory-backend-ram,id=m1,size=384M",
          "-numa", "node,nodeid=0,cpus=0,memdev=m0", "-numa", "node,nodeid=1,cpus=1,memdev=m1"]
 CONFIG = """[Hostd]
@@ -70,7 +70,7 @@ class Watch(unittest.TestCase):
         cls.folder = folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-watch-")))
         cls.launchd = Launchd(folder / "launchd.sock")
         cls.addClassCleanup(cls.launchd.stop)
-        cls.launchd.jobs = [{**JOB, 11: time.time_ns() // 1000}]
+        cls.launchd.runs = [{**RUN, 11: time.time_ns() // 1000}]
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -102,12 +102,12 @@ class Watch(unittest.TestCase):
         """It answers, knows the run, and has told of every set."""
         try:
             found = {c["check"]: c for c in cls.get("/v1/checks")["checks"] if c["check"].startswith("bpf_")}
-            jobs = cls.get("/v1/runs").get("jobs", [])
+            runs = cls.get("/v1/runs").get("runs", [])
         except (OSError, http.client.HTTPException, ValueError):
             return False
         wrong = {k: c["reason"] for k, c in found.items() if c["verdict"] != "OK"}
         assert not wrong, wrong
-        return len(found) == 4 and [j["name"] for j in jobs] == ["train"]
+        return len(found) == 4 and [j["name"] for j in runs] == ["train"]
 
     @classmethod
     def get(cls, path):
@@ -158,7 +158,7 @@ class Watch(unittest.TestCase):
         self.assertRegex(said, rf"oom_memcg={GROUP.removeprefix('/sys/fs/cgroup')},.*task=gnu-dd,pid={victim},")  # the kernel's own words
         told = wait_until(lambda: self.events("tpu.run.killed_by"), 600, "the event")
         print(told, flush=True)
-        self.assertEqual([(e["job"], e["pid"], e["comm"], e["group"], e["killed_by"], e["out_of_memory"]) for e in told],
+        self.assertEqual([(e["run"], e["pid"], e["comm"], e["group"], e["killed_by"], e["out_of_memory"]) for e in told],
                          [("train", victim, "gnu-dd", GROUP.rpartition("/")[2], "SIGKILL from the kernel, out of memory", 1)])
         wait_until(lambda: self.metrics("tpu_run_deaths_total", "out_of_memory") == [1], 600, "its metric")
         wait_until(lambda: self.metrics("tpu_run_oom_kills_total", "train") == [1], 600, "the control group's count as a metric")

@@ -39,7 +39,7 @@ class Hostd(around.Hostd):
         """tpu-launchd with one run."""
         daemon = Launchd(self.folder / "launchd.sock")
         self.cleanup(daemon.stop)
-        daemon.jobs = [{**RUN, 11: time.time_ns() // 1000}]
+        daemon.runs = [{**RUN, 11: time.time_ns() // 1000}]
         return daemon
 
     def journal(self):

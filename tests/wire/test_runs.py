@@ -41,10 +41,10 @@ class Runs(real_run.Case):
     def begin(self, word, *sets):
         run = self.run_of(word)
         run.start("sleep", "1000")
-        self.h.launchd.jobs = [run.job()]
+        self.h.launchd.runs = [run.listed()]
         self.h.start()
         self.needs(*sets)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["jobs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
         return run
 
     def sent(self, name, **wanted):
@@ -66,7 +66,7 @@ class Runs(real_run.Case):
         if "buckets" in said:
             bounds = [*point.explicit_bounds, None]
             self.assertEqual({bounds[i]: n for i, n in enumerate(point.bucket_counts) if n}, {b["below"]: b["n"] for b in said["buckets"]})
-        self.assertEqual(strict.pairs(point.attributes)["job"], run.name)
+        self.assertEqual(strict.pairs(point.attributes)["tpu.run.name"], run.name)
 
     def test_a_watch(self):
         cpu = max(os.sched_getaffinity(0))
@@ -78,23 +78,23 @@ class Runs(real_run.Case):
         before = time.time_ns()
         first = self.h.get(f"/v1/sched?run={run.name}&watch=1")["watch"]
         after = time.time_ns()
-        delay = self.last("tpu.run.sched.delay", job=run.name)
+        delay = self.last("tpu.run.sched.delay", run=run.name)
         self.assertGreater(first["delays"]["n"], 0)
         self.assert_same(delay, first["delays"], run)
         self.assertTrue(delay.start_time_unix_nano < before < delay.time_unix_nano <= after)
-        self.assert_same(self.last("tpu.run.sched.off_cpu", job=run.name, cause="preempted"), first["preempted"], run)
+        self.assert_same(self.last("tpu.run.sched.off_cpu", run=run.name, cause="preempted"), first["preempted"], run)
         if first["blocked"]["n"]:
-            self.assert_same(self.last("tpu.run.sched.off_cpu", job=run.name, cause="blocked"), first["blocked"], run)
-        self.assertEqual(strict.number(self.last("tpu.run.sched.migrations", job=run.name, to="cpu")) +
-                         strict.number(self.last("tpu.run.sched.migrations", job=run.name, to="node")), first["migrations"]["cpus"])
+            self.assert_same(self.last("tpu.run.sched.off_cpu", run=run.name, cause="blocked"), first["blocked"], run)
+        self.assertEqual(strict.number(self.last("tpu.run.sched.migrations", run=run.name, to="cpu")) +
+                         strict.number(self.last("tpu.run.sched.migrations", run=run.name, to="node")), first["migrations"]["cpus"])
         # nothing is sampled beside a watch: pushes go on, this series does not
         pushes = len(self.receiver.requests("/v1/metrics"))
         wait_until(lambda: len(self.receiver.requests("/v1/metrics")) > pushes + 3, 60, "further pushes")
-        self.assertEqual(len(self.sent("tpu.run.sched.delay", job=run.name)), 1)
+        self.assertEqual(len(self.sent("tpu.run.sched.delay", run=run.name)), 1)
         second = self.h.get(f"/v1/sched?run={run.name}&watch=1")["watch"]
-        both = wait_until(lambda: self.sent("tpu.run.sched.delay", job=run.name)[1:], 60, "the second watch")[-1]
+        both = wait_until(lambda: self.sent("tpu.run.sched.delay", run=run.name)[1:], 60, "the second watch")[-1]
         self.assertEqual((both.count, both.start_time_unix_nano), (first["delays"]["n"] + second["delays"]["n"], delay.start_time_unix_nano))
-        watched = wait_until(lambda: self.sent("tpu.run.watch.time", job=run.name, kind="sched")[1:], 60, "how long it was watched")[-1]
+        watched = wait_until(lambda: self.sent("tpu.run.watch.time", run=run.name, kind="sched")[1:], 60, "how long it was watched")[-1]
         self.assertTrue(0 < strict.number(watched) <= (time.time_ns() - before) / 1e9)
         self.check_all()
 
@@ -103,10 +103,10 @@ class Runs(real_run.Case):
         place = self.h.folder / "written"
         run.start("dd", "if=/dev/zero", f"of={place}", "bs=256k", "count=100000", "oflag=direct,dsync", stderr=subprocess.DEVNULL)
         said = self.h.get(f"/v1/io?run={run.name}&watch=1")["watch"]
-        self.last("tpu.run.watch.time", job=run.name, kind="io")
+        self.last("tpu.run.watch.time", run=run.name, kind="io")
         for r in said["requests"]:
-            self.assert_same(self.last("tpu.run.disk.request.duration", job=run.name, operation=r["operation"]), r, run)
-        self.assertEqual(strict.number(self.last("tpu.run.writer.held_back", job=run.name)), said["held_back"])
+            self.assert_same(self.last("tpu.run.disk.request.duration", run=run.name, operation=r["operation"]), r, run)
+        self.assertEqual(strict.number(self.last("tpu.run.writer.held_back", run=run.name)), said["held_back"])
         self.check_all()
 
     def test_deaths(self):
@@ -121,10 +121,10 @@ class Runs(real_run.Case):
         for number, sender in ((signal.SIGKILL, "process"), (signal.SIGTERM, "process"), (signal.SIGSEGV, "itself")):
             wanted = ended.count(number)
             wait_until(lambda number=number, sender=sender, wanted=wanted: any(strict.number(p) == wanted for p in self.sent(
-                "tpu.run.deaths", job=run.name, signal=number.name, sender=sender)), 60, f"{wanted} ended by {number.name}")
+                "tpu.run.deaths", run=run.name, signal=number.name, sender=sender)), 60, f"{wanted} ended by {number.name}")
         self.assertEqual(len({frozenset(strict.pairs(p.attributes).items()) for p in self.sent("tpu.run.deaths")}), 3)
         # a run that is over: its last count goes out, then nothing is left of it
-        self.h.launchd.jobs = [run.job() | {3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000, 13: 0}]
+        self.h.launchd.runs = [run.listed() | {3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000, 13: 0}]
         wait_until(lambda: "tpu_run_deaths" not in self.h.call("/metrics")[2].decode(), 60, "/metrics forgets it")
         self.check_all()
 

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "utf8.h"
 
@@ -28,6 +28,12 @@ int answer_json(struct http_reply *ret, unsigned status, json_t *v) {
         *ret = (struct http_reply){ 0 };
         api_reply(ret, status, v);
         return 0;
+}
+
+json_t *answer_instant(usec_t real) {
+        char text[CLOCK_TEXT_MAX];
+
+        return real > 0 ? json_string(clock_text(real, text)) : json_null();
 }
 
 int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) {

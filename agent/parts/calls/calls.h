@@ -14,6 +14,8 @@ extern const struct part calls_part;
 
 /* The reference is taken over; NULL: out of memory. */
 int answer_json(struct http_reply *ret, unsigned status, json_t *v);
+/* An instant of the real clock; null: there is none. */
+json_t *answer_instant(usec_t real);
 /* remedy may be NULL. */
 int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) _printf_(4, 5);
 

@@ -2,6 +2,7 @@
 #include <sys/random.h>
 
 #include "check_words.h"
+#include "calls.h"
 #include "clock.h"
 #include "json_text.h"
 #include "log.h"
@@ -366,14 +367,13 @@ json_t *member_run_records(const struct bus *b) {
 static json_t *registry_json(const struct member_state *m) {
         usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
         usec_t since = real - MIN(real, now - MIN(now, m->status.since));
-        char text[CLOCK_TEXT_MAX];
         bool any = m->registry != NULL;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b}", "kind", registry_kind_name(m->who.kind),
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(m->who.kind),
                          "endpoint", m->who.endpoint, "state",
                          any ? registry_state_name(m->status.state) : "none", "why",
                          any ? m->status.why : m->who.why_not, "since",
-                         any && since > 0 ? clock_text(since, text) : NULL, "may_claim",
+                         any ? answer_instant(since) : json_null(), "may_claim",
                          any && m->status.may_claim);
 }
 

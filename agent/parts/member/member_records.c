@@ -8,7 +8,8 @@
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
-#include "route.h"
+#include "orders_part.h"
+#include "path_address.h"
 #include "until_parts.h"
 #include "utf8.h"
 
@@ -162,7 +163,7 @@ static void add_figure(json_t *figure, const struct sample *m) {
         const char *kind = m->values[1] ? m->values[1] : "", *some = m->values[2] ? m->values[2] : "";
 
         /* Out of memory: a member is left out, as one that is not known. */
-        if (streq(m->name, "tpu.run.step"))
+        if (streq(m->name, "tpu.run.step.number"))
                 (void) json_object_set_new(figure, "step", json_integer(m->i));
         else if (streq(m->name, "tpu.run.cpu.time") && (streq(kind, "user") || streq(kind, "system")))
                 (void) json_object_set_new(figure, kind, json_real(m->is_int ? (double) m->i : m->d));

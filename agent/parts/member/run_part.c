@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
+#include "orders_part.h"
 #include "until_parts.h"
 #include "utf8.h"
 

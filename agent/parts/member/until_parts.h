@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Until runs and orders are parts: their getters, with the names that their headers will have. */
+/* Until runs is a part: its getters, with the names that their headers will have. */
 #include "agent.h"
-#include "agent_orders.h"
 
 static inline void runs_ask(struct bus *b) { launchd_runs_ask(agent_of(b)->runs); }
 static inline uint64_t runs_asked(const struct bus *b) { return launchd_runs_asked(agent_of(b)->runs); }
@@ -13,9 +12,4 @@ static inline usec_t progress_step_time(const struct bus *b, const char *run) {
 }
 static inline const struct suspicion *progress_suspicion(const struct bus *b, const char *run) {
         return agent_suspicion(b, run);
-}
-static inline const char *orders_file(const struct bus *b) { return agent_orders_file(b); }
-static inline void orders_changed(struct bus *b) { agent_orders_changed(b); }
-static inline void orders_report(struct bus *b, const struct order *o, bool begins, const char *by) {
-        agent_orders_tell(b, o, begins, by);
 }

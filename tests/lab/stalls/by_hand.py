@@ -22,9 +22,9 @@ EXITED = re.compile(r"Main process exited, code=(\w+), status=(\S+)|(Deactivated
 FOLDER = "/srv/captures"
 
 
-def end_of(host, job):
+def end_of(host, run):
     """(real time in µs, how) of the end of a run's process, as the host's first process tells it; (0, "") while it is there."""
-    out = sh("journalctl", "-q", "--no-pager", "-o", "json", "-D", host.tree / "var/log/journal", "-n", "20", "-u", f"tpu-run-{job}.service",
+    out = sh("journalctl", "-q", "--no-pager", "-o", "json", "-D", host.tree / "var/log/journal", "-n", "20", "-u", f"tpu-run-{run}.service",
              "_PID=1")
     for line in reversed(out.splitlines()):
         record = json.loads(line)
@@ -55,16 +55,16 @@ def findings(host):
     return wrong + list(unanswered(host))
 
 
-def capture(host, worker, job, turn):
+def capture(host, worker, run, turn):
     """One host's capture: what tpu-stack wrote, and behind it what an agent would say."""
     wanted = time.time()
-    group = scenario.unit(host, f"tpu-run-{job}.service", "ControlGroup")["ControlGroup"] or "/nothing"
+    group = scenario.unit(host, f"tpu-run-{run}.service", "ControlGroup")["ControlGroup"] or "/nothing"
     host.run(["sh", "-c", f"mkdir -p {FOLDER} && exec tpu-stack --capture --native --cgroup {group} >{FOLDER}/taken"], timeout=60, check=False)
     stacks = host.path(f"{FOLDER}/taken").read_bytes() or capture_wire.packed({"processes": []})
-    ended, how = end_of(host, job)
+    ended, how = end_of(host, run)
     said = {"slice": "lab", "host": host.name, "address": host.address("eth0"), "worker": worker, "round": turn,
             "wanted": int(wanted * 1e6), "taken": int(time.time() * 1e6), "clock_error": 1000}
-    steps = watch.recent(host, job, 20)
+    steps = watch.recent(host, run, 20)
     if steps:
         said["step"] = steps[-1][0]
     if ended:
@@ -80,12 +80,12 @@ class ByHand:
     def __init__(self, lab, keep=None):
         self.lab, self.keep = lab, keep
 
-    def judge(self, job, _since, name, _wanted):
+    def judge(self, run, _since, name, _wanted):
         hosts, captures = self.lab.hosts, []
         asked = time.time()
         for turn in (0, 1):
             with ThreadPoolExecutor(len(hosts)) as pool:
-                captures += pool.map(lambda i, t=turn: capture(hosts[i], i, job, t), range(len(hosts)))
+                captures += pool.map(lambda i, t=turn: capture(hosts[i], i, run, t), range(len(hosts)))
             if turn == 0:
                 time.sleep(BETWEEN)
         if self.keep:

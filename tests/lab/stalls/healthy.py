@@ -11,13 +11,13 @@ import watch
 PAUSE = 50             # seconds of each pause
 PAUSE_LEAST = 45       # what each must have lasted, and at least so many steps' time
 PAUSE_STEPS = 5
-JOB = "healthy"
+RUN = "healthy"
 
 
-def gaps(host, job, longer):
+def gaps(host, run, longer):
     """[(seconds, step before)] of the times without a step on that host that were longer than that."""
     out = sh("journalctl", "-q", "--no-pager", "-o", "json", "--output-fields=MESSAGE", "-D", host.tree / "var/log/journal",
-             "-u", f"tpu-run-{job}.service", timeout=120)
+             "-u", f"tpu-run-{run}.service", timeout=120)
     steps = []
     for line in out.splitlines():
         record = json.loads(line)
@@ -29,20 +29,20 @@ def gaps(host, job, longer):
 
 def run(lab, seconds, say):
     """Trains for so long, and returns (steps, pauses, events of suspicion, false alarms)."""
-    job, began = f"{JOB}{int(time.time()) % 100000}", time.time()
-    say(f"healthy: {job} for {seconds / 60:.0f} minutes, load {training.load():.1f} a core")
-    training.start(lab, job, env={"COMPILE_SECONDS": PAUSE, "RECOMPILE_AT": 40, "EVALUATE_SECONDS": PAUSE, "EVALUATE_EVERY": 100,
+    name, began = f"{RUN}{int(time.time()) % 100000}", time.time()
+    say(f"healthy: {name} for {seconds / 60:.0f} minutes, load {training.load():.1f} a core")
+    training.start(lab, name, env={"COMPILE_SECONDS": PAUSE, "RECOMPILE_AT": 40, "EVALUATE_SECONDS": PAUSE, "EVALUATE_EVERY": 100,
                                   "CHECKPOINTS": "/srv/checkpoints", "CHECKPOINT_EVERY": 70, "CHECKPOINT_SECONDS": PAUSE,
                                   "CHECKPOINT_STYLES": "sharded,first"})
-    training.warm(lab, job, 1, 300)
+    training.warm(lab, name, 1, 300)
     while time.time() < began + seconds:
         time.sleep(5)
-    steps, pauses = gaps(lab.hosts[0], job, 10)
-    ordinary = watch.step_seconds(lab.hosts[0], job)
-    training.end(lab, job)
+    steps, pauses = gaps(lab.hosts[0], name, 10)
+    ordinary = watch.step_seconds(lab.hosts[0], name)
+    training.end(lab, name)
     time.sleep(10)  # what was judged last is in the collector's database
-    suspected = live.events(lab, job, (live.SUSPECTED,), began)
-    alarms = live.events(lab, job, (live.CONFIRMED, live.SLOW), began)
+    suspected = live.events(lab, name, (live.SUSPECTED,), began)
+    alarms = live.events(lab, name, (live.CONFIRMED, live.SLOW), began)
     return {"steps": steps, "step_seconds": ordinary, "pauses": pauses, "suspected": suspected, "alarms": alarms}
 
 

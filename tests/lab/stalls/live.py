@@ -11,7 +11,7 @@ LIMIT = 180       # seconds after the fault within which there must be a verdict
 SLOW_LIMIT = 300  # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 
 
-def events(lab, job, names, since):
+def events(lab, run, names, since):
     """[(real time, name, host, body, attributes)] of a run, oldest first, out of the collector's database."""
     marks = ",".join("?" * len(names))
     rows = scenario.query(lab, "SELECT events.time, events.name, hosts.name, events.body, events.attributes FROM events "
@@ -20,7 +20,7 @@ def events(lab, job, names, since):
     found = []
     for at, name, host, body, attributes in rows:
         body, attributes = json.loads(body), json.loads(attributes or "{}")
-        if job in (attributes.get("run"), body.get("run") if isinstance(body, dict) else None):
+        if run in (attributes.get("run"), body.get("run") if isinstance(body, dict) else None):
             found.append((at / 1e6, name, host, body, attributes))
     return found
 
@@ -43,11 +43,11 @@ def asked(lab, slice_name):
     return {"outcome": "no answer", "summary": (done.err or done.out).strip(), "suspects": []}
 
 
-def diagnosis(lab, job):
+def diagnosis(lab, run):
     """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
     told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
-        if episode_of(lab, name).get("run") != job:
+        if episode_of(lab, name).get("run") != run:
             continue
         told = asked(lab, name)
         if told["outcome"] == "named":
@@ -59,10 +59,10 @@ class Live:
     def __init__(self, lab):
         self.lab = lab
 
-    def first(self, job, names, since, condition=lambda event: True):
-        return next((e for e in events(self.lab, job, names, since) if condition(e)), None)
+    def first(self, run, names, since, condition=lambda event: True):
+        return next((e for e in events(self.lab, run, names, since) if condition(e)), None)
 
-    def judge(self, job, since, _name, wanted):
+    def judge(self, run, since, _name, wanted):
         """Waits for what the collector concludes: a stall, a slow host, or the end of the run."""
         limit, told = SLOW_LIMIT if wanted == "slow" else LIMIT, None
 
@@ -70,19 +70,19 @@ class Live:
             return event[1] != STATE or event[4].get("state") == "ended"
         while told is None and time.time() - since < limit:
             time.sleep(0.5)
-            told = self.first(job, (CONFIRMED, SLOW, STATE), since, concludes)
-        suspected = self.first(job, (SUSPECTED,), since)
+            told = self.first(run, (CONFIRMED, SLOW, STATE), since, concludes)
+        suspected = self.first(run, (SUSPECTED,), since)
         verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3], "confirmed": told and told[0]}
         if told and told[1] == SLOW:
             return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
-        said = diagnosis(self.lab, job)
+        said = diagnosis(self.lab, run)
         if told and told[1] == STATE:
             verdict["event"] = told[3]
             for _ in range(20):  # the run has ended; who left it first is asked of its hosts then
                 if said["outcome"] == "named" and said["suspects"][0]["reason"] == "left":
                     break
                 time.sleep(1)
-                said = diagnosis(self.lab, job)
+                said = diagnosis(self.lab, run)
             else:
                 return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
         first = said["suspects"][0] if said["outcome"] == "named" else None

@@ -36,28 +36,28 @@ class Matrix:
         for attempt in range(ATTEMPTS):
             chaos = Chaos(self.wish["seed"], case, attempt, cause, len(self.lab.hosts))
             self.serial += 1
-            job = f"case{case}n{self.serial}"
-            self.say(f"case {case}: run {job}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal {chaos.seal}, "
+            name = f"case{case}n{self.serial}"
+            self.say(f"case {case}: run {name}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal {chaos.seal}, "
                      f"load {training.load():.1f} a core")
             try:
-                if self.attempt(case, chaos, job):
+                if self.attempt(case, chaos, name):
                     return
             finally:
                 chaos.undo()
-                training.end(self.lab, job)
+                training.end(self.lab, name)
                 for host in self.lab.hosts:
                     training.reset(host)
             self.say(f"case {case}: does not count: steps did not stop")
 
-    def attempt(self, case, chaos, job):
-        training.start(self.lab, job, chaos.loader_ahead)
-        training.warm(self.lab, job, WARM_UP)
-        before = statistics.median(watch.step_seconds(h, job) for h in self.lab.hosts)
-        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, job), before, lambda h: watch.last_step(h, job))
-        figures = {"job": job, "step_seconds": round(before, 3), "load": round(training.load(), 2), "struck": struck}
-        if not self.has_effect(chaos, job, before, struck, figures):
+    def attempt(self, case, chaos, run):
+        training.start(self.lab, run, chaos.loader_ahead)
+        training.warm(self.lab, run, WARM_UP)
+        before = statistics.median(watch.step_seconds(h, run) for h in self.lab.hosts)
+        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, run), before, lambda h: watch.last_step(h, run))
+        figures = {"run": run, "step_seconds": round(before, 3), "load": round(training.load(), 2), "struck": struck}
+        if not self.has_effect(chaos, run, before, struck, figures):
             return False
-        verdict = self.judge.judge(job, struck, f"case{case}", chaos.wanted)
+        verdict = self.judge.judge(run, struck, f"case{case}", chaos.wanted)
         self.state.store_verdict(case, verdict)
         chaos.stored(verdict)
         truth = chaos.reveal()
@@ -66,14 +66,14 @@ class Matrix:
         self.tell(case, truth, verdict)
         return True
 
-    def has_effect(self, chaos, job, before, struck, figures):
+    def has_effect(self, chaos, run, before, struck, figures):
         """By the training's own log: steps have stopped, or become slow."""
         if chaos.wanted == "slow":
-            now = watch.slowed(self.lab.hosts[0], job, struck, before, 0.75 * SLOW_FACTOR)
+            now = watch.slowed(self.lab.hosts[0], run, struck, before, 0.75 * SLOW_FACTOR)
             figures["slow_seconds"] = now
             return now is not None
         quiet = max(QUIET_SECONDS, QUIET_STEPS * before)
-        last = watch.stopped(self.lab.hosts, job, struck, quiet, STOP_LIMIT)
+        last = watch.stopped(self.lab.hosts, run, struck, quiet, STOP_LIMIT)
         figures["last_step_at"] = last
         return last is not None
 

@@ -54,40 +54,40 @@ def reset(host):
         host.write(f"{SHARDS}/shard-{i}.txt", (TEXT.format(i) * 100)[:4096])
 
 
-def start(lab, job, ahead=0, env=None):
+def start(lab, run, ahead=0, env=None):
     """Starts the training on all hosts and waits until each has made a step."""
     words = {"GLOO_SOCKET_IFNAME": "eth0,eth1", "LOADER_AHEAD": str(ahead), **(env or {})}
     flags = [flag for name, value in words.items() for flag in ("--env", f"{name}={value}")]
-    done = lab.hosts[0].run(["tpuctl", "run", "--name", job, "--framework", "torch", "--user", slices.USER,
+    done = lab.hosts[0].run(["tpuctl", "run", "--name", run, "--framework", "torch", "--user", slices.USER,
                              "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--", "/usr/bin/python3", f"{FOLDER}/train.py"],
                             timeout=120)
     if done.code:
-        raise LabError(f"{job} does not start: {done.out}{done.err}")
+        raise LabError(f"{run} does not start: {done.out}{done.err}")
 
 
-def warm(lab, job, steps, limit=180):
+def warm(lab, run, steps, limit=180):
     """Waits until each host has made so many steps."""
     for host in lab.hosts:
-        host.wait_for(lambda h=host: watch.last_step(h, job) >= steps, limit, f"{steps} steps of {job}")
+        host.wait_for(lambda h=host: watch.last_step(h, run) >= steps, limit, f"{steps} steps of {run}")
 
 
-def main_pid(host, job):
-    return int(scenario.unit(host, f"tpu-run-{job}.service", "MainPID")["MainPID"])
+def main_pid(host, run):
+    return int(scenario.unit(host, f"tpu-run-{run}.service", "MainPID")["MainPID"])
 
 
-def end(lab, job):
+def end(lab, run):
     """Stops the run; what does not end is killed. Returns when no host has it any more."""
-    lab.hosts[0].run(["tpuctl", "stop", job, "--fleet"], timeout=60)
+    lab.hosts[0].run(["tpuctl", "stop", run, "--fleet"], timeout=60)
 
     def gone(host):
-        return scenario.unit(host, f"tpu-run-{job}.service", "ActiveState")["ActiveState"] not in ("active", "deactivating", "activating")
+        return scenario.unit(host, f"tpu-run-{run}.service", "ActiveState")["ActiveState"] not in ("active", "deactivating", "activating")
     for host in lab.hosts:
         try:
-            host.wait_for(lambda h=host: gone(h), 40, f"the end of {job}")
+            host.wait_for(lambda h=host: gone(h), 40, f"the end of {run}")
         except LabError:
-            host.sh(f"systemctl kill -s KILL tpu-run-{job}.service", check=False)
-            host.wait_for(lambda h=host: gone(h), 60, f"the end of {job}")
-    slices.scenario.wait_until(lambda: slices.runs(lab).get(job, {"state": "ended"})["state"] == "ended", 90, f"{job} ended")
+            host.sh(f"systemctl kill -s KILL tpu-run-{run}.service", check=False)
+            host.wait_for(lambda h=host: gone(h), 60, f"the end of {run}")
+    slices.scenario.wait_until(lambda: slices.runs(lab).get(run, {"state": "ended"})["state"] == "ended", 90, f"{run} ended")
 
 
 def members(lab):
