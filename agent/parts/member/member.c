@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <sys/random.h>
 
 #include "check_words.h"
@@ -83,9 +84,9 @@ static void judge_member(struct member_state *m) {
 
 static void report_conflict(struct member_state *m) {
         (void) bus_emit(m->bus,
-                          EVENT_OF(SLICE_CONFLICT, .slice = m->who.slice, .worker = m->who.worker,
-                                   .machine = member_machine(m->bus), .reason = m->status.why),
-                          NULL);
+                        EVENT_OF(SLICE_CONFLICT, .slice = m->who.slice, .worker = m->who.worker,
+                                 .machine = member_machine(m->bus), .reason = m->status.why),
+                        NULL);
 }
 
 /* Of several collectors the one that led last is asked first by the next life of this program, too. */
@@ -210,6 +211,7 @@ static void open_registry(struct member_state *m) {
         char why[256] = "";
         int r;
 
+        assert(!m->registry && m->who.slice[0]);
         m->status = (struct registry_status){ .since = host_now(m->bus->host) };
         r = registry_new(m->bus->event, &o, &registry_events, m, &m->registry, why);
         if (r < 0) {
@@ -239,7 +241,7 @@ static void choose_again(struct member_state *m) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-/* The registry's own key, else the uplink's. */
+/* The registry's own files, else the uplink's. */
 static int choose_tls(struct member_state *m) {
         const struct settings *s = &m->bus->settings;
         const char *own[] = { s->registry.ca_file, s->registry.cert_file, s->registry.key_file },

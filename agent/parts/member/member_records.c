@@ -3,6 +3,8 @@
  * What goes between this host and its registry: the member/ record and the figures that are reported, and
  * the records that come: the slice, orders, the fleet's mode.
  */
+#include <assert.h>
+
 #include "addresses.h"
 #include "fingerprint.h"
 #include "json_text.h"
@@ -193,6 +195,7 @@ void member_report_figures(struct member_state *m) {
         const struct host_runs *runs = m->bus->runs;
         json_t *list = m->who.kind == REGISTRY_COLLECTOR ? json_array() : NULL;
 
+        assert(m->registry);
         for (size_t i = 0; list && runs->known && i < runs->n; i++)
                 if (host_run_lives(&runs->runs[i])) /* out of memory: as in add_figure() */
                         (void) json_array_append_new(list, figure_of(m->bus, &runs->runs[i]));
@@ -285,11 +288,11 @@ static void report_slice(struct member_state *m, const json_t *before, const jso
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
         (void) bus_emit(m->bus,
-                          EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN,
-                                   .slice = m->who.slice, .generation = generation, .state = state,
-                                   .present = (int64_t) json_array_size(json_object_get(now, "roster")),
-                                   .hosts = hosts, .missing = missing),
-                          NULL);
+                        EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN,
+                                 .slice = m->who.slice, .generation = generation, .state = state,
+                                 .present = (int64_t) json_array_size(json_object_get(now, "roster")),
+                                 .hosts = hosts, .missing = missing),
+                        NULL);
 }
 
 static void take_slice(struct member_state *m, const json_t *value) {

@@ -69,6 +69,7 @@ static struct bus *part_bus(const struct run_part *p) {
 void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
         char text[sizeof(p->detail)];
 
+        assert(state < _PART_STATE_MAX);
         utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
         p->now = (struct member_part){ .generation = generation, .state = state };
         memcpy(p->detail, text, sizeof(text));
@@ -116,7 +117,7 @@ void run_part_act(struct run_part *p) {
         int r;
 
         /* Nothing is started or stopped on the word of a registry that is not there. */
-        if (!p->owner->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
+        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
                 return;
         drop_preflight(p);
         restore_prepared(p);
@@ -227,7 +228,7 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
                 return;
         }
         run_part_enter(p, p->now.generation, PART_EXITED,
-                   "tpu-launchd has no record of it any more\njournalctl -u tpu-launchd");
+                       "tpu-launchd has no record of it any more\njournalctl -u tpu-launchd");
         copy_text(p->cause, sizeof(p->cause), "unknown");
 }
 
@@ -256,8 +257,9 @@ void run_parts_listed(struct member_state *m) {
 
 /* --- What the registry says ---------------------------------------------------------------------------- */
 
+/* The event of a record that has changed. */
 static void report_run(const struct member_state *m, const char *name, const json_t *before,
-                   const json_t *now) {
+                       const json_t *now) {
         const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
         const json_t *waits = json_object_get(now, "waits_for");
         uint64_t generation = run_number(now, "generation");
@@ -273,13 +275,13 @@ static void report_run(const struct member_state *m, const char *name, const jso
                                 json_string_value(json_array_get(waits, 0)) :
                                 "");
         (void) utf8_scrub(waits_for, strlen(waits_for));
-        /* The fleet hears it of the collector itself. */
+        /* The collector itself reports it to the fleet. */
         bus_note(m->bus,
-                   EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
-                            .generation = (int64_t) generation, .state = state, .outcome = outcome,
-                            .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
-                            .blame = run_text(now, "blame"), .waits_for = waits_for,
-                            .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
+                 EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
+                          .generation = (int64_t) generation, .state = state, .outcome = outcome,
+                          .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
+                          .blame = run_text(now, "blame"), .waits_for = waits_for,
+                          .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
 }
 
 /* While a host of it is missing, the planner asks the others by turns how far the run is. */
@@ -309,10 +311,10 @@ void run_parts_record(struct member_state *m, const char *name, const json_t *re
         }
         before = p->record;
         p->record = record ? json_incref((json_t *) (uintptr_t) record) : NULL;
-        if (record)
+        if (record) {
                 answer_step(p);
-        if (record)
                 report_run(m, name, before, record);
+        }
         json_decref(before);
         run_part_act(p);
 }
@@ -323,14 +325,14 @@ const json_t *run_parts_find(const struct member_state *m, const char *name) {
         return p ? p->record : NULL;
 }
 
-/* --- What is reported ---------------------------------------------------------------------------------- */
-
 void run_parts_forget(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++) {
                 json_decref(m->runs.parts[i]->record);
                 m->runs.parts[i]->record = NULL;
         }
 }
+
+/* --- What is reported ---------------------------------------------------------------------------------- */
 
 void run_parts_freshen(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++) {
@@ -341,7 +343,7 @@ void run_parts_freshen(struct member_state *m) {
         }
 }
 
-/* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
+/* Only what lives is suspected: a suspicion of an earlier generation is none of this one. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
                 p->now.state == PART_RUNNING ? progress_suspicion(part_bus(p), p->name) : NULL;
