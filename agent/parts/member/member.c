@@ -8,7 +8,6 @@
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
-#include "run_calls.h"
 #include "uplink_part.h"
 
 static struct member_state *state_of(const struct bus *b) {

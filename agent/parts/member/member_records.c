@@ -61,32 +61,24 @@ const char *member_machine(const struct bus *b) {
         return b->machine_id[0] ? b->machine_id : b->name;
 }
 
-/* How many hosts the slice has, as far as this one knows; 0: it does not. */
-static json_int_t hosts_of(const struct bus *b) {
-        const char *list = identity_get(&b->identity, identity_workers(&b->identity));
-        json_int_t n = list && *list ? 1 : 0;
-
-        for (; list && *list; list++)
-                n += *list == ',';
-        return n;
-}
-
 /*
  * The names or addresses of the workers after this one, round to the first, as its identity has them: so
- * that a host that never reported is missing by name. A few of them: each host names others.
+ * that a host that never reported is missing by name. A few of them: each host names others. ret_hosts: how
+ * many hosts the slice has, as far as this one knows; 0: it does not.
  */
-static json_t *next_of(const struct bus *b, unsigned worker) {
+static json_t *next_of(const struct bus *b, unsigned worker, json_int_t *ret_hosts) {
         const char *list = identity_get(&b->identity, identity_workers(&b->identity));
-        _cleanup_free_ char *copy = strdup(list ? list : "");
+        _cleanup_free_ char *copy = list && *list ? strdup(list) : NULL;
         const char *words[IDENTITY_HOSTS_MAX];
         char *word, *rest = copy;
         json_t *out = json_array();
         size_t n = 0;
 
-        while (copy && out && list && n < ELEMENTSOF(words) && (word = strsep(&rest, ",")))
+        while (copy && n < ELEMENTSOF(words) && (word = strsep(&rest, ",")))
                 words[n++] = word;
-        for (size_t i = 1; i < n && i <= NEXT_MAX; i++)
+        for (size_t i = 1; out && i < n && i <= NEXT_MAX; i++)
                 (void) json_array_append_new(out, json_string(words[(worker + i) % n])); /* else a number */
+        *ret_hosts = (json_int_t) n;
         return out;
 }
 
@@ -121,18 +113,20 @@ static json_t *make_member(struct member_state *m) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         const char *configured = b->settings.registry.address;
         json_t *address = configured[0] ? configured_addresses(configured) : own_addresses(b);
+        json_int_t hosts;
+        json_t *next = next_of(b, m->who.worker, &hosts);
 
         return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
                          "s:s, s:o, s:b, s:o}",
                          "v", 1, "slice", m->who.slice, "worker", (json_int_t) m->who.worker, "host",
                          m->who.host, "id", member_machine(b), "incarnation", m->incarnation, "version",
                          TPU_HOSTD_VERSION,
-                         "address", address, "hosts", hosts_of(b), "accelerator",
+                         "address", address, "hosts", hosts, "accelerator",
                          accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                          make_fingerprint(b), "state", host_state_name(b->state), "reasons",
                          check_table_reasons(&b->checks, reasons, sizeof(reasons)), "orders",
                          orders_of(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
-                         notice_ahead(b), "next", next_of(b, m->who.worker), "runs_known",
+                         notice_ahead(b), "next", next, "runs_known",
                          m->runs.known, "runs", run_parts_to_member(m));
 }
 

@@ -62,10 +62,6 @@ static struct run_part *find_or_add_part(struct member_state *m, const char *nam
         return p;
 }
 
-static struct bus *part_bus(const struct run_part *p) {
-        return p->owner->bus;
-}
-
 void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
         char text[sizeof(p->detail)];
 
@@ -77,7 +73,7 @@ void run_part_enter(struct run_part *p, uint64_t generation, enum part_state sta
         p->absent = 0;
         if (state != PART_EXITED && state != PART_STOPPED)
                 p->cause[0] = p->code[0] = p->status[0] = '\0';
-        bus_tell(part_bus(p), BUS_MEMBER);
+        bus_tell(p->owner->bus, BUS_MEMBER);
         if (state == PART_PREPARED)
                 run_parts_keep(p->owner);
 }
@@ -170,7 +166,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 /* --- What tpu-launchd says ----------------------------------------------------------------------------- */
 
 static int64_t part_step(const struct run_part *p) {
-        const struct bus *b = part_bus(p);
+        const struct bus *b = p->owner->bus;
         const struct run_progress *log = run_log_of(b) ? run_log_find(run_log_of(b), p->name) : NULL;
 
         if ((p->now.state == PART_RUNNING || p->now.state == PART_EXITED || p->now.state == PART_STOPPED) &&
@@ -223,7 +219,7 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, runs_asked(part_bus(p)));
+                p->absent = MAX(p->absent, runs_asked(p->owner->bus));
                 run_parts_try_again(p->owner);
                 return;
         }
@@ -293,7 +289,7 @@ static void answer_step(struct run_part *p) {
                 return;
         p->asked = number;
         p->step_said = part_step(p);
-        bus_tell(part_bus(p), BUS_MEMBER);
+        bus_tell(p->owner->bus, BUS_MEMBER);
 }
 
 void run_parts_record(struct member_state *m, const char *name, const json_t *record) {
@@ -339,14 +335,14 @@ void run_parts_freshen(struct member_state *m) {
                 struct run_part *p = m->runs.parts[i];
 
                 p->step_said = part_step(p);
-                p->step_time_said = progress_step_time(part_bus(p), p->name);
+                p->step_time_said = progress_step_time(p->owner->bus, p->name);
         }
 }
 
 /* Only what lives is suspected: a suspicion of an earlier generation is none of this one. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
-                p->now.state == PART_RUNNING ? progress_suspicion(part_bus(p), p->name) : NULL;
+                p->now.state == PART_RUNNING ? progress_suspicion(p->owner->bus, p->name) : NULL;
 
         if (!o || !s ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&
