@@ -14,6 +14,7 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
 int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret);
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret);
 
+
 /* agent_events.c: may wait. */
 #define AGENT_EVENTS_WAIT_MAX 30 /* seconds */
 int agent_get_events(void *self, const struct http_request *r, struct http_reply *ret);

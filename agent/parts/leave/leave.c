@@ -39,7 +39,7 @@ static int on_system_state(sd_bus_message *m, void *userdata, sd_bus_error *ret_
         if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "s", &state) < 0 ||
             !streq(state, "stopping") || !registry)
                 return 0;
-        log_info("the machine is shut down: the registry is told");
+        log_info("the machine is shut down: this host leaves the registry");
         registry_leave(registry);
         return 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <sys/random.h>
 
 #include "check_words.h"
+#include "calls.h"
 #include "clock.h"
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
-#include "run_calls.h"
 #include "uplink_part.h"
 
 static struct member_state *state_of(const struct bus *b) {
@@ -82,9 +83,9 @@ static void judge_member(struct member_state *m) {
 
 static void report_conflict(struct member_state *m) {
         (void) bus_emit(m->bus,
-                          EVENT_OF(SLICE_CONFLICT, .slice = m->who.slice, .worker = m->who.worker,
-                                   .machine = member_machine(m->bus), .reason = m->status.why),
-                          NULL);
+                        EVENT_OF(SLICE_CONFLICT, .slice = m->who.slice, .worker = m->who.worker,
+                                 .machine = member_machine(m->bus), .reason = m->status.why),
+                        NULL);
 }
 
 /* Of several collectors the one that led last is asked first by the next life of this program, too. */
@@ -209,6 +210,7 @@ static void open_registry(struct member_state *m) {
         char why[256] = "";
         int r;
 
+        assert(!m->registry && m->who.slice[0]);
         m->status = (struct registry_status){ .since = host_now(m->bus->host) };
         r = registry_new(m->bus->event, &o, &registry_events, m, &m->registry, why);
         if (r < 0) {
@@ -238,7 +240,7 @@ static void choose_again(struct member_state *m) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-/* The registry's own key, else the uplink's. */
+/* The registry's own files, else the uplink's. */
 static int choose_tls(struct member_state *m) {
         const struct settings *s = &m->bus->settings;
         const char *own[] = { s->registry.ca_file, s->registry.cert_file, s->registry.key_file },
@@ -366,14 +368,13 @@ json_t *member_run_records(const struct bus *b) {
 static json_t *registry_json(const struct member_state *m) {
         usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
         usec_t since = real - MIN(real, now - MIN(now, m->status.since));
-        char text[CLOCK_TEXT_MAX];
         bool any = m->registry != NULL;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b}", "kind", registry_kind_name(m->who.kind),
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(m->who.kind),
                          "endpoint", m->who.endpoint, "state",
                          any ? registry_state_name(m->status.state) : "none", "why",
                          any ? m->status.why : m->who.why_not, "since",
-                         any && since > 0 ? clock_text(since, text) : NULL, "may_claim",
+                         any ? answer_instant(since) : json_null(), "may_claim",
                          any && m->status.may_claim);
 }
 

@@ -3,14 +3,16 @@
  * What goes between this host and its registry: the member/ record and the figures that are reported, and
  * the records that come: the slice, orders, the fleet's mode.
  */
+#include <assert.h>
+
 #include "addresses.h"
 #include "fingerprint.h"
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
-#include "path_address.h"
 #include "notice_part.h"
 #include "orders_part.h"
+#include "path_address.h"
 #include "progress_part.h"
 #include "utf8.h"
 
@@ -60,32 +62,24 @@ const char *member_machine(const struct bus *b) {
         return b->machine_id[0] ? b->machine_id : b->name;
 }
 
-/* How many hosts the slice has, as far as this one knows; 0: it does not. */
-static json_int_t hosts_of(const struct bus *b) {
-        const char *list = identity_get(&b->identity, identity_workers(&b->identity));
-        json_int_t n = list && *list ? 1 : 0;
-
-        for (; list && *list; list++)
-                n += *list == ',';
-        return n;
-}
-
 /*
  * The names or addresses of the workers after this one, round to the first, as its identity has them: so
- * that a host that never reported is missing by name. A few of them: each host names others.
+ * that a host that never reported is missing by name. A few of them: each host names others. ret_hosts: how
+ * many hosts the slice has, as far as this one knows; 0: it does not.
  */
-static json_t *next_of(const struct bus *b, unsigned worker) {
+static json_t *next_of(const struct bus *b, unsigned worker, json_int_t *ret_hosts) {
         const char *list = identity_get(&b->identity, identity_workers(&b->identity));
-        _cleanup_free_ char *copy = strdup(list ? list : "");
+        _cleanup_free_ char *copy = list && *list ? strdup(list) : NULL;
         const char *words[IDENTITY_HOSTS_MAX];
         char *word, *rest = copy;
         json_t *out = json_array();
         size_t n = 0;
 
-        while (copy && out && list && n < ELEMENTSOF(words) && (word = strsep(&rest, ",")))
+        while (copy && n < ELEMENTSOF(words) && (word = strsep(&rest, ",")))
                 words[n++] = word;
-        for (size_t i = 1; i < n && i <= NEXT_MAX; i++)
+        for (size_t i = 1; out && i < n && i <= NEXT_MAX; i++)
                 (void) json_array_append_new(out, json_string(words[(worker + i) % n])); /* else a number */
+        *ret_hosts = (json_int_t) n;
         return out;
 }
 
@@ -120,18 +114,20 @@ static json_t *make_member(struct member_state *m) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         const char *configured = b->settings.registry.address;
         json_t *address = configured[0] ? configured_addresses(configured) : own_addresses(b);
+        json_int_t hosts;
+        json_t *next = next_of(b, m->who.worker, &hosts);
 
         return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
                          "s:s, s:o, s:b, s:o}",
                          "v", 1, "slice", m->who.slice, "worker", (json_int_t) m->who.worker, "host",
                          m->who.host, "id", member_machine(b), "incarnation", m->incarnation, "version",
                          TPU_HOSTD_VERSION,
-                         "address", address, "hosts", hosts_of(b), "accelerator",
+                         "address", address, "hosts", hosts, "accelerator",
                          accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                          make_fingerprint(b), "state", host_state_name(b->state), "reasons",
                          check_table_reasons(&b->checks, reasons, sizeof(reasons)), "orders",
                          orders_of(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
-                         notice_ahead(b), "next", next_of(b, m->who.worker), "runs_known",
+                         notice_ahead(b), "next", next, "runs_known",
                          m->runs.known, "runs", run_parts_to_member(m));
 }
 
@@ -194,6 +190,7 @@ void member_report_figures(struct member_state *m) {
         const struct host_runs *runs = m->bus->runs;
         json_t *list = m->who.kind == REGISTRY_COLLECTOR ? json_array() : NULL;
 
+        assert(m->registry);
         for (size_t i = 0; list && runs->known && i < runs->n; i++)
                 if (host_run_lives(&runs->runs[i])) /* out of memory: as in add_figure() */
                         (void) json_array_append_new(list, figure_of(m->bus, &runs->runs[i]));
@@ -286,11 +283,11 @@ static void report_slice(struct member_state *m, const json_t *before, const jso
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
         (void) bus_emit(m->bus,
-                          EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN,
-                                   .slice = m->who.slice, .generation = generation, .state = state,
-                                   .present = (int64_t) json_array_size(json_object_get(now, "roster")),
-                                   .hosts = hosts, .missing = missing),
-                          NULL);
+                        EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN,
+                                 .slice = m->who.slice, .generation = generation, .state = state,
+                                 .present = (int64_t) json_array_size(json_object_get(now, "roster")),
+                                 .hosts = hosts, .missing = missing),
+                        NULL);
 }
 
 static void take_slice(struct member_state *m, const json_t *value) {

@@ -24,6 +24,9 @@ struct member_state {
         struct run_parts runs;
 };
 
+/* The calls of run_calls.c. */
+extern const struct part_route run_calls[];
+
 /* member_records.c */
 /* Reports soon what is reported of this host, where that has changed. */
 void member_report_soon(struct member_state *m);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_calls.h"
-
+/*
+ * POST /v1/runs and DELETE /v1/runs/NAME: a run of this host, asked of tpu-launchd, to which we are
+ * principal remote. Runs over slices are asked of a collector: refused here, with that. Starting and
+ * stopping is for those who may order only: what is asked of us here has no other credentials than ours.
+ */
 #include "calls.h"
 #include "local_call.h"
 #include "member.h"
-#include "run_record.h"
+#include "member_state.h"
 #include "orders_part.h"
+#include "run_record.h"
 #include "runs_part.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* a unit waits for its exec, and for the end of a previous one */

@@ -22,9 +22,9 @@ static void report_refused(struct run_part *p) {
 
         (void) snprintf(reason, sizeof(reason), "%.*s", (int) MIN(line, sizeof(reason) - 1), p->detail);
         (void) bus_emit(p->owner->bus,
-                          EVENT_OF(RUN_REFUSED, .run = p->name, .generation = (int64_t) p->now.generation,
-                                   .reason = reason, .remedy = p->detail + line + (p->detail[line] == '\n')),
-                          NULL);
+                        EVENT_OF(RUN_REFUSED, .run = p->name, .generation = (int64_t) p->now.generation,
+                                 .reason = reason, .remedy = p->detail + line + (p->detail[line] == '\n')),
+                        NULL);
 }
 
 static void refuse_part(struct run_part *p, const char *detail) {
@@ -45,8 +45,8 @@ static void on_preflight(const struct preflight_result *r, void *userdata) {
         run_part_act(p);
 }
 
-/* What this host is like among its slice's: "libtpu 0.0.39, others 0.0.41". */
-static void judge_likeness(const struct member_state *m, struct finding *f) {
+/* In what this host differs from the others of its slice: "libtpu 0.0.39, others 0.0.41". */
+static void judge_unlike_host(const struct member_state *m, struct finding *f) {
         const json_t *list = json_object_get(m->slice_record, "unlike"), *u;
         size_t i;
 
@@ -76,7 +76,7 @@ static void own_objection(const struct member_state *m, char *buf, size_t size) 
         else if (bus_observes(b))
                 check_tell(&f, WORDS_PART_OBSERVES, "", m->who.host);
         else
-                judge_likeness(m, &f);
+                judge_unlike_host(m, &f);
         (void) snprintf(buf, size, "%s%s%s", f.reason, f.reason[0] ? "\n" : "", f.remedy);
         (void) utf8_scrub(buf, strlen(buf));
 }
@@ -175,7 +175,7 @@ void run_part_start(struct run_part *p) {
         struct bus *b = p->owner->bus;
         int r;
 
-        assert(p->request);
+        assert(p->request && !p->call);
         run_part_enter(p, p->now.generation, PART_STARTING, p->detail);
         log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
         r = local_call_new(b->event,
@@ -234,16 +234,15 @@ void run_part_stop(struct run_part *p) {
 /* --- Kept ---------------------------------------------------------------------------------------------- */
 
 /*
- * What is prepared outlives this process, not this boot: the others of a run begin a generation when all
- * have prepared it, and a host that had forgotten so would keep them waiting until the next one. In the
+ * What is prepared outlives this process, not this boot: the hosts of a run start a generation when all have
+ * prepared it, and a host that had forgotten that would keep the others waiting until the next one. In the
  * state file (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
  *   {"boot_id": "…", "parts": [{"name": "train", "serial": "…", "generation": 2}],
  *    "leader": "https://…"}
  *
  * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it
- * at once.
- * Whether it was begun since, tpu-launchd knows; what cannot be read is as if nothing had been prepared.
+ * at once. Whether a prepared generation was started since, tpu-launchd knows.
  */
 static const struct state_format prepared_file = {
         .what = "prepared", .version = 1, .max = 64 * 1024, .options = { .mode = 0600 }
@@ -260,9 +259,7 @@ static json_t *prepared_to_json(const struct member_state *m) {
                 list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
                                                      "generation", (json_int_t) p->now.generation));
         }
-        return list ? json_pack("{s:s, s:o, s:s}", "boot_id", m->bus->boot_id, "parts", list,
-                                "leader", m->leader) :
-                      NULL;
+        return json_pack("{s:s, s:o, s:s}", "boot_id", m->bus->boot_id, "parts", list, "leader", m->leader);
 }
 
 void run_parts_keep(struct member_state *m) {
@@ -308,8 +305,7 @@ int run_parts_keep_start(struct member_state *m) {
                 return -ENOMEM;
         }
         if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
-                (void) snprintf(m->leader, sizeof(m->leader), "%s",
-                                run_text(o, "leader"));
+                (void) snprintf(m->leader, sizeof(m->leader), "%s", run_text(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
                 if (b->boot_id[0] && streq(run_text(o, "boot_id"), b->boot_id))
                         m->runs.kept = json_incref(o);

@@ -63,13 +63,10 @@ static struct run_part *find_or_add_part(struct member_state *m, const char *nam
         return p;
 }
 
-static struct bus *part_bus(const struct run_part *p) {
-        return p->owner->bus;
-}
-
 void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
         char text[sizeof(p->detail)];
 
+        assert(state < _PART_STATE_MAX);
         utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
         p->now = (struct member_part){ .generation = generation, .state = state };
         memcpy(p->detail, text, sizeof(text));
@@ -77,7 +74,7 @@ void run_part_enter(struct run_part *p, uint64_t generation, enum part_state sta
         p->absent = 0;
         if (state != PART_EXITED && state != PART_STOPPED)
                 p->cause[0] = p->code[0] = p->status[0] = '\0';
-        bus_tell(part_bus(p), BUS_MEMBER);
+        bus_tell(p->owner->bus, BUS_MEMBER);
         if (state == PART_PREPARED)
                 run_parts_keep(p->owner);
 }
@@ -117,7 +114,7 @@ void run_part_act(struct run_part *p) {
         int r;
 
         /* Nothing is started or stopped on the word of a registry that is not there. */
-        if (!p->owner->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
+        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
                 return;
         drop_preflight(p);
         restore_prepared(p);
@@ -170,7 +167,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 /* --- What tpu-launchd says ----------------------------------------------------------------------------- */
 
 static int64_t part_step(const struct run_part *p) {
-        const struct bus *b = part_bus(p);
+        const struct bus *b = p->owner->bus;
         const struct run_progress *log = run_log_of(b) ? run_log_find(run_log_of(b), p->name) : NULL;
 
         if ((p->now.state == PART_RUNNING || p->now.state == PART_EXITED || p->now.state == PART_STOPPED) &&
@@ -223,12 +220,12 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, runs_asked(part_bus(p)));
+                p->absent = MAX(p->absent, runs_asked(p->owner->bus));
                 run_parts_try_again(p->owner);
                 return;
         }
         run_part_enter(p, p->now.generation, PART_EXITED,
-                   "tpu-launchd has no record of it any more\njournalctl -u tpu-launchd");
+                       "tpu-launchd has no record of it any more\njournalctl -u tpu-launchd");
         copy_text(p->cause, sizeof(p->cause), "unknown");
 }
 
@@ -257,8 +254,9 @@ void run_parts_listed(struct member_state *m) {
 
 /* --- What the registry says ---------------------------------------------------------------------------- */
 
+/* The event of a record that has changed. */
 static void report_run(const struct member_state *m, const char *name, const json_t *before,
-                   const json_t *now) {
+                       const json_t *now) {
         const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
         const json_t *waits = json_object_get(now, "waits_for");
         uint64_t generation = run_number(now, "generation");
@@ -274,13 +272,13 @@ static void report_run(const struct member_state *m, const char *name, const jso
                                 json_string_value(json_array_get(waits, 0)) :
                                 "");
         (void) utf8_scrub(waits_for, strlen(waits_for));
-        /* The fleet hears it of the collector itself. */
+        /* The collector itself reports it to the fleet. */
         bus_note(m->bus,
-                   EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
-                            .generation = (int64_t) generation, .state = state, .outcome = outcome,
-                            .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
-                            .blame = run_text(now, "blame"), .waits_for = waits_for,
-                            .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
+                 EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
+                          .generation = (int64_t) generation, .state = state, .outcome = outcome,
+                          .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
+                          .blame = run_text(now, "blame"), .waits_for = waits_for,
+                          .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
 }
 
 /* While a host of it is missing, the planner asks the others by turns how far the run is. */
@@ -292,7 +290,7 @@ static void answer_step(struct run_part *p) {
                 return;
         p->asked = number;
         p->step_said = part_step(p);
-        bus_tell(part_bus(p), BUS_MEMBER);
+        bus_tell(p->owner->bus, BUS_MEMBER);
 }
 
 void run_parts_record(struct member_state *m, const char *name, const json_t *record) {
@@ -310,10 +308,10 @@ void run_parts_record(struct member_state *m, const char *name, const json_t *re
         }
         before = p->record;
         p->record = record ? json_incref((json_t *) (uintptr_t) record) : NULL;
-        if (record)
+        if (record) {
                 answer_step(p);
-        if (record)
                 report_run(m, name, before, record);
+        }
         json_decref(before);
         run_part_act(p);
 }
@@ -324,8 +322,6 @@ const json_t *run_parts_find(const struct member_state *m, const char *name) {
         return p ? p->record : NULL;
 }
 
-/* --- What is reported ---------------------------------------------------------------------------------- */
-
 void run_parts_forget(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++) {
                 json_decref(m->runs.parts[i]->record);
@@ -333,19 +329,21 @@ void run_parts_forget(struct member_state *m) {
         }
 }
 
+/* --- What is reported ---------------------------------------------------------------------------------- */
+
 void run_parts_freshen(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++) {
                 struct run_part *p = m->runs.parts[i];
 
                 p->step_said = part_step(p);
-                p->step_time_said = progress_step_time(part_bus(p), p->name);
+                p->step_time_said = progress_step_time(p->owner->bus, p->name);
         }
 }
 
-/* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
+/* Only what lives is suspected: a suspicion of an earlier generation is none of this one. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
-                p->now.state == PART_RUNNING ? progress_suspicion(part_bus(p), p->name) : NULL;
+                p->now.state == PART_RUNNING ? progress_suspicion(p->owner->bus, p->name) : NULL;
 
         if (!o || !s ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&

@@ -95,13 +95,13 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
 
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         return bus_emit(userdata,
-                          EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
-                                   .class = uplink_class_name(c), .gap = (int64_t) g->number,
-                                   .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
-                                   .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
-                                   .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
-                                   .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
-                          ret_seq);
+                        EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
+                                 .class = uplink_class_name(c), .gap = (int64_t) g->number,
+                                 .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
+                                 .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
+                                 .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
+                                 .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
+                        ret_seq);
 }
 
 static int start_uplink(void *self) {
