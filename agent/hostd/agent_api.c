@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "agent_calls.h"
-#include "calls.h"
 #include "agent_deaths.h"
 #include "agent_parts.h"
 #include "api_json.h"
-#include "clock.h"
-#include "json_reply.h"
-#include "log.h"
+#include "calls.h"
 #include "metrics_text.h"
-#include "utf8.h"
 
 /* The calls that tell what is, and act on nothing. */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent.h"
 #include "agent_deaths.h"
-#include "clock.h"
 #include "log.h"
 #include "paths.h"
 #include "steps.h"
