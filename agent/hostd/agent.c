@@ -18,7 +18,7 @@
 #include "orders_part.h"
 #include "path_part.h"
 #include "process_cost.h"
-#include "uplink_samples.h"
+#include "uplink_part.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
 
@@ -33,33 +33,6 @@
 START(bpf) STOP(bpf)
 static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
 
-STOP(uplink)
-static int start_uplink(void *self) {
-        int r = agent_uplink_start(BUS(self));
-
-        return r < 0 ? r : bus_describe(BUS(self));
-}
-static void sample_uplink(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        struct uplink_stats u;
-
-        agent_uplink_look(b);
-        uplink_get_stats(agent_of(b)->uplink, &u);
-        agent_uplink_judge(b, &u);
-        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
-                uint64_t damaged = u.classes[c].spool.damaged;
-
-                if (damaged == agent_of(b)->damaged[c])
-                        continue;
-                agent_of(b)->damaged[c] = damaged;
-                (void) bus_emit(
-                        b, EVENT_OF(SPOOL_DAMAGED, .class = uplink_class_name(c),
-                                    .damaged = (int64_t) damaged),
-                        NULL);
-        }
-        uplink_samples(&u, b->telemetry.lost, host_now_real(b->host), &s->sink);
-}
-static const struct part old_uplink = { "uplink", sizeof(struct bus *), .start = start_uplink, .sample = sample_uplink, .stop = stop_uplink };
 
 static int start_metrics(void *self) {
         struct bus *b = BUS(self);
@@ -258,7 +231,7 @@ static const struct part old_api = { "api", sizeof(struct bus *), .start = start
 static const struct part *const parts[PARTS] = {
         &old_bpf, /* before there is a socket or a thread: it gives our capabilities up */
         &identity_part,
-        &old_uplink,
+        &uplink_part,
         &calls_part,
         &orders_part,
         &old_metrics,

@@ -20,8 +20,7 @@
 
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
 enum agent_source {
-        SOURCE_AGENT = 10000, /* above those that the bus gives away */
-        SOURCE_API,
+        SOURCE_API = 10000, /* above those that the bus gives away */
         SOURCE_ENROLL, /* agent_registry.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
@@ -37,7 +36,6 @@ struct agent {
         struct served *served; /* agent_routes.c */
         size_t n_served;
         bool up; /* all parts were started */
-        uint64_t damaged[_UPLINK_CLASS_MAX];
 
         bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
 
@@ -56,7 +54,6 @@ struct agent {
                 unsigned batches; /* since the last tick */
                 bool broken, mark_failed;
         } kernel; /* agent_kernel.c */
-        struct uplink *uplink;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct agent_progress *progress; /* in agent_progress.c */
@@ -98,15 +95,6 @@ void agent_reload(struct agent *a);
 
 
 void agent_stop_clear(struct bus *b);
-
-/* agent_uplink.c: where records go, with which certificates, and the checks of it. */
-/* "credential:NAME" becomes the file in which systemd keeps it for this service. Logs what is wrong. */
-int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]);
-int agent_uplink_start(struct bus *b);
-/* In the tick, before the statistics are read. */
-void agent_uplink_look(struct bus *b);
-void agent_uplink_judge(struct bus *b, const struct uplink_stats *u);
-void agent_uplink_stop(struct bus *b);
 
 /* agent_notice.c: what is to happen to this host, as the metadata server says. */
 /* text: the server's word. The event, and what runs are told. */

@@ -5,6 +5,7 @@
 #include "api_json.h"
 #include "calls.h"
 #include "metrics_text.h"
+#include "uplink_part.h"
 
 /* The calls that tell what is, and act on nothing. */
 
@@ -39,7 +40,7 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
         json_t *status;
 
         (void) r;
-        uplink_get_stats(agent_of(b)->uplink, &uplink);
+        uplink_get_stats(uplink_of(b), &uplink);
         status = agent_registry_to_status(b, api_json_status(&s));
         for (size_t i = 0; status && i < b->n_parts; i++)
                 if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {

@@ -10,7 +10,8 @@
 #include "clock.h"
 #include "fingerprint.h"
 #include "log.h"
-#include "route.h"
+#include "path_address.h"
+#include "uplink_part.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
 #define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
@@ -408,7 +409,7 @@ void agent_registry_tick(struct bus *b) {
 }
 
 static int tls_path(const char *key, const char *own, const char *of_uplink, char ret[static TLS_PATH_MAX]) {
-        return agent_tls_path(key, own[0] ? own : of_uplink, ret);
+        return tls_credential_path(key, own[0] ? own : of_uplink, ret);
 }
 
 static int choose_tls(struct agent_registry *g) {

@@ -4,6 +4,7 @@
 #include "log.h"
 #include "paths.h"
 #include "steps.h"
+#include "uplink_part.h"
 
 /* What runs print, into the uplink's class of its own: the wire names are those of docs/metrics.md. */
 
@@ -46,7 +47,7 @@ static int add(const struct run_line *l, void *userdata) {
                 .n_attributes = n,
         };
 
-        return otlp_add_line(b->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(agent_of(b)->uplink)));
+        return otlp_add_line(b->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(uplink_of(b))));
 }
 
 static int submit(uint64_t *ret_seq, void *userdata) {
@@ -57,10 +58,10 @@ static int submit(uint64_t *ret_seq, void *userdata) {
 
         r = otlp_encode_lines(b->telemetry.otlp, &data, &len);
         if (r >= 0)
-                r = uplink_submit(agent_of(b)->uplink, UPLINK_LOGS, data, len, ret_seq);
+                r = uplink_submit(uplink_of(b), UPLINK_LOGS, data, len, ret_seq);
         otlp_drop_output(b->telemetry.otlp);
         if (r >= 0)
-                uplink_sync_now(agent_of(b)->uplink, UPLINK_LOGS); /* the next batch waits for it */
+                uplink_sync_now(uplink_of(b), UPLINK_LOGS); /* the next batch waits for it */
         return r;
 }
 

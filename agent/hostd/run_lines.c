@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
-#include "journal_reader.h"
+#include "journal.h"
 #include "run_lines.h"
 #include "run_log.h"
 

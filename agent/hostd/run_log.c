@@ -5,7 +5,7 @@
 #include "launchd_runs.h"
 #include "log.h"
 #include "paths.h"
-#include "journal_reader.h"
+#include "journal.h"
 #include "run_log.h"
 #include "steps.h"
 

@@ -8,13 +8,12 @@
 #include "agent_watch.h" /* until watch is a part */
 #include "capture_host.h"
 #include "capture_shelf.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "clock.h"
 #include "host_stat.h"
 #include "links.h"
 #include "log.h"
 #include "net_part.h"
-#include "reach.h"
 #include "unanswered.h"
 
 #define HOW_MAX 80

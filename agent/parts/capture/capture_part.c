@@ -8,7 +8,6 @@
 #include "capture_host.h"
 #include "capture_rounds.h"
 #include "capture_shelf.h"
-#include "capture_text.h"
 #include "capture_write.h"
 #include "clock.h"
 #include "local.pb-c.h"
