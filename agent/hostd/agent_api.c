@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "agent_calls.h"
-#include "calls.h"
 #include "agent_deaths.h"
 #include "api_json.h"
+#include "calls.h"
 #include "clock.h"
 #include "http_routes.h"
 #include "log.h"
@@ -13,7 +10,6 @@
 #include "metrics_text.h"
 #include "progress_part.h"
 #include "uplink_part.h"
-#include "utf8.h"
 
 /* The calls that tell what is, and act on nothing. */
 

@@ -44,15 +44,16 @@ static void find_unanswered(const struct host *h, struct finding_list *ret) {
 }
 
 /*
- * A host that is cut off while it had nothing to send is missed by nobody's data: its peers are asked in the first capture of a
- * round, and those that have not answered by the second are findings.
+ * A host that is cut off while it had nothing to send is missed by nobody's data: its peers are asked in the
+ * first capture of a round, and those that have not answered by the second are findings.
  */
 static void find_unreached(struct capture_round *c, struct finding_list *ret, uint32_t *ret_reached) {
         size_t answered;
         int r;
 
         if (c->what.round == 0 && c->second > 0 && !c->reach)
-                log_unread(reach_begin(c->bus->host, &c->reach), "whether the peers of this host can be reached");
+                log_unread(reach_begin(c->bus->host, &c->reach),
+                           "whether the peers of this host can be reached");
         else if (c->what.round > 0 && c->reach) {
                 r = reach_tell(c->reach, ret, &answered);
                 log_unread(r, "whether the peers of this host could be reached");
@@ -151,9 +152,10 @@ static void emit_copy(const struct capture_round *c, const struct capture_about 
 /* --- Delivery ------------------------------------------------------------------------------------------ */
 
 /* data: the whole capture. */
-static void hand_on(struct capture_round *c, const struct capture_about *about, const struct capture_text *text,
-                    const uint8_t *data, size_t len) {
-        int r = capture_shelf_put(c->directory, about->taken, c->what.round, c->name, data, len, c->what.file);
+static void hand_on(struct capture_round *c, const struct capture_about *about,
+                    const struct capture_text *text, const uint8_t *data, size_t len) {
+        int r = capture_shelf_put(c->directory, about->taken, c->what.round, c->name, data, len,
+                                  c->what.file);
 
         if (r < 0)
                 (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m", c->directory);
@@ -167,8 +169,8 @@ static void hand_on(struct capture_round *c, const struct capture_about *about, 
         capture_send_add(c->send, &c->what, r == 0 ? NULL : data, len);
 }
 
-void capture_deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const struct libtpu_status *cores,
-                     const char *problem, usec_t taken) {
+void capture_deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
+                     const struct libtpu_status *cores, const char *problem, usec_t taken) {
         _cleanup_finding_list_ struct finding_list more = FINDING_LIST_NULL;
         _cleanup_free_ uint8_t *data = NULL;
         char why[CAPTURE_WHY_MAX] = "", how[HOW_MAX] = "";

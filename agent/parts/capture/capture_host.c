@@ -7,7 +7,8 @@
 #define ONE_MAX      (16u * 1024)  /* more than a core or a finding, and the end; not packed */
 #define FINDINGS_MAX 192u
 
-_Static_assert(CAPTURE_PACKED_MAX + HOST_MAX + 16 * 1024 <= CAPTURE_POST_MAX, "what may be written may be posted");
+_Static_assert(CAPTURE_PACKED_MAX + HOST_MAX + 16 * 1024 <= CAPTURE_POST_MAX,
+               "what may be written may be posted");
 
 struct appending {
         struct capture_writer writer;

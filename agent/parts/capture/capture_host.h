@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * This host's part of a capture: what tpu-stack wrote stays as it is, and what the agent knows is put behind it. Pure.
+ * This host's part of a capture: what tpu-stack wrote stays as it is, and what the agent knows is put behind
+ * it. Pure.
  */
 #include "checks.h"
 #include "host_capture.h"
@@ -30,6 +31,10 @@ struct capture_about { /* texts are borrowed */
         uint32_t reached;                  /* of host_capture.h */
 };
 
-/* stacks: a capture of tpu-stack, which is not looked at; NULL with problem. *ret is malloc'ed, CAPTURE_POST_MAX at most:
- * findings that find no room are left out, and it says so. -E2BIG: stacks are longer than tpu-stack writes; -ENOMEM. */
-int capture_host_append(const uint8_t *stacks, size_t len, const struct capture_about *a, uint8_t **ret, size_t *ret_len);
+/*
+ * stacks: a capture of tpu-stack, which is not looked at; NULL with problem. *ret is malloc'ed,
+ * CAPTURE_POST_MAX at most: findings that find no room are left out, and it says so. -E2BIG: stacks are
+ * longer than tpu-stack writes; -ENOMEM.
+ */
+int capture_host_append(const uint8_t *stacks, size_t len, const struct capture_about *a, uint8_t **ret,
+                        size_t *ret_len);

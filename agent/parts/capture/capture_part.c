@@ -12,7 +12,6 @@
 #include "clock.h"
 #include "local.pb-c.h"
 #include "run_key.h"
-#include "run_spec.h"
 
 #define STACK_CALLS_MAX    4
 #define RECORD_TEXT_MAX    (900 * 1024) /* leaves room for the rest of a record of 1 MiB */
@@ -51,7 +50,8 @@ static void clear_stacks(struct late_call *call) {
 }
 
 /* retry_after: seconds; 0: it is not said. */
-static void fail_stacks(struct stack_call *c, unsigned status, const char *why, const char *remedy, unsigned retry_after) {
+static void fail_stacks(struct stack_call *c, unsigned status, const char *why, const char *remedy,
+                        unsigned retry_after) {
         struct http_reply answer;
         char result[320];
 
@@ -89,20 +89,23 @@ static void answer_stacks(struct stack_call *c) {
 
         (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
         call_audit(b, c->call.what, &c->call.caller, result);
-        (void) uplink_next(b->telemetry.uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
+        /* A durable record has a spool. */
+        (void) uplink_next(b->telemetry.uplink, UPLINK_EVENTS, &id, &next);
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         (void) answer_json(&answer, 200,
                            json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->run, "taken",
-                                     clock_text(c->taken, taken), "processes", (json_int_t) c->captured.processes,
-                                     "threads", (json_int_t) c->captured.threads, "text", c->captured.text,
-                                     "record", "spool", spool, "class", uplink_class_name(UPLINK_EVENTS), "seq",
+                                     clock_text(c->taken, taken), "processes",
+                                     (json_int_t) c->captured.processes, "threads",
+                                     (json_int_t) c->captured.threads, "text", c->captured.text, "record",
+                                     "spool", spool, "class", uplink_class_name(UPLINK_EVENTS), "seq",
                                      (json_int_t) c->seq));
         late_call_answer(&c->call, &answer);
 }
 
 static int on_not_durable(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
-        fail_stacks(userdata, 504, "the stacks were captured, but their record is not durable yet", "tpuctl status", 0);
+        fail_stacks(userdata, 504, "the stacks were captured, but their record is not durable yet",
+                    "tpuctl status", 0);
         return 0;
 }
 
@@ -132,12 +135,14 @@ static void take_stacks(struct stack_call *c, const Local__CaptureReply *m) {
 
         if (r < 0) {
                 c->captured.text = NULL;
-                (void) snprintf(text, sizeof(text), "tpu-launchd sent a capture that cannot be read: %s", why);
+                (void) snprintf(text, sizeof(text), "tpu-launchd sent a capture that cannot be read: %s",
+                                why);
                 fail_stacks(c, 502, text, "journalctl -u tpu-launchd", 0);
                 return;
         }
         if (c->captured.processes == 0) {
-                (void) snprintf(text, sizeof(text), "run %s: no Python process in it: %s", c->run, c->captured.unread);
+                (void) snprintf(text, sizeof(text), "run %s: no Python process in it: %s", c->run,
+                                c->captured.unread);
                 fail_stacks(c, 404, text, "only Python processes have stacks to show", 0);
                 return;
         }
@@ -156,8 +161,9 @@ static void on_stacks(const struct local_answer *a, void *userdata) {
 
         if (a->no_answer) {
                 bool odd = a->error == -ETIMEDOUT || a->error == -EPROTO;
+                unsigned status = a->error == -ETIMEDOUT ? 504 : odd ? 502 : 503;
 
-                fail_stacks(c, a->error == -ETIMEDOUT ? 504 : odd ? 502 : 503, a->text,
+                fail_stacks(c, status, a->text,
                             odd ? "journalctl -u tpu-launchd" : "systemctl status tpu-launchd", 0);
                 return;
         }
@@ -171,7 +177,8 @@ static void on_stacks(const struct local_answer *a, void *userdata) {
         m = local__capture_reply__unpack(NULL, a->len, a->data);
         c->asked = local_call_free(c->asked);
         if (!m) {
-                fail_stacks(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd", 0);
+                fail_stacks(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd",
+                            0);
                 return;
         }
         take_stacks(c, m);
@@ -186,8 +193,8 @@ static void answer_durable(struct capture_state *p, uint64_t seq) {
 }
 
 /*
- * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that one may block, and the
- * run's user may be known to the network only.
+ * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that
+ * one may block, and the run's user may be known to the network only.
  */
 static bool owns_run(const struct bus *b, const char *run, uid_t uid) {
         const struct host_run *r = host_runs_find(b->runs, run);
@@ -203,8 +210,9 @@ static bool owns_run(const struct bus *b, const char *run, uid_t uid) {
 }
 
 /*
- * As tpu-launchd decides when it is asked directly (authority.h): we are trusted with the stacks of any run, and must not be the
- * way round its answer. Members of tpu-run may start runs, but not look into those of others.
+ * As tpu-launchd decides when it is asked directly (authority.h): we are trusted with the stacks of any run,
+ * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
+ * others.
  */
 static bool may_act(const struct bus *b, const struct http_caller *caller, const char *run) {
         return caller->remote ? caller->acts : caller->peer.uid == 0 || owns_run(b, run, caller->peer.uid);
@@ -239,12 +247,14 @@ static int post_stacks(void *self, const struct http_request *r, struct http_rep
         int error;
 
         if (!run_of_path(r->path, run))
-                return answer_error(ret, 404, "GET /v1/runs has the names", "the path holds no name of a run");
+                return answer_error(ret, 404, "GET /v1/runs has the names",
+                                    "the path holds no name of a run");
         (void) snprintf(what, sizeof(what), "POST /v1/runs/%s/capture", run);
         if (!may_act(p->bus, r->caller, run)) {
                 call_audit_refusal(p->bus, what, r->caller, "refused: no right to act");
                 return answer_error(ret, 403, "run it as root, or as the run's own user",
-                                    "%s may not capture stacks of run %s", caller_text(r->caller, caller), run);
+                                    "%s may not capture stacks of run %s", caller_text(r->caller, caller),
+                                    run);
         }
         if (!bus_launchd_socket(p->bus))
                 return refuse_start(p, what, r, -ENOENT, ret);
@@ -258,14 +268,15 @@ static int post_stacks(void *self, const struct http_request *r, struct http_rep
         c->slot = slot;
         c->call.clear = clear_stacks;
         (void) snprintf(c->run, sizeof(c->run), "%s", run);
-        error = capture_ask(p->bus, c->run, false, p->bus->settings.capture_timeout, on_stacks, c, &c->asked);
+        error = capture_ask(p->bus, c->run, false, p->bus->settings.capture_timeout, on_stacks, c,
+                            &c->asked);
         if (error == 0)
                 return 1;
         late_call_free(&c->call);
         return refuse_start(p, what, r, error, ret);
 }
 
-/* --- GET and POST /v1/captures: this host's part of a diagnosis that somebody makes without a collector --- */
+/* --- GET and POST /v1/captures: this host's part of a diagnosis without a collector -------------------- */
 
 /* A Captures message that grows. */
 struct captures {
@@ -312,7 +323,8 @@ static int add_kept(struct captures *c, const char *directory, const char *name)
         size_t len;
         int r = capture_shelf_read(directory, name, CAPTURE_POST_MAX, &data, &len);
 
-        return r < 0 ? (r == -ENOENT ? 0 : r) /* a newer one has pushed it out */ : add_capture(c, data, len);
+        return r < 0 ? (r == -ENOENT ? 0 : r) /* a newer one has pushed it out */
+                     : add_capture(c, data, len);
 }
 
 static int get_captures(void *self, const struct http_request *r, struct http_reply *ret) {
@@ -358,7 +370,8 @@ static int post_capture(void *self, const struct http_request *r, struct http_re
                                    "no right to act: this caller may not capture stacks",
                                    "run it as root, or with a certificate that may act");
         if (run && *run && !run_name_is_valid(run))
-                return answer_error(ret, 400, "GET /v1/runs has the names", "argument run: no name of a run");
+                return answer_error(ret, 400, "GET /v1/runs has the names",
+                                    "argument run: no name of a run");
         c = late_call_new(p->bus, r, sizeof(*c), "POST /v1/captures");
         if (!c)
                 return answer_error(ret, 500, NULL, "out of memory");
@@ -397,7 +410,8 @@ static void hear_capture(void *self, const struct bus_news *n) {
         if (n->topic == BUS_RECORD && startswith(n->record.key, "capture/"))
                 capture_rounds_record(p->rounds, n->record.value, n->record.fresh);
         if (n->topic == BUS_SUSPICION && n->suspicion.now && n->suspicion.now->counts)
-                capture_rounds_suspected(p->rounds, n->suspicion.run, n->suspicion.generation, n->suspicion.now);
+                capture_rounds_suspected(p->rounds, n->suspicion.run, n->suspicion.generation,
+                                         n->suspicion.now);
 }
 
 static void stop_capture(void *self) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_rounds.h"
 
-#include <assert.h>
-
 #include "agent_libtpu.h" /* until libtpu is a part */
 #include "capture_deliver.h"
 #include "capture_shelf.h"
@@ -154,7 +152,8 @@ static bool take_reply(struct round *c, const struct local_answer *a) {
         else {
                 waits = ask_cores(c, m);
                 if (!waits)
-                        capture_deliver(&c->capture, m->capture.data, m->capture.len, NULL, NULL, m->taken_real_usec);
+                        capture_deliver(&c->capture, m->capture.data, m->capture.len, NULL, NULL,
+                                        m->taken_real_usec);
         }
         if (m)
                 local__capture_reply__free_unpacked(m, NULL);
@@ -253,8 +252,8 @@ void capture_rounds_record(struct capture_rounds *k, const json_t *v, bool fresh
         struct round *c;
 
         capture_send_asked(k->send, v);
-        if (!episode[0] || strlen(episode) >= sizeof(c->capture.name) || (run[0] && !run_name_is_valid(run)) ||
-            was_answered(k, episode) ||
+        if (!episode[0] || strlen(episode) >= sizeof(c->capture.name) ||
+            (run[0] && !run_name_is_valid(run)) || was_answered(k, episode) ||
             (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
                 return;
         c = new_round(k, run, at, MIN(run_number(v, "second"), (uint64_t) SECOND_MAX));
@@ -283,7 +282,8 @@ static bool had_one(struct capture_rounds *k, const char *run, uint64_t generati
         for (size_t i = 0; i < ELEMENTSOF(k->own); i++) {
                 struct own_round *o = &k->own[i];
 
-                if (streq(o->run, run) && o->generation == generation && o->at > 0 && now < o->at + OWN_APART)
+                if (streq(o->run, run) && o->generation == generation && o->at > 0 &&
+                    now < o->at + OWN_APART)
                         return true;
                 if (o->at < oldest->at)
                         oldest = o;
@@ -304,21 +304,21 @@ void capture_rounds_suspected(struct capture_rounds *k, const char *run, uint64_
         if (!c)
                 return;
         c->capture.what.generation = generation;
-        (void) snprintf(c->capture.name, sizeof(c->capture.name), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation,
-                        c->capture.wanted);
+        (void) snprintf(c->capture.name, sizeof(c->capture.name), "own.%.24s-%" PRIu64 "-%" PRIu64, run,
+                        generation, c->capture.wanted);
         log_notice("run %s is captured by this host for itself: %s", run, s->why);
         take_capture_in(c, 0);
 }
 
-int capture_rounds_order(struct capture_rounds *k, const char *run,
-                         void (*answer)(void *token, const uint8_t *data, size_t len, const char *why), void *token) {
+int capture_rounds_order(struct capture_rounds *k, const char *run, capture_answer_t answer, void *token) {
         struct round *c = new_round(k, run, host_now_real(k->bus->host), 0);
 
         if (!c)
                 return -EBUSY;
         c->capture.answer = answer;
         c->capture.token = token;
-        (void) snprintf(c->capture.name, sizeof(c->capture.name), "asked.%.24s-0-%" PRIu64, run, c->capture.wanted);
+        (void) snprintf(c->capture.name, sizeof(c->capture.name), "asked.%.24s-0-%" PRIu64, run,
+                        c->capture.wanted);
         take_capture_in(c, 0);
         return 0;
 }
@@ -344,7 +344,8 @@ int capture_rounds_new(struct bus *b, struct capture_rounds **ret) {
         if (!k)
                 return -ENOMEM;
         k->bus = b;
-        (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures", (int) (slash ? slash - spool : 0), spool);
+        (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures",
+                        (int) (slash ? slash - spool : 0), spool);
         r = capture_send_new(b, k->directory, &k->send);
         if (r < 0) {
                 (void) capture_rounds_free(k);

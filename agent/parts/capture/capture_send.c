@@ -19,7 +19,7 @@ enum sent_state {
 
 struct sent {
         struct capture_sent what;
-        char suspicion[16]; /* how this host suspected the run then: "stall", "work", "pause", "announced"; empty: not at all */
+        char suspicion[16]; /* of the run, then: "stall", "work", "pause", "announced"; empty: none */
         enum sent_state state;
         uint64_t term; /* in which it is done */
         uint8_t *data; /* of one that the shelf did not take */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The last captures of this host, in a directory of its own (mode 0700), for diagnosis without any collector: files
- * TIME-ROUND-EPISODE.capture, each proto/capture.proto. Written without waiting for the disk: the spool's record is the one
- * that survives a power cut.
+ * The last captures of this host, in a directory of its own (mode 0700), for diagnosis without any
+ * collector: files TIME-ROUND-EPISODE.capture, each proto/capture.proto. Written without waiting for the
+ * disk: the spool's record is the one that survives a power cut.
  */
 #include "base.h"
 
@@ -18,7 +18,9 @@ int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const
 int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round,
                         char ret_episode[static 64]);
 
-/* Calls visit with the name of each, the oldest first, until it says false. 0 where there is no directory. */
+/*
+ * Calls visit with the name of each, the oldest first, until it says false. 0 where there is no directory.
+ */
 int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata),
                         void *userdata);
 
