@@ -6,16 +6,13 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
-#include "control_etcd.h"
-#include "control_sqlite.h"
-#include "episode_port.h"
+#include "control_store.h"
 #include "episode_report.h"
 #include "journal.h"
-#include "pace_port.h"
 #include "receive.h"
-#include "retain.h"
+#include "database.h"
 #include "settings.h"
-#include "sync_port.h"
+#include "control_port.h"
 
 #define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
 #define API_CONNECTIONS 256
@@ -49,7 +46,8 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
-        http_server_close(c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
+        http_server_close(
+                c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
         http_server_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
@@ -77,8 +75,9 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct tcp_address *a, const char *text,
-                 struct http_server_options *o, struct http_server **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
+static int open_server(struct collector *c, const struct tcp_address *a, const char *text,
+                       struct http_server_options *o, struct http_server **ret,
+                       char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         int r;
 
         r = tcp_address_listen(a, &o->fd, ret_where);
@@ -121,9 +120,10 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
         };
         int r;
 
-        r = serve(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
+        r = open_server(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
         return r < 0 ? r
-                     : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
+                     : open_server(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server,
+                                   api);
 }
 
 static void on_events(void *userdata) {
@@ -141,7 +141,7 @@ static void on_captures(void *userdata) {
 static void on_store_failed(int error, void *userdata) {
         struct collector *c = userdata;
 
-        damage_look(&c->damage, error);
+        damage_handle(&c->damage, error);
 }
 
 static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
@@ -153,7 +153,7 @@ static void on_figures(const char *slice, unsigned worker, const char *host, con
         if (r > 0)
                 follow_news(c->api.follow);
         else if (r < 0 && r != -ENOMEM)
-                damage_look(&c->damage, r);
+                damage_handle(&c->damage, r);
 }
 
 /* How runs got on is known of this term alone: windows over two leaders would be of two clocks. */
@@ -307,7 +307,7 @@ static int start_loop(struct collector *c) {
         return r < 0 ? r : 0;
 }
 
-static int run(struct collector *c) {
+static int run_collector(struct collector *c) {
         char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
 
@@ -318,10 +318,10 @@ static int run(struct collector *c) {
                 return r;
         }
         if (aside[0])
-                damage_tell(&c->counters, aside);
+                damage_report(&c->counters, aside);
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
-                                     .begun = on_new_database, .userdata = c };
+                                     .replaced = on_new_database, .userdata = c };
         c->api = (struct api){ .damage = &c->damage,
                                .store = c->store,
                                .clock = &clock_system,
@@ -329,7 +329,7 @@ static int run(struct collector *c) {
                                .telemetry = c->settings.telemetry.enabled,
                                .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
-                r = group_new(&c->damage, &clock_system, &c->group);
+                r = group_new(&c->damage, &clock_system, on_events, on_captures, c, &c->group);
         if (r >= 0)
                 r = pace_new(&c->pace);
         if (r >= 0)
@@ -343,7 +343,6 @@ static int run(struct collector *c) {
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
-        group_on_events(c->group, on_events, on_captures, c);
         c->receiver = (struct receiver) { .group = c->group,
                                           .registry = c->registry,
                                           .telemetry = c->settings.telemetry.enabled,
@@ -363,7 +362,7 @@ static int run(struct collector *c) {
         return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
 }
 
-static int report(const struct collector *c) {
+static int report_episode(const struct collector *c) {
         char why[256] = "";
 
         if (episode_report(c->settings.database, c->settings.diagnose, stdout, why) == 0)
@@ -380,6 +379,6 @@ int main(int argc, char *argv[]) {
         if (!settings_load(argc, argv, &c.settings, &exit_code))
                 return exit_code;
         if (c.settings.diagnose[0])
-                return report(&c);
-        return run(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+                return report_episode(&c);
+        return run_collector(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

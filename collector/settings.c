@@ -21,7 +21,8 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
                 { "listen-api", "ADDR:PORT",
                   "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
                 { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
-                { "diagnose", "EPISODE", "print the diagnosis of an episode in the database as JSON, end", &c->diagnose, NULL },
+                { "diagnose", "EPISODE", "print the diagnosis of an episode in the database as JSON, end",
+                  &c->diagnose, NULL },
                 { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL,
                   &c->insecure },
                 { "check-config", NULL, "read the configuration, say what is wrong, end", NULL, &c->check },
@@ -35,7 +36,7 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Receives metrics and events of TPU host agents (OTLP/HTTP), keeps them in "
-                           "SQLite and tells about them.",
+                           "SQLite and answers questions about them.",
         };
         r = options_parse(o, argc, argv);
         o->defs = NULL;
@@ -49,7 +50,7 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
         return 0;
 }
 
-static int override(char *dest, size_t size, const char *value, const char *option) {
+static int override_text(char *dest, size_t size, const char *value, const char *option) {
         if (!value)
                 return 0;
         if (strlen(value) >= size || !*value) {
@@ -75,7 +76,8 @@ static int check_address(const char *text, const char *option, const char *key, 
                 return 0;
         log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. "
                   "Give it certificates "
-                  "(Certificate=, Key=, ClientCa=), or, on a network where everyone is trusted, say --insecure-listen "
+                  "(Certificate=, Key=, ClientCa=), or, on a network where everyone is trusted, say "
+                  "--insecure-listen "
                   "(InsecureListen=yes)",
                   option, key, text);
         return -EPERM;
@@ -101,7 +103,8 @@ static int check_tls(struct settings *s) {
                 return -EINVAL;
         }
         if (!s->allow_agents[0] || !s->allow_readers[0]) {
-                log_error("TLS: AllowAgents= and AllowReaders= name the URIs of certificates that may send and read; "
+                log_error("TLS: AllowAgents= and AllowReaders= name the URIs of certificates that may send "
+                          "and read; "
                           "an empty list is nobody");
                 return -EINVAL;
         }
@@ -125,7 +128,7 @@ static int check_control(const struct settings *s) {
         return -EINVAL;
 }
 
-static int check(struct settings *s) {
+static int check_settings(struct settings *s) {
         bool open;
         int r;
 
@@ -140,7 +143,7 @@ static int check(struct settings *s) {
 }
 
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
-static int load(const struct command_line *c, const struct options *o, struct settings *s) {
+static int load_settings(const struct command_line *c, const struct options *o, struct settings *s) {
         static const char *const stores[] = { "sqlite", "etcd", NULL };
         const struct config_item items[] = {
                 CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp,
@@ -184,13 +187,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
         };
-        static const struct config_retired retired[] = {
-                { "Collector", "RegistryLease", NULL, "use Lease= in [Control]" },
-                { 0 },
-        };
-        _cleanup_(config_clear) struct config config = { .items = items,
-                                                         .n_items = ELEMENTSOF(items),
-                                                         .retired = retired };
+        _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         _cleanup_host_ struct host host = HOST_NULL;
         int r;
 
@@ -203,15 +200,15 @@ static int load(const struct command_line *c, const struct options *o, struct se
         s->control.lease -= s->control.lease % USEC_PER_SEC; /* etcd counts in seconds */
         if (c->show)
                 return config_show(&config, stdout);
-        if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||
-            override(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
-            override(s->database, sizeof(s->database), c->database, "database") < 0 ||
-            override(s->diagnose, sizeof(s->diagnose), c->diagnose, "diagnose") < 0)
+        if (override_text(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||
+            override_text(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
+            override_text(s->database, sizeof(s->database), c->database, "database") < 0 ||
+            override_text(s->diagnose, sizeof(s->diagnose), c->diagnose, "diagnose") < 0)
                 return -EINVAL;
         if (s->diagnose[0])
                 return 1;
         s->insecure = s->insecure || c->insecure;
-        r = check(s);
+        r = check_settings(s);
         if (r < 0)
                 return r;
         if (!s->control.enabled && !s->telemetry.enabled)
@@ -231,7 +228,7 @@ int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit) {
                 *ret_exit = options_exit(r);
                 return 0;
         }
-        r = load(&c, &o, ret);
+        r = load_settings(&c, &o, ret);
         *ret_exit = r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         return r > 0;
 }

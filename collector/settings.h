@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector is told: collectord.conf, sections [Collector], [Control] and [Telemetry], then the
- * command line. Without certificates nobody is asked who he is, and an address that is not loopback is
- * refused unless InsecureListen says so in words.
+ * One function, for there is one configuration: collectord.conf, sections [Collector], [Control] and
+ * [Telemetry], then the command line. Without certificates nobody is asked who he is, and an address that is
+ * not loopback is refused unless InsecureListen says so in words.
  */
 #include "tcp_address.h"
 #include "registry.h"
@@ -21,7 +21,8 @@ struct settings {
         struct {
                 bool enabled, etcd; /* etcd: Store=etcd */
                 usec_t lease; /* of the registry's members, and of the leader */
-                char tenant[64], agents_url[256], people_url[256], members[256], user[64], password_file[256];
+                char tenant[64], agents_url[256], people_url[256], members[256], user[64],
+                        password_file[256];
                 char ca[256], certificate[256], key[256]; /* with etcd */
         } control;
         struct {

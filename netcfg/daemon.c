@@ -28,7 +28,7 @@ struct daemon {
         struct netcfg *n;
         sd_event *event;
         sd_event_source *reread;
-        struct watch *watch;
+        struct net_watch *watch;
         struct frame_server *server;
         usec_t idle_until; /* boot clock; what looks that wrote nothing used up, at IDLE_PACE each */
         bool deferred;     /* reread stands in for a look that was put off */
@@ -40,7 +40,7 @@ struct daemon {
 
 static void daemon_clear(struct daemon *d) {
         frame_server_free(d->server);
-        watch_free(d->watch);
+        net_watch_free(d->watch);
         sd_event_source_disable_unref(d->reread);
         sd_event_unref(d->event);
         *d = (struct daemon) { 0 };
@@ -113,29 +113,32 @@ static void tell_findings(struct daemon *d) {
                 if (l->items[i].verdict != VERDICT_OK && bad++ == 0)
                         first = &l->items[i];
         if (first)
-                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n, first->check,
-                            first->subject, first->reason[0] ? first->reason : verdict_name(first->verdict));
+                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n,
+                            first->check, first->subject,
+                            first->reason[0] ? first->reason : verdict_name(first->verdict));
         if (first && !streq(line, d->said)) /* what was found may change with each pass: not compared */
                 log_warning("%s (found '%s', wanted '%s')", line, first->found, first->wanted);
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }
 
-/* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right before. */
-static bool end_order(struct netcfg *n) {
+/* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right
+ * before. */
+static bool end_order_to_observe(struct netcfg *n) {
         if (!n->observe.ordered || observe_counts(&n->observe, host_now(&n->host)))
                 return false;
         n->observe = OBSERVE_NULL;
         log_notice("observing by order has ended: its end has come, or tpu-hostd did not say within an hour "
                    "after a boot that it still stands");
-        (void) observe_file_save(&n->host, n->runtime_fd, &n->observe); /* else it ends again, as it should */
+        /* else it ends again, as it should */
+        (void) observe_file_save(&n->host, n->runtime_fd, &n->observe);
         return true;
 }
 
 static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
-        unsigned overruns = watch_overruns(d->watch);
+        unsigned overruns = net_watch_overruns(d->watch);
         int r;
 
-        if (end_order(d->n))
+        if (end_order_to_observe(d->n))
                 kind = PASS_APPLY;
 
         if (overruns != d->overruns)
@@ -157,7 +160,7 @@ static void look_again_in(struct daemon *d, usec_t wait) {
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
-static void look(struct daemon *d, enum pass_kind kind) {
+static void look_at_host(struct daemon *d, enum pass_kind kind) {
         unsigned writes = d->n->writes;
         usec_t now = host_now(&d->n->host);
         int r = run_pass(d, kind, 0);
@@ -176,7 +179,7 @@ static void on_change(void *userdata) {
         struct daemon *d = userdata;
 
         if (d->idle_until < host_now(&d->n->host) + IDLE_LOOKS * IDLE_PACE)
-                look(d, PASS_REPAIR);
+                look_at_host(d, PASS_REPAIR);
         else if (!d->deferred) {
                 d->deferred = true;
                 look_again_in(d, IDLE_PACE);
@@ -185,7 +188,7 @@ static void on_change(void *userdata) {
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
-        look(userdata, PASS_REPAIR);
+        look_at_host(userdata, PASS_REPAIR);
         (void) malloc_trim(0); /* a pass over many routes takes a megabyte: not kept while nothing happens */
         return 0;
 }
@@ -206,11 +209,11 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
         if (why)
                 return send_error(p, -r, why);
         if (r > 0)
-                look(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
+                look_at_host(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
         return r;
 }
 
-static void hear(const struct netcfg *n, const Local__Observe *m, struct observe *ret) {
+static void fill_order(const struct netcfg *n, const Local__Observe *m, struct observe *ret) {
         *ret = (struct observe) { .ordered = m->observe,
                                   .heard_boot = host_now(&n->host),
                                   .heard_real = host_now_real(&n->host),
@@ -235,7 +238,7 @@ static int take_observe(struct daemon *d, struct frame_peer *p, const struct fra
         m = local__observe__unpack(NULL, f->len, f->data);
         if (!m)
                 return send_error(p, EBADMSG, "the frame is garbled");
-        hear(n, m, &order);
+        fill_order(n, m, &order);
         local__observe__free_unpacked(m, NULL);
         changed = order.ordered != n->observe.ordered;
         /* Also when it is the same: that tpu-hostd said it in this boot counts. */
@@ -249,7 +252,7 @@ static int take_observe(struct daemon *d, struct frame_peer *p, const struct fra
                 log_notice(order.ordered ? "a person ordered to observe: nothing is changed from now on"
                                          : "observing by order has ended");
         if (changed || order.ordered)
-                look(d, PASS_APPLY);
+                look_at_host(d, PASS_APPLY);
         reply.mode = n->held ? observe : repair;
         return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE_REPLY, &reply.base);
 }
@@ -296,7 +299,7 @@ static int add_signals(struct daemon *d) {
         return r < 0 ? r : sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
 }
 
-static int set_up(struct daemon *d) {
+static int set_up_loop(struct daemon *d) {
         int r;
 
         r = sd_event_new(&d->event);
@@ -305,7 +308,7 @@ static int set_up(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
+                r = net_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
         if (r >= 0)
                 r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
                                                USEC_PER_SEC, on_reread, d);
@@ -319,7 +322,7 @@ int daemon_run(struct netcfg *n) {
         _cleanup_(daemon_clear) struct daemon d = { .n = n };
         int r;
 
-        r = set_up(&d);
+        r = set_up_loop(&d);
         if (r < 0)
                 return r;
         r = run_pass(&d, PASS_APPLY, START_WAIT);

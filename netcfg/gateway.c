@@ -48,7 +48,7 @@ static struct nl_msg *neighbour_message(int type, int flags, const struct route 
         return TAKE_PTR(m);
 }
 
-static int take_state(struct nlmsghdr *h, void *userdata) {
+static int take_neighbour_state(struct nlmsghdr *h, void *userdata) {
         if (h->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(h, sizeof(struct ndmsg)))
                 return -EBADMSG;
         *(uint16_t *) userdata = ((const struct ndmsg *) nlmsg_data(h))->ndm_state;
@@ -58,7 +58,7 @@ static int take_state(struct nlmsghdr *h, void *userdata) {
 /* *ret: NUD_* of the gateway; 0: the kernel has no entry. */
 static int read_state(struct nl_sock *s, const struct route *r, uint16_t *ret) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = neighbour_message(RTM_GETNEIGH, 0, r, 0, 0);
-        int k = m ? netlink_ask(s, m, take_state, ret) : -ENOMEM;
+        int k = m ? netlink_ask(s, m, take_neighbour_state, ret) : -ENOMEM;
 
         if (k != -ENOENT)
                 return k;
@@ -66,7 +66,7 @@ static int read_state(struct nl_sock *s, const struct route *r, uint16_t *ret) {
         return 0;
 }
 
-/* One who is known is asked at once (PROBE); for one who is not, the kernel is told that he is needed. */
+/* A known neighbour is probed at once (PROBE). For an unknown one the kernel learns that it is needed. */
 static int ask_gateway(const struct route *r, bool known) {
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 neighbour_message(RTM_NEWNEIGH, NLM_F_ACK | NLM_F_REPLACE | (known ? 0 : NLM_F_CREATE), r,

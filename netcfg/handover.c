@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 
-#include "durable.h"
+#include "io.h"
 #include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -38,8 +38,8 @@ struct answer {
 };
 
 /*
- * The MTU of a NIC is changed so often on tpu-hostd's word (intent_network.moved), and then no more within the
- * hour: each change sets the NIC's queues up anew. Whoever owns hostd shall not own the host's NICs.
+ * The MTU of a NIC is changed so often on tpu-hostd's word (intent_network.moved), and then no more within
+ * the hour: each change sets the NIC's queues up anew. Whoever owns hostd shall not own the host's NICs.
  */
 #define MOVES_WINDOW (3600 * USEC_PER_SEC)
 
@@ -76,7 +76,7 @@ static bool same_networks(const struct intent *a, const struct intent *b) {
         return same;
 }
 
-static void take_one(struct intent *i, const struct link_table *t, const Local__NetworkMtuEntry *e,
+static void take_network(struct intent *i, const struct link_table *t, const Local__NetworkMtuEntry *e,
                      usec_t now, struct answer *a) {
         struct intent_network offer = { .mtu = e->mtu };
         char *why = a->refused[a->n_refused];
@@ -102,7 +102,7 @@ static void take_one(struct intent *i, const struct link_table *t, const Local__
 }
 
 /* Kept over our own restarts; without the file it holds until the next one. */
-static void save(const struct netcfg *n) {
+static void save_networks(const struct netcfg *n) {
         char text[INTENT_NETWORKS_TEXT_MAX];
         int r = intent_networks_format(&n->intent, n->boot_id, text);
 
@@ -123,10 +123,10 @@ static int take_all(struct netcfg *n, const Local__NetworkMtu *m, struct answer 
         if (r < 0)
                 return r;
         for (size_t k = 0; k < m->n_entry; k++)
-                take_one(&n->intent, &links, m->entry[k], host_now(&n->host), a);
+                take_network(&n->intent, &links, m->entry[k], host_now(&n->host), a);
         a->changed = !same_networks(&before, &n->intent);
         if (a->changed)
-                save(n);
+                save_networks(n);
         return 0;
 }
 

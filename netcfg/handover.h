@@ -14,7 +14,7 @@ bool handover_permits(uid_t uid, uid_t hostd);
 
 /*
  * Takes the frame's entries into n->intent, saves them, and answers p with what was taken. Returns 1 when
- * the plan may be another one now, 0 when not, or -errno of the answer; -errno with ret_why set: the frame
+ * the plan may have changed, 0 when not, or -errno of the answer; -errno with ret_why set: the frame
  * is refused for that reason, and p is not answered yet.
  */
 int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f, const char **ret_why);

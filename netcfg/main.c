@@ -18,7 +18,7 @@ static bool config_only(const struct arguments *a) {
         return a->check_config || a->show_config;
 }
 
-static int parse(struct arguments *a, int argc, char *argv[]) {
+static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "dry-run", NULL, "print what would be changed and change nothing", NULL, &a->dry_run },
                 { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
@@ -31,7 +31,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
                 { "check-config", NULL, "say what is wrong with the configuration and exit", NULL,
                   &a->check_config },
-                { "show-config", NULL, "print what is in force and where it is from", NULL, &a->show_config },
+                { "show-config", NULL, "print what is in force and where it is from", NULL,
+                  &a->show_config },
         };
         int r;
 
@@ -58,14 +59,17 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 a->once = true;
         if (a->dry_run + a->once + a->restore + config_only(a) > 1 ||
             ((a->json || a->netns) && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; --json "
+                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; "
+                      "--json "
                       "and --netns go with the first three\n",
                       stderr);
                 return -EINVAL;
         }
-        if (a->options.root && !streq(a->options.root, "/") && (a->netns || !(a->dry_run || config_only(a)))) {
+        if (a->options.root && !streq(a->options.root, "/") &&
+            (a->netns || !(a->dry_run || config_only(a)))) {
                 fprintf(stderr,
-                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it has "
+                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it "
+                        "has "
                         "no network namespaces\n",
                         a->options.root);
                 return -EINVAL;
@@ -90,7 +94,7 @@ static int report_config(const struct arguments *a) {
 
 /* Before anything is touched: with a right missing, say for which setting. */
 static int check_rights(struct netcfg *n) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         r = pass_run(n, PASS_LOOK, 0);
@@ -100,7 +104,7 @@ static int check_rights(struct netcfg *n) {
         return r < 0 ? pass_log_refused(n, refused, r) : 0;
 }
 
-static int set_up(struct netcfg *n, const struct arguments *a) {
+static int set_up_netcfg(struct netcfg *n, const struct arguments *a) {
         int r;
 
         r = host_open(a->options.root, &n->host);
@@ -142,12 +146,12 @@ int main(int argc, char *argv[]) {
         int r;
 
         journal_open("tpu-netcfg");
-        r = parse(&a, argc, argv);
+        r = parse_arguments(&a, argc, argv);
         if (r < 0)
                 return options_exit(r);
         if (config_only(&a))
                 return report_config(&a) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-        if (set_up(&n, &a) < 0)
+        if (set_up_netcfg(&n, &a) < 0)
                 return a.dry_run ? verdict_exit_code(VERDICT_UNKNOWN) : verdict_exit_code(VERDICT_FAIL);
         if (a.dry_run)
                 return oneshot_dry_run(&n, a.json);

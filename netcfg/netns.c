@@ -180,7 +180,7 @@ static void lower_bound(struct link *l, uint32_t mtu, const char *by) {
         (void) snprintf(l->carried_by, sizeof(l->carried_by), "%s", by);
 }
 
-static void bound(const struct netns *n, struct link *l) {
+static void bound_link(const struct netns *n, struct link *l) {
         bool by_host = l->lower_nsid >= 0 && l->lower_nsid == n->host_nsid;
         const struct link *lower = by_host ? link_by_index(&n->links, l->lower) : NULL;
         const struct link *master = lower ? link_by_index(&n->links, lower->master) : NULL;
@@ -197,5 +197,5 @@ static void bound(const struct netns *n, struct link *l) {
 void netns_bound_links(const struct netns *n, struct link_table *t) {
         for (size_t k = 0; n->path && k < t->n; k++)
                 if (link_is_made(&t->links[k]))
-                        bound(n, &t->links[k]);
+                        bound_link(n, &t->links[k]);
 }

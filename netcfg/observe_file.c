@@ -52,8 +52,9 @@ int observe_file_save(const struct host *h, int runtime_fd, const struct observe
         int r = state == -ENOENT ? 0 : state < 0 ? state : save_one(state, o);
 
         if (r < 0)
-                (void) log_warning_errno(r, PATH_NETCFG_STATE "/" NAME ": %m; the next boot will not know that %s",
-                                         o->ordered ? "observing was ordered" : "observing has ended");
+                (void) log_warning_errno(
+                        r, PATH_NETCFG_STATE "/" NAME ": %m; the next boot will not know that %s",
+                        o->ordered ? "observing was ordered" : "observing has ended");
         return save_one(runtime_fd, o);
 }
 
@@ -64,7 +65,8 @@ void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id
 
         if (r == 0)
                 r = load_one(runtime_fd, PATH_NETCFG_RUNTIME, &o);
-        /* Adopted, it is kept, else the next start takes it over again; but what was not read is nobody's order. */
+        /* Adopted, it is kept, else the next start takes it over again; but what was not read is nobody's
+         * order. */
         if (observe_adopt(&o, boot_id, host_now(h), host_now_real(h)) && r >= 0)
                 (void) observe_file_save(h, runtime_fd, &o);
         *ret = o;

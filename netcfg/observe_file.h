@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where the order to observe (observe.h) is kept: /var/lib/tpu-netcfg/observe, for the next boot, and
- * /run/tpu-netcfg/observe for this one, where the first cannot be written.
+ * The half of observe.h that has files: where the order to observe (observe.h) is kept:
+ * /var/lib/tpu-netcfg/observe, for the next boot, and /run/tpu-netcfg/observe for this one, where the first
+ * cannot be written.
  */
 #include "observe.h"
 

@@ -2,11 +2,11 @@
 #include "check_words.h"
 #include "kernel.h"
 #include "log.h"
-#include "nic.h"
 #include "oneshot.h"
 #include "report.h"
 #include "runtime.h"
 #include "source.h"
+#include "source_plan.h"
 
 #define LOCK_WAIT (5 * USEC_PER_SEC)
 
@@ -16,7 +16,7 @@ static json_t *plan_to_json(const struct plan *p) {
         json_t *array = json_array();
 
         for (size_t i = 0; array && i < p->n; i++) {
-                const struct op *op = &p->ops[i];
+                const struct plan_op *op = &p->ops[i];
 
                 if (json_array_append_new(array,
                                           json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind),
@@ -38,15 +38,15 @@ static void print_plan(const struct plan *p, const char *title) {
                        p->ops[i].from, p->ops[i].to, p->ops[i].source);
 }
 
-static int print_json(const struct netcfg *n) {
+static int print_report_json(const struct netcfg *n) {
         return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile,
                                                    "mode", n->intent.observe ? "observe" : "repair", "plan",
                                                    plan_to_json(&n->plan), "writes", (int) n->writes,
                                                    "findings", finding_list_to_json(&n->report)));
 }
 
-static int finish(const struct netcfg *n, bool json) {
-        int r = json ? print_json(n) : report_print_text(stdout, &n->report);
+static int finish_oneshot(const struct netcfg *n, bool json) {
+        int r = json ? print_report_json(n) : report_print_text(stdout, &n->report);
 
         if (r < 0) {
                 (void) log_error_errno(r, "the report cannot be written: %m");
@@ -70,7 +70,7 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
         if (!json)
                 print_plan(&n->plan,
                            n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");
-        return finish(n, json);
+        return finish_oneshot(n, json);
 }
 
 static int log_locked(const struct netcfg *n) {
@@ -119,7 +119,8 @@ int oneshot_once(struct netcfg *n, bool json) {
                 (void) log_locked(n);
         else if (r == -ENOMEM)
                 (void) log_error_errno(
-                        r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there", n->writes);
+                        r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there",
+                        n->writes);
         if (r < 0 && n->report.n == 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (r == 0 && judge_gone(n) < 0)
@@ -128,7 +129,7 @@ int oneshot_once(struct netcfg *n, bool json) {
                 print_plan(&n->plan, "Would change, but for Mode=observe:");
         if (!json)
                 printf("%u settings written and verified.\n", n->writes);
-        return finish(n, json);
+        return finish_oneshot(n, json);
 }
 
 /* --- Restore ------------------------------------------------------------------------------------------ */
@@ -152,7 +153,7 @@ static void restoring_clear(struct restoring *s) {
 
 /* The value it has now. -ENODEV: the NIC or route is gone. */
 static int read_now(const struct host *h, const struct restoring *s, const struct original *o,
-                    struct op *op) {
+                    struct plan_op *op) {
         const struct link *l = original_link(o, &s->links);
         struct found_sysctl now;
         char value[16];
@@ -183,7 +184,7 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
 static int plan_originals(const struct netcfg *n, struct restoring *s) {
         for (size_t i = s->originals.n; i-- > 0;) {
                 const struct original *o = &s->originals.items[i];
-                struct op op = { .kind = o->kind };
+                struct plan_op op = { .kind = o->kind };
                 int r;
 
                 finding_set(op.subject, "%s", o->subject);
@@ -237,7 +238,7 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
 }
 
 static int restore_locked(struct netcfg *n, struct restoring *s) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         r = load_restoring(n, s);
@@ -246,8 +247,8 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         r = kernel_permits(&n->host, &s->plan, &refused);
         if (r < 0)
                 return pass_log_refused(n, refused, r);
-        r = runtime_set_restored(n->runtime_fd,
-                                 true); /* first, so that a running daemon does not repair what we restore */
+        /* first, so that a running daemon does not repair what we restore */
+        r = runtime_set_restored(n->runtime_fd, true);
         if (r < 0)
                 return log_error_errno(r, "%s/restored cannot be written: %m; nothing was changed",
                                        n->netns.runtime);

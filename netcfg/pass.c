@@ -25,7 +25,7 @@ void netcfg_clear(struct netcfg *n) {
 
 /* --- Troubles ----------------------------------------------------------------------------------------- */
 
-static const struct trouble *find_trouble(const struct trouble_list *l, const struct op *op) {
+static const struct trouble *find_trouble(const struct trouble_list *l, const struct plan_op *op) {
         for (size_t i = 0; i < l->n; i++)
                 if (l->items[i].kind == op->kind && l->items[i].index == op->index &&
                     streq(l->items[i].subject, op->subject))
@@ -43,7 +43,7 @@ static int add_trouble(struct trouble_list *l, const struct trouble *t) {
         return 0;
 }
 
-static int note_trouble(struct netcfg *n, const struct op *op, int error) {
+static int note_trouble(struct netcfg *n, const struct plan_op *op, int error) {
         struct trouble t = { .kind = op->kind, .index = op->index, .error = error };
 
         finding_set(t.subject, "%s", op->subject);
@@ -52,7 +52,7 @@ static int note_trouble(struct netcfg *n, const struct op *op, int error) {
 }
 
 /* The write itself was tried, and failed. */
-static int note_failed(struct netcfg *n, const struct op *op, int error) {
+static int note_failed(struct netcfg *n, const struct plan_op *op, int error) {
         const struct trouble *before = find_trouble(&n->before, op);
         struct trouble *t;
         int r = note_trouble(n, op, error);
@@ -67,7 +67,7 @@ static int note_failed(struct netcfg *n, const struct op *op, int error) {
 }
 
 /* Whether the pass before met the same, so that it need not be said again. */
-static bool was_said(const struct netcfg *n, const struct op *op, int error) {
+static bool was_said(const struct netcfg *n, const struct plan_op *op, int error) {
         const struct trouble *before = find_trouble(&n->before, op);
 
         return before && before->error == error;
@@ -85,7 +85,7 @@ static const struct trouble *trouble_of(const struct netcfg *n, const struct fin
         return NULL;
 }
 
-static void explain(const struct netcfg *n, struct finding *f) {
+static void explain_finding(const struct netcfg *n, struct finding *f) {
         const struct trouble *t;
 
         if (f->verdict == VERDICT_OK || !f->found[0])
@@ -117,14 +117,14 @@ static void point_there(const struct netcfg *n, struct finding *f) {
                 check_say(f, WORDS_REPAIR_THERE, n->netns.path);
 }
 
-static int judge(struct netcfg *n, const struct found *found) {
+static int judge_pass(struct netcfg *n, const struct found *found) {
         int r;
 
         finding_list_clear(&n->report);
         n->report = FINDING_LIST_NULL;
         r = plan_findings(&n->intent, found, &n->report);
         for (size_t i = 0; r == 0 && i < n->report.n; i++) {
-                explain(n, &n->report.items[i]);
+                explain_finding(n, &n->report.items[i]);
                 point_there(n, &n->report.items[i]);
         }
         return r;
@@ -133,7 +133,7 @@ static int judge(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 /* What a subject is, in front of it. */
-static const char *label(const struct op *op) {
+static const char *op_label(const struct plan_op *op) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "",
                 [OP_MTU] = "MTU of ",
@@ -148,17 +148,17 @@ static const char *label(const struct op *op) {
         return labels[op->kind];
 }
 
-int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
+int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error) {
         if (was_said(n, op, error))
                 return error;
         return log_error_errno(error,
                                "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
                                "writable /proc/sys/net)",
-                               label(op), op->subject, op->from, op->to);
+                               op_label(op), op->subject, op->from, op->to);
 }
 
-static int roll_back(struct netcfg *n, const struct op *op) {
-        struct op back = *op;
+static int roll_back(struct netcfg *n, const struct plan_op *op) {
+        struct plan_op back = *op;
         int r;
 
         finding_set(back.from, "%s", op->to);
@@ -169,10 +169,10 @@ static int roll_back(struct netcfg *n, const struct op *op) {
                         r,
                         "%s%s: its gateway does not answer since it became %s, and it cannot be "
                         "set back to %s: %m",
-                        label(op), op->subject, op->to, op->from);
+                        op_label(op), op->subject, op->to, op->from);
         return log_error_errno(-EHOSTUNREACH,
                                "%s%s: %s → %s was taken back: its gateway did not answer within 2 s",
-                               label(op), op->subject, op->from, op->to);
+                               op_label(op), op->subject, op->from, op->to);
 }
 
 /* Each question to one who does not answer blocks the loop: not with every event. */
@@ -188,7 +188,7 @@ static bool is_silent(struct netcfg *n, const struct route *gateway) {
 }
 
 /* The host's only way out is never lost: what answered before the change must answer after it. */
-static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) {
+static int apply_guarded(struct netcfg *n, const struct plan_op *op, bool restoring) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         const struct route *gateway;
         int r;
@@ -209,11 +209,11 @@ static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) 
 }
 
 /* What can cost the host its way out: a private flag can make the driver set its queues up anew. */
-static bool is_guarded(const struct op *op) {
+static bool is_guarded(const struct plan_op *op) {
         return op->kind == OP_MTU || op->kind == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
 }
 
-int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
+int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
         bool guarded = is_guarded(op);
         int r = guarded ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
 
@@ -226,16 +226,16 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
         if (guarded && n->gateway_silent)
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
-                        label(op), op->subject, op->from);
+                        op_label(op), op->subject, op->from);
         if (r < 0 && was_said(n, op, r))
                 return r;
         if (r < 0)
-                return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
+                return log_error_errno(r, "%s%s: %s → %s: %m", op_label(op), op->subject, op->from, op->to);
         /* One for each container's route, in each table: they would hide everything else. */
         if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
-                log_debug("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+                log_debug("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
         else
-                log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+                log_notice("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
         n->writes++;
         n->applied = host_now(&n->host);
         return 0;
@@ -250,10 +250,11 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         if (r < 0 && was_said(n, &p->ops[0], r))
                 return r;
         if (r == -EBADMSG)
-                return log_error_errno(r,
-                                       "%s/originals is damaged: %s; nothing was changed. Remove the file to "
-                                       "go on without --restore",
-                                       n->netns.runtime, why);
+                return log_error_errno(
+                        r,
+                        "%s/originals is damaged: %s; nothing was changed. Remove the file to "
+                        "go on without --restore",
+                        n->netns.runtime, why);
         if (r == 0) {
                 originals_follow(&o, links);
                 r = originals_note(&o, p, links);
@@ -270,7 +271,7 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
 }
 
 /* Whether a repair may be done now; notes why not. Returns 0 or 1, -ENOMEM. */
-static int is_allowed(struct netcfg *n, const struct op *op) {
+static int is_allowed(struct netcfg *n, const struct plan_op *op) {
         const struct trouble *before = find_trouble(&n->before, op);
         usec_t now = host_now(&n->host);
         int why;
@@ -286,7 +287,7 @@ static int is_allowed(struct netcfg *n, const struct op *op) {
         if (why == 0 && (!before || before->error != 0))
                 log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
                             "left alone",
-                            label(op), op->subject, op->from, CONTEST_REPAIRS);
+                            op_label(op), op->subject, op->from, CONTEST_REPAIRS);
         return note_trouble(n, op, why);
 }
 
@@ -308,7 +309,7 @@ static int drop_held(struct netcfg *n, struct plan *p) {
 
 /* Whether the last pass wanted the same. Of source routing that is not always so: it follows addresses and
  * routes, and what they ask for anew has nobody else changed. */
-static bool was_wanted(const struct plan *before, const struct op *op) {
+static bool was_wanted(const struct plan *before, const struct plan_op *op) {
         if (!op_is_source(op->kind))
                 return true;
         for (size_t i = 0; i < before->n; i++)
@@ -318,22 +319,23 @@ static bool was_wanted(const struct plan *before, const struct op *op) {
         return false;
 }
 
-static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
+static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op *op) {
         int r = pass_apply_one(n, op, false);
 
         if (r < 0 && note_failed(n, op, r) < 0)
                 return -ENOMEM;
         if (r == -EHOSTUNREACH && is_guarded(op))
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
-        /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the next. */
+        /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the
+         * next. */
         if (kind != PASS_REPAIR || (r < 0 && r != -EIO) || !was_wanted(&n->sources, op))
                 return 0;
         return contest_note_repair(&n->contest, op, host_now(&n->host));
 }
 
-static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p,
+static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *p,
                      const struct link_table *links) {
-        const struct op *refused = NULL;
+        const struct plan_op *refused = NULL;
         int r;
 
         if (p->n == 0)
@@ -390,7 +392,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         if (r < 0)
                 return r;
         if (due.n > 0) {
-                written = write_all(n, kind, &due, &found.links);
+                written = write_plan(n, kind, &due, &found.links);
                 if (written == -ENOMEM)
                         return written;
                 found_clear(&found);
@@ -399,7 +401,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         plan_clear(&n->sources);
         n->sources = sources;
         sources = PLAN_NULL;
-        r = judge(n, &found);
+        r = judge_pass(n, &found);
         return r < 0 ? r : written;
 }
 

@@ -16,15 +16,15 @@
 struct trouble {
         enum op_kind kind;
         char subject[64];
-        char nic[IF_NAMESIZE]; /* as in struct op */
+        char nic[IF_NAMESIZE]; /* as in struct plan_op */
         int index;
         int error; /* -errno of the write; 0: contested, and so not written */
         unsigned tries; /* in a row that failed */
         usec_t again;   /* boot clock; after FAILED_TRIES of them it is not tried before */
 };
 
-/* A write that fails may have events of its own (a driver that sets its queues up anew): it is tried again at
- * the next of them so often, then once in so long. */
+/* A write that fails may have events of its own (a driver that sets its queues up anew): it is tried again
+ * at the next of them so often, then once in so long. */
 #define FAILED_TRIES 3
 #define FAILED_PAUSE (25 * USEC_PER_SEC) /* shorter than the daemon's 30 s, as GATEWAY_PAUSE */
 
@@ -76,15 +76,15 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
  * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong (not
  * again when the pass before met the same). A
  * change of the MTU or of a private flag of the NIC that carries the only default route is taken back when
- * its gateway does not answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
- * written (-ENETUNREACH), unless restoring; it is then not asked again for 20 s.
+ * its gateway does not answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it
+ * either, nothing is written (-ENETUNREACH), unless restoring; it is then not asked again for 20 s.
  *
  * This is what blocks the daemon's loop: at most 2 s before and 2 s after each such change, for at most two
- * NICs (one that carries the only default route of IPv4, one that of IPv6), so 8 s in a pass, and with one private flag
- * to set besides 16 s. A change that
- * was taken back is held for an hour, and who does not answer is asked for 2 s in 22 s, so that drift of all
- * else waits that long at most. WatchdogSec= of the unit is 30 s.
+ * NICs (one that carries the only default route of IPv4, one that of IPv6), so 8 s in a pass, and with one
+ * private flag to set besides 16 s. A change that was taken back is held for an hour, and who does not
+ * answer is asked for 2 s in 22 s, so that drift of all else waits that long at most. WatchdogSec= of the
+ * unit is 30 s.
  */
-int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
+int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring);
 /* Logs which write is not permitted and what to do, unless the pass before met the same. Returns error. */
-int pass_log_refused(const struct netcfg *n, const struct op *op, int error);
+int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error);

@@ -3,7 +3,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "log.h"
 #include "paths.h"
 #include "runtime.h"
@@ -41,8 +41,9 @@ int runtime_open(const struct host *h, const char *path) {
 }
 
 /*
- * The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made first.
- * The directory is not root's: what lies there may be a second name of a file that its owner would like to have.
+ * The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made
+ * first. The directory is not root's: what lies there may be a second name of a file that its owner would
+ * like to have.
  */
 static int open_lock(int dir_fd) {
         _cleanup_close_ int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -53,8 +54,8 @@ static int open_lock(int dir_fd) {
         if (!S_ISREG(lock.st_mode) || lock.st_nlink != 1)
                 return -EMLINK;
         if (geteuid() == 0 && lock.st_uid == 0 && fstat(dir_fd, &dir) == 0)
-                (void) fchown(fd, dir.st_uid, dir.st_gid); /* root without CAP_CHOWN: it is the owner's loss,
-                                                              said when he opens it */
+                /* root without CAP_CHOWN: it is the owner's loss, said when he opens it */
+                (void) fchown(fd, dir.st_uid, dir.st_gid);
         return TAKE_FD(fd);
 }
 

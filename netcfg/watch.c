@@ -10,14 +10,14 @@
 
 #define DRAIN_MAX 1024 /* messages one turn of the loop takes; the rest waits for the next */
 
-/* One socket that the kernel tells changes on. */
+/* One socket on which the kernel reports changes. */
 struct ear {
         struct nl_sock *sock; /* NULL: none */
         sd_event_source *io;
         bool bits_only; /* of ethtool's notifications only those about features and private flags */
 };
 
-struct watch {
+struct net_watch {
         struct ear routing, ethtool;
         int sysctls; /* inotify */
         sd_event_source *sysctl_io;
@@ -27,10 +27,10 @@ struct watch {
 };
 
 /*
- * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out of
- * memory" for an overrun. Returns the number of messages that tell a change.
+ * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out
+ * of memory" for an overrun. Returns the number of messages that tell a change.
  */
-static unsigned drain(struct watch *w, const struct ear *e) {
+static unsigned drain_ear(struct net_watch *w, const struct ear *e) {
         unsigned n = 0, taken = 0;
         char head[ETHTOOL_HEAD_SIZE];
 
@@ -47,17 +47,17 @@ static unsigned drain(struct watch *w, const struct ear *e) {
         return n;
 }
 
-/* Both at once: a changed feature is told on both. */
+/* Both at once: a changed feature is reported on both. */
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        struct watch *w = userdata;
+        struct net_watch *w = userdata;
 
         (void) s, (void) fd, (void) revents;
-        if (drain(w, &w->routing) + drain(w, &w->ethtool) > 0)
+        if (drain_ear(w, &w->routing) + drain_ear(w, &w->ethtool) > 0)
                 w->changed(w->userdata);
         return 0;
 }
 
-static int listen_on(struct watch *w, sd_event *event, struct ear *e, const char *description) {
+static int listen_on(struct net_watch *w, sd_event *event, struct ear *e, const char *description) {
         int r;
 
         if (nl_socket_set_nonblocking(e->sock) < 0)
@@ -80,7 +80,7 @@ static int join_routing(struct nl_sock *s, const struct intent *i) {
         return r < 0 ? -EIO : 0;
 }
 
-static int listen_to_routing(struct watch *w, sd_event *event, const struct intent *i) {
+static int listen_to_routing(struct net_watch *w, sd_event *event, const struct intent *i) {
         struct ear *e = &w->routing;
         int r = netlink_open(NETLINK_ROUTE, &e->sock);
 
@@ -90,7 +90,7 @@ static int listen_to_routing(struct watch *w, sd_event *event, const struct inte
 }
 
 /* The socket that asked for the group's number then listens to it. */
-static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host *h) {
+static int listen_to_ethtool(struct net_watch *w, sd_event *event, const struct host *h) {
         _cleanup_ethtool_ struct ethtool session = ETHTOOL_NULL;
         struct ear *e = &w->ethtool;
         int r = ethtool_open(h, &session);
@@ -111,7 +111,7 @@ static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host
 /* Which one it was is not asked: everything is read again, so a lost event (overflow) is like others. */
 static int on_sysctl(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         _Alignas(struct inotify_event) char buf[4096];
-        struct watch *w = userdata;
+        struct net_watch *w = userdata;
         bool any = false;
 
         (void) s, (void) revents;
@@ -137,7 +137,8 @@ static int add_sysctl(int inotify_fd, const struct host *h, const char *name) {
         return inotify_add_watch(inotify_fd, magic, IN_MODIFY) < 0 ? -errno : 0;
 }
 
-static int watch_sysctls(struct watch *w, sd_event *event, const struct host *h, const struct intent *i) {
+static int watch_sysctls(struct net_watch *w, sd_event *event, const struct host *h,
+                         const struct intent *i) {
         int r;
 
         w->sysctls = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -156,9 +157,9 @@ static int watch_sysctls(struct watch *w, sd_event *event, const struct host *h,
 
 /* --- All of it ---------------------------------------------------------------------------------------- */
 
-int watch_new(sd_event *event, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
-              void *userdata, struct watch **ret) {
-        _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
+int net_watch_new(sd_event *event, const struct host *h, const struct intent *i,
+                  void (*changed)(void *userdata), void *userdata, struct net_watch **ret) {
+        _cleanup_(net_watch_freep) struct net_watch *w = calloc(1, sizeof(*w));
         int r;
 
         if (!w)
@@ -183,7 +184,7 @@ static void ear_clear(struct ear *e) {
                 nl_socket_free(e->sock);
 }
 
-struct watch *watch_free(struct watch *w) {
+struct net_watch *net_watch_free(struct net_watch *w) {
         if (!w)
                 return NULL;
         ear_clear(&w->routing);
@@ -194,6 +195,6 @@ struct watch *watch_free(struct watch *w) {
         return NULL;
 }
 
-unsigned watch_overruns(const struct watch *w) {
+unsigned net_watch_overruns(const struct net_watch *w) {
         return w->overruns;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Tells, in an sd-event loop, that something changed in this network namespace that the intent speaks of: a
- * link; where they are wanted, a route, a feature or private flag of a NIC, or what source routing needs
- * (routes, rules, addresses); or that someone wrote one of the wanted sysctls. What changed is not told: who
- * is told reads everything anew, so that a lost notification (the kernel's queue overran) is only one more
+ * Reports, in an sd-event loop, that something changed in this network namespace that the intent speaks of:
+ * a link; where they are wanted, a route, a feature or private flag of a NIC, or what source routing needs
+ * (routes, rules, addresses); or that someone wrote one of the wanted sysctls. What changed is not reported.
+ * The caller reads everything again, so a lost notification (the kernel's queue overran) is only one more
  * change.
  *
- * Not told are features where this kernel does not, and what inotify does not see of sysctls: writes through
- * another mount of procfs than the host's, and changes by the kernel itself. Reading again finds those.
+ * Not reported are features where this kernel does not report them, and what inotify does not see of
+ * sysctls: writes through another mount of procfs than the host's, and changes by the kernel itself. Reading
+ * again finds those.
  */
 #include <systemd/sd-event.h>
 
 #include "host.h"
 #include "intent.h"
 
-struct watch;
-int watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
-              void *userdata, struct watch **ret);
-struct watch *watch_free(struct watch *w);
-DEFINE_CLEANUP(struct watch *, watch_free)
+struct net_watch;
+int net_watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
+              void *userdata, struct net_watch **ret);
+struct net_watch *net_watch_free(struct net_watch *w);
+DEFINE_CLEANUP(struct net_watch *, net_watch_free)
 /* How often the kernel's queue overran. */
-unsigned watch_overruns(const struct watch *w);
+unsigned net_watch_overruns(const struct net_watch *w);

@@ -5,7 +5,7 @@
 
 #define CMDLINE_MAX 4096
 
-/* What is told and compared between hosts; the rest (root=, console=) differs for good reasons. */
+/* What is published and compared between hosts; the rest (root=, console=) differs for good reasons. */
 static const char *const telling[] = {
         "intel_iommu",
         "amd_iommu",
@@ -43,7 +43,7 @@ static bool is_7x(const struct host *h) {
 
 /* Words are parted by blanks; told holds the telling ones, missing those that TPU7x wants and that are not
  * there. */
-static void judge(const struct host *h, char *text, struct sink *s) {
+static void judge_cmdline(const struct host *h, char *text, struct sink *s) {
         char told[CMDLINE_MAX] = "", missing[128] = "", *save = NULL;
         bool seen[ELEMENTSOF(wanted_7x)] = { false };
 
@@ -75,6 +75,6 @@ int probe_cmdline(const struct host *h, const struct probe_context *c, struct si
         if (r < 0)
                 probe_tell(s, WORDS_CMDLINE_UNREADABLE, NULL, strerror(-r), "%s", "");
         else
-                judge(h, text, s);
+                judge_cmdline(h, text, s);
         return 0;
 }

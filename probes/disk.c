@@ -3,7 +3,6 @@
 #include "words.h"
 #include "host.h"
 #include "host_stat.h"
-#include "mountinfo.h"
 #include "paths.h"
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
@@ -67,8 +66,8 @@ struct others {
 };
 
 /*
- * One whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a device
- * come more than once.
+ * One whose source is a device in /dev: not what a server holds, which may not answer. Bind mounts of a
+ * device come more than once.
  */
 static bool sample_other(const struct mount_entry *m, void *userdata) {
         struct others *o = userdata;

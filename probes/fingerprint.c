@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What runs here by version: kernel, libtpu and the frameworks as wheels on disk, and the flags that the
- * host gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is told, and
- * judged only where it contradicts itself. It blocks: homes may be on the network.
+ * host gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is reported,
+ * and judged only where it contradicts itself. It blocks: homes may be on the network.
  */
 #include "words.h"
 #include "wheels.h"

@@ -35,7 +35,7 @@ static void format_gib(char *buf, size_t size, uint64_t bytes) {
         (void) snprintf(buf, size, "%.1f GiB", (double) bytes / (1024.0 * 1024 * 1024));
 }
 
-static void judge(uint64_t total, uint64_t available, struct sink *s) {
+static void judge_memory(uint64_t total, uint64_t available, struct sink *s) {
         uint64_t floor_bytes = total / 100 * AVAILABLE_WARN_PERCENT;
         char a[32], t[32], w[32];
 
@@ -64,6 +64,6 @@ int probe_memory(const struct host *h, const struct probe_context *c, struct sin
         if (why[0])
                 probe_tell(s, WORDS_MEMORY_UNKNOWN, NULL, why, "%s", "");
         else
-                judge(total, available, s);
+                judge_memory(total, available, s);
         return 0;
 }

@@ -3,7 +3,8 @@
 #include "tpu_sysfs.h"
 #include "words.h"
 
-/* Checks nic.feature and nic.private_flag: the settings of data-centre NICs that the profile wants. -ENOMEM. */
+/* Checks nic.feature and nic.private_flag: the settings of data-centre NICs that the profile wants.
+ * -ENOMEM. */
 static int look_at_settings(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
         int r;
@@ -15,8 +16,8 @@ static int look_at_settings(const struct host *h, const struct intent *i, struct
         return r;
 }
 
-/* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should be.
- */
+/* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should
+ * be. */
 
 #define NET "/sys/class/net"
 
@@ -59,7 +60,8 @@ static void nic_look_at_device(const struct host *h, const char *nic, struct sin
 }
 
 /* nic.count: found (at least 1) against the machine type. */
-static void nic_check_count(const struct host *h, size_t found, const struct probe_context *c, struct sink *s) {
+static void nic_check_count(const struct host *h, size_t found, const struct probe_context *c,
+                            struct sink *s) {
         struct machine_type m = { 0 };
         struct finding f;
 
@@ -125,7 +127,8 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
         if (r < 0)
                 return r;
         for (size_t i = 0; i < t->n; i++)
-                if (c->intent ? intent_is_data_nic(c->intent, &t->links[i]) : link_is_data_nic(&t->links[i])) {
+                if (c->intent ? intent_is_data_nic(c->intent, &t->links[i])
+                              : link_is_data_nic(&t->links[i])) {
                         look_at(h, c, &t->links[i], s);
                         found++;
                 }

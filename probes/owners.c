@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a run.
- */
+/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a
+ * run. */
 #include "device_owners.h"
 #include "tpu_sysfs.h"
 #include "words.h"
@@ -12,7 +12,7 @@ struct walk {
 };
 
 /* "pid 812 tpu-run-train.service: python3 train.py", and how many more. */
-static void describe(const struct device_owners *o, const char *node, struct sink *s) {
+static void describe_owner(const struct device_owners *o, const char *node, struct sink *s) {
         const struct device_owner *first = NULL;
         size_t more = 0;
         char others[24];
@@ -35,7 +35,7 @@ static int visit(const char *node, void *userdata) {
 
         w->n++;
         if (w->owners && w->owners->error >= 0)
-                describe(w->owners, node, w->s);
+                describe_owner(w->owners, node, w->s);
         return 0;
 }
 

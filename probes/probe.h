@@ -95,8 +95,8 @@ char *make_printable(char *text);
 /* What a probe may use besides the seam; pointers may be NULL when unknown. */
 struct probe_context {
         const struct intent *intent;
-        uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0
-                                  without: not known */
+        /* chips that the identity says this host has; 0 with a chips_source: none; 0 without: not known */
+        uint32_t chips_wanted;
         const char *chips_source;           /* who says so */
         const char *machine_type;           /* "ct6e-standard-4t"; NULL: not known */
         /* What machines.conf says of that, from who runs probes again and again; chips is 0 when it says
@@ -130,8 +130,8 @@ struct probe {
          * timeout (probes/worker/worker.h). It gets no intent and no identity. */
         bool blocks;
         bool asks_owners; /* context->owners is to be filled; blocks, then, too */
-        bool varies; /* what it finds is a measurement of the moment: two hosts are compared by verdict only
-                      */
+        /* what it finds is a measurement of the moment: two hosts are compared by verdict only */
+        bool varies;
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
         int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
 };

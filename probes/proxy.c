@@ -33,8 +33,8 @@ static int from_file(const struct host *h, void (*visit)(const char *assignment,
 }
 
 /*
- * libsystemd and what it needs in turn are two thirds of what it costs to start a worker, and one probe in one run in
- * fifty asks the manager: it is loaded by that one.
+ * libsystemd and what it needs in turn are two thirds of what it costs to start a worker, and one probe in
+ * one run in fifty asks the manager: it is loaded by that one.
  */
 struct bus_library {
         void *handle;
@@ -47,11 +47,12 @@ struct bus_library {
 /* A data pointer is no function pointer to ISO C; POSIX says that what dlsym(3) finds is both. */
 #define FIND(library, member, name) (*(void **) &(library)->member = dlsym((library)->handle, #name))
 
-static int load(struct bus_library *l) {
+static int load_environment(struct bus_library *l) {
         l->handle = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
         if (!l->handle)
                 return -ELIBACC;
-        if (!FIND(l, open_system, sd_bus_open_system) || !FIND(l, set_timeout, sd_bus_set_method_call_timeout) ||
+        if (!FIND(l, open_system, sd_bus_open_system) ||
+            !FIND(l, set_timeout, sd_bus_set_method_call_timeout) ||
             !FIND(l, get_strv, sd_bus_get_property_strv) || !FIND(l, close_unref, sd_bus_flush_close_unref))
                 return -ELIBBAD;
         return 0;
@@ -74,8 +75,8 @@ static int ask_manager(const struct bus_library *l, char ***ret) {
  * Calls visit with each KEY=VALUE. -ENOENT: there is no systemd; -errno when it does not answer, at most 1 s
  * later.
  */
-static int manager_environment_visit(const struct host *h, void (*visit)(const char *assignment, void *userdata),
-                                     void *userdata) {
+static int manager_environment_visit(const struct host *h,
+                                     void (*visit)(const char *assignment, void *userdata), void *userdata) {
         struct bus_library library = { 0 };
         struct host_stat st;
         char **list = NULL;
@@ -85,7 +86,7 @@ static int manager_environment_visit(const struct host *h, void (*visit)(const c
                 return from_file(h, visit, userdata);
         if (host_stat(h, "/run/systemd/system", &st) < 0)
                 return -ENOENT; /* sd_booted(3)'s test */
-        r = load(&library);
+        r = load_environment(&library);
         if (r >= 0)
                 r = ask_manager(&library, &list);
         if (library.handle)

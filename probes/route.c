@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether each
- * NIC's traffic leaves by that NIC. */
+/* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether
+ * each NIC's traffic leaves by that NIC. */
 #include "plan.h"
-#include "source.h"
+#include "source_plan.h"
 #include "words.h"
 
 /* In the same words as tpu-netcfg's. */
-static int judge_both(const struct intent *i, const struct found *f, struct finding_list *l, struct sink *s) {
+static int judge_both(const struct intent *i, const struct found *f, struct finding_list *l,
+                      struct sink *s) {
         size_t before;
         int r = 0;
 
@@ -22,7 +23,7 @@ static int judge_both(const struct intent *i, const struct found *f, struct find
         return r;
 }
 
-static int judge(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
+static int judge_routes(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
         int r;
 
@@ -42,7 +43,7 @@ int probe_route(const struct host *h, const struct probe_context *c, struct sink
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
-                return judge(h, c->intent, &f, s);
+                return judge_routes(h, c->intent, &f, s);
         probe_tell(s, WORDS_ROUTE_NO_PROFILE, NULL, NULL, "%s", "");
         return 0;
 }

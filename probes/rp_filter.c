@@ -3,7 +3,7 @@
 #include "plan.h"
 #include "words.h"
 
-static int judge(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
+static int judge_filters(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
         int r;
 
@@ -23,7 +23,7 @@ int probe_rp_filter(const struct host *h, const struct probe_context *c, struct 
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
-                return judge(h, c->intent, &f, s);
+                return judge_filters(h, c->intent, &f, s);
         probe_tell(s, WORDS_SYSCTL_NO_PROFILE, "rp_filter", NULL, "%s", "");
         return 0;
 }

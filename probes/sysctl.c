@@ -11,7 +11,8 @@ int probe_sysctl(const struct host *h, const struct probe_context *c, struct sin
         if (!c->intent)
                 probe_tell(s, WORDS_SYSCTL_NO_PROFILE, NULL, NULL, "%s", "");
         else if (c->intent->n_sysctls == 0)
-                probe_tell(s, WORDS_SYSCTL_UNWANTED, NULL, NULL, "profile %s wants none", c->intent->profile);
+                probe_tell(s, WORDS_SYSCTL_UNWANTED, NULL, NULL, "profile %s wants none",
+                           c->intent->profile);
         else {
                 plan_read_sysctls(h, c->intent, &f);
                 r = plan_judge_sysctls(c->intent, &f, &list); /* the same words as tpu-netcfg's */

@@ -21,6 +21,7 @@ static const struct metric_def defs[] = {
 };
 
 const struct metric_def *metric_def(enum metric_id id) {
+        assert(id < _METRIC_MAX);
         return &defs[id];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator that runs preload: there, and loadable. */
-#include "elf_class.h"
+#include "host_stat.h"
 #include "paths.h"
 #include "tpu_sysfs.h"
 #include "words.h"

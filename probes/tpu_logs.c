@@ -32,8 +32,8 @@ static int visit(const char *name, void *userdata) {
                 *w->more = true;
                 return 0;
         }
-        r = host_stat(w->h, path,
-                      &st); /* a symlink (tpu_driver.INFO) stands for a file that is counted itself */
+        /* a symlink (tpu_driver.INFO) stands for a file that is counted itself */
+        r = host_stat(w->h, path, &st);
         if (r < 0) {
                 *w->more |= r != -ENOENT; /* just deleted, or a link to nowhere */
                 return 0;

@@ -24,12 +24,12 @@ struct tpu_chip {
 struct tpu_inventory {
         struct tpu_chip chips[TPU_CHIPS_MAX];
         size_t n;
-        char strange[PCI_ADDRESS_SIZE]; /* first device of the vendor and of class 0x1200 whose id is in no
-                                           table; n_strange of them */
+        /* first device of the vendor and of class 0x1200 whose id is in no table; n_strange of them */
+        char strange[PCI_ADDRESS_SIZE];
         uint16_t strange_device;
         unsigned n_strange;
-        char unreadable[PCI_ADDRESS_SIZE]; /* first device whose ids could not be read; n_unreadable of them
-                                            */
+        /* first device whose ids could not be read; n_unreadable of them */
+        char unreadable[PCI_ADDRESS_SIZE];
         unsigned n_unreadable;
 };
 

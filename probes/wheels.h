@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Python packages found on disk by their dist-info folders, without starting any Python:
- * NAME-VERSION.dist-info with METADATA (Python packaging, "Recording installed projects"), below the usual
- * library directories: system, /usr/local, /opt/NAME and homes, as far as they can be read.
+ * Apart from its one user, the probe of fingerprints, so that a test can give it folders: Python packages
+ * found on disk by their dist-info folders, without starting any Python: NAME-VERSION.dist-info with
+ * METADATA (Python packaging, "Recording installed projects"), below the usual library directories: system,
+ * /usr/local, /opt/NAME and homes, as far as they can be read.
  */
 #include "base.h"
 #include "host.h"

@@ -51,8 +51,8 @@ static inline bool errno_is_shortage(int r) {
                 _taken_fd;                   \
         })
 
-/* Closes what open_memstream() made of text; whether all of it is there. fclose() alone is silent when glibc gets no
- * memory for its last copy: text is NULL then. */
+/* Closes what open_memstream() made of text; whether all of it is there. fclose() alone is silent when glibc
+ * gets no memory for its last copy: text is NULL then. */
 static inline bool memstream_close(FILE *f, char *const *text) {
         return fclose(f) == 0 && *text;
 }

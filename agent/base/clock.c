@@ -66,7 +66,8 @@ const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
                 return buf;
         }
         n = strftime(buf, CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-        (void) snprintf(buf + n, CLOCK_TEXT_MAX - n, ".%03uZ", (unsigned) (real % USEC_PER_SEC / USEC_PER_MSEC));
+        (void) snprintf(buf + n, CLOCK_TEXT_MAX - n, ".%03uZ",
+                        (unsigned) (real % USEC_PER_SEC / USEC_PER_MSEC));
         return buf;
 }
 

@@ -37,5 +37,6 @@ usec_t clock_steady(struct clock_steady *s, const struct clock *c);
 /* Writes RFC 3339 UTC with milliseconds, "2026-11-21T05:00:00.123Z" (25 bytes with NUL). */
 #define CLOCK_TEXT_MAX 32
 const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]);
-/* RFC 3339 UTC ("2026-11-21T05:00:00Z", with or without a fraction), or whole seconds since 1970. -EINVAL. */
+/* RFC 3339 UTC ("2026-11-21T05:00:00Z", with or without a fraction), or whole seconds since 1970.
+ * -EINVAL. */
 int clock_parse(const char *text, usec_t *ret);

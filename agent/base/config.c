@@ -10,7 +10,8 @@
 
 /* --- One text, with line numbers ---------------------------------------------------------------------- */
 
-/* inih calls the reader once a line, and the handler before it asks for the next: counting lines here numbers the entries. */
+/* inih calls the reader once a line, and the handler before it asks for the next: counting lines here
+ * numbers the entries. */
 struct text_state {
         const struct config_reader *reader;
         const char *at, *end;
@@ -28,7 +29,8 @@ static char *next_line(char *buf, int size, void *stream) {
         n = (size_t) ((newline ? newline + 1 : s->end) - s->at);
         s->line++;
         if (n > CONFIG_LINE_MAX || n >= (size_t) size) {
-                s->reader->problem(s->reader->userdata, s->line, "line is too long (190 bytes at most), ignored");
+                s->reader->problem(s->reader->userdata, s->line,
+                                   "line is too long (190 bytes at most), ignored");
                 s->at += n;
                 buf[0] = '\n';
                 buf[1] = '\0';
@@ -58,7 +60,8 @@ int config_read_text(const struct config_reader *r, const char *text, size_t len
         bad = ini_parse_stream((ini_reader) next_line, &s, on_entry, &s);
         if (bad == -2)
                 return -ENOMEM;
-        if (bad > 0) /* on_entry() never fails: inih itself could not read this line; it went on with the next */
+        /* on_entry() never fails: inih itself could not read this line; it went on with the next */
+        if (bad > 0)
                 r->problem(r->userdata, (unsigned) bad, "neither [section] nor key=value, ignored");
         return 0;
 }
@@ -83,9 +86,10 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 }
 
 /* Every section of every program: --config FILE stands for all files of all of them. */
-static const char *const every_section[] = { "Api",      "Authority", "Collector", "Control", "Ctl",     "Devices",    "Health",   "Hook",
-                                             "Hostd",    "Identity",  "Libtpu",   "Logs", "Metadata",  "Netcfg",  "Network",  "Path",
-                                             "Registry", "Remote",    "StackFiles", "Telemetry", "Uplink",    NULL };
+static const char *const every_section[] = {
+        "Api",      "Authority", "Collector",  "Control",   "Ctl",      "Devices", "Health",  "Hook",
+        "Hostd",    "Identity",  "Libtpu",     "Logs",      "Metadata", "Netcfg",  "Network", "Path",
+        "Registry", "Remote",    "StackFiles", "Telemetry", "Uplink",   NULL };
 
 static bool is_among(const char *const *sections, const char *section) {
         for (const char *const *s = sections; s && *s; s++)
@@ -105,7 +109,8 @@ static bool is_foreign(const struct config *c, const char *section, bool given) 
 
 static ssize_t find_item(const struct config *c, const char *section, const char *key) {
         for (size_t i = 0; i < c->n_items; i++)
-                if (streq(c->items[i].section, section) && (streq(c->items[i].key, key) || streq(c->items[i].key, "*")))
+                if (streq(c->items[i].section, section) &&
+                    (streq(c->items[i].key, key) || streq(c->items[i].key, "*")))
                         return (ssize_t) i;
         return -ENOENT;
 }
@@ -147,12 +152,14 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
         if (i < 0) {
                 if (is_foreign(c, section, f->given))
                         return;
-                (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key, section);
+                (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key,
+                                section);
                 warn_at(c, f->path, line, text);
                 return;
         }
         if (set_item(c, (size_t) i, key, value, why) < 0) {
-                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept '%s' (%s)", key, value, why, c->origins[i].value, c->origins[i].where);
+                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept '%s' (%s)", key, value, why,
+                                c->origins[i].value, c->origins[i].where);
                 warn_at(c, f->path, line, text);
                 return;
         }
@@ -216,7 +223,8 @@ static int add_drop_in(const char *name, void *userdata) {
                 return -E2BIG;
         d->n = MAX(d->n, i + 1);
         (void) snprintf(d->files[i].name, sizeof(d->files[i].name), "%s", name);
-        (void) snprintf(d->files[i].dir, sizeof(d->files[i].dir), "%s", d->dir); /* the stronger directory comes later */
+        /* the stronger directory comes later */
+        (void) snprintf(d->files[i].dir, sizeof(d->files[i].dir), "%s", d->dir);
         return 0;
 }
 
@@ -313,7 +321,8 @@ int config_show(const struct config *c, FILE *out) {
                 if (!streq(section, c->items[i].section))
                         fprintf(out, "%s[%s]\n", i ? "\n" : "", c->items[i].section);
                 section = c->items[i].section;
-                fprintf(out, "# from %s\n%s = %s\n", c->origins[i].where, c->items[i].key, c->origins[i].value);
+                fprintf(out, "# from %s\n%s = %s\n", c->origins[i].where, c->items[i].key,
+                        c->origins[i].value);
         }
         return fflush(out) == EOF ? -EIO : 0;
 }

@@ -2,12 +2,13 @@
 #pragma once
 /*
  * Ini configuration with drop-ins and origins. For the name "hostd" the files are
- *   /usr/lib/tpu-hostd/hostd.conf, then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
- * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it off).
- * --config FILE stands for all of them, and for those of every other program: sections of this project in which the reader has no
- * item are passed over there. Later values win. An unknown key or section warns with file and line, and a
- * retired one with what took its place; a bad value keeps what was there and says so. Read through the host
- * seam.
+ *   /usr/lib/tpu-hostd/hostd.conf,
+ *   then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
+ * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it
+ * off). --config FILE stands for all of them, and for those of every other program: sections of this project
+ * in which the reader has no item are passed over there. Later values win. An unknown key or section warns
+ * with file and line, and a retired one with what took its place; a bad value keeps what was there and
+ * says so. Read through the host seam.
  */
 #include "base.h"
 #include "host.h"
@@ -25,12 +26,14 @@ struct config_item {
         void *dest;
         const char *fallback; /* the default as text, parsed first; NULL: dest is left as it is */
         uint64_t least, most; /* of config_parse_u32, u64, usec and bytes; most 0: no bounds */
-        const char *const *words; /* NULL, or the only values there are, ended by NULL: dest is an unsigned, the
-                                     number of the word; with config_parse_bool true is the second of two */
+        /* NULL, or the only values there are, ended by NULL: dest is an unsigned, the number of the word;
+         * with config_parse_bool true is the second of two */
+        const char *const *words;
 };
 #define CONFIG_ITEM(s, k, p, d, f) { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f) }
-#define CONFIG_WITHIN(s, k, p, d, f, from, to) \
-        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .least = (from), .most = (to) }
+#define CONFIG_WITHIN(s, k, p, d, f, from, to)                                                     \
+        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .least = (from), \
+          .most = (to) }
 #define CONFIG_WORD(s, k, p, d, f, w) \
         { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .words = (w) }
 
@@ -39,10 +42,12 @@ int config_item_set(const struct config_item *item, const char *value, char why[
 int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
                             char why[static 96]);
 
-/* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and words. */
+/* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and
+ * words. */
 struct config_retired {
         const char *section, *key; /* key "*": every key of the section */
-        const char *value;         /* the one value that went: the key itself has an item; NULL: all of them */
+        /* the one value that went: the key itself has an item; NULL: all of them */
+        const char *value;
         const char *instead;       /* what took its place: "use Endpoint= in [Registry]" */
 };
 
@@ -56,27 +61,32 @@ struct config {
         const struct config_item *items; /* borrowed */
         size_t n_items;
         const struct config_retired *retired; /* borrowed; NULL, or ended by a section of NULL */
-        const char *const *foreign; /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
+        /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
+        const char *const *foreign;
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
         unsigned warnings; /* unknown and retired keys, bad values, unreadable files: each was logged */
 };
 
 /*
- * Loads the defaults, then the files of name (or only file when not NULL). Missing files are no error;
- * a file given by --config that cannot be read is, and so is a shortage (errno_is_shortage()) with any of them: what a
- * file says is not passed over because memory or descriptors are out. Problems in content are logged as warnings and counted.
+ * Loads the defaults, then the files of name (or only file when not NULL). Missing files are no error; a
+ * file given by --config that cannot be read is, and so is a shortage (errno_is_shortage()) with any of
+ * them: what a file says is not passed over because memory or descriptors are out. Problems in content are
+ * logged as warnings and counted.
  */
 int config_load(struct config *c, const struct host *h, const char *name, const char *file);
 
-/* Reads one ini text with line numbers (profiles use it). Lines that cannot be read go to problem, and reading goes on. */
+/* Reads one ini text with line numbers (profiles use it). Lines that cannot be read go to problem, and
+ * reading goes on. */
 struct config_reader {
-        void (*entry)(void *userdata, unsigned line, const char *section, const char *key, const char *value);
+        void (*entry)(void *userdata, unsigned line, const char *section, const char *key,
+                      const char *value);
         void (*problem)(void *userdata, unsigned line, const char *text);
         void *userdata;
 };
 int config_read_text(const struct config_reader *r, const char *text, size_t len);
 
-/* Prints what is in force for --show-config: "[section]", "key = value" as it was written, and "# from ORIGIN". */
+/* Prints what is in force for --show-config: "[section]", "key = value" as it was written, and "# from
+ * ORIGIN". */
 int config_show(const struct config *c, FILE *out);
 void config_clear(struct config *c);
 
@@ -86,8 +96,10 @@ int config_parse_string255(const char *value, void *dest /* char[256] */, char w
 int config_parse_bool(const char *value, void *dest /* bool */, char why[static 96]);
 int config_parse_u32(const char *value, void *dest /* uint32_t */, char why[static 96]);
 int config_parse_u64(const char *value, void *dest /* uint64_t */, char why[static 96]);
-int config_parse_usec(const char *value, void *dest /* usec_t; "250ms", "10s", "2min", "1h" */, char why[static 96]);
-int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M", "1G" */, char why[static 96]);
+int config_parse_usec(const char *value, void *dest /* usec_t; "250ms", "10s", "2min", "1h" */,
+                      char why[static 96]);
+int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M", "1G" */,
+                       char why[static 96]);
 /* All char[256], where empty is allowed: an http:// or https:// URL without user and password; up to
  * CONFIG_URLS_MAX of them with CONFIG_BETWEEN between; an absolute path. */
 #define CONFIG_URLS_MAX 4

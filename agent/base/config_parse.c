@@ -3,7 +3,8 @@
 
 #include "config.h"
 
-__attribute__((format(printf, 3, 4))) static int refuse(int error, char why[static 96], const char *fmt, ...) {
+__attribute__((format(printf, 3, 4))) static int refuse_value(int error, char why[static 96],
+                                                              const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
@@ -14,7 +15,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(int error, char why[stat
 
 static int copy_string(const char *value, char *dest, size_t size, char why[static 96]) {
         if (strlen(value) >= size)
-                return refuse(-E2BIG, why, "longer than %zu characters", size - 1);
+                return refuse_value(-E2BIG, why, "longer than %zu characters", size - 1);
         memcpy(dest, value, strlen(value) + 1);
         return 0;
 }
@@ -28,7 +29,8 @@ int config_parse_string255(const char *value, void *dest, char why[static 96]) {
 }
 
 int config_parse_bool(const char *value, void *dest, char why[static 96]) {
-        static const char *const yes[] = { "yes", "true", "on", "1" }, *const no[] = { "no", "false", "off", "0" };
+        static const char *const yes[] = { "yes", "true", "on", "1" };
+        static const char *const no[] = { "no", "false", "off", "0" };
 
         for (size_t i = 0; i < ELEMENTSOF(yes); i++) {
                 if (!streq(value, yes[i]) && !streq(value, no[i]))
@@ -36,7 +38,7 @@ int config_parse_bool(const char *value, void *dest, char why[static 96]) {
                 *(bool *) dest = streq(value, yes[i]);
                 return 0;
         }
-        return refuse(-EINVAL, why, "neither yes nor no");
+        return refuse_value(-EINVAL, why, "neither yes nor no");
 }
 
 /* The leading number; *ret_rest is what follows it, blanks skipped. */
@@ -44,11 +46,11 @@ static int leading_number(const char *value, uint64_t *ret, const char **ret_res
         char *end;
 
         if (value[0] < '0' || value[0] > '9')
-                return refuse(-EINVAL, why, "not a number");
+                return refuse_value(-EINVAL, why, "not a number");
         errno = 0;
         *ret = strtoull(value, &end, 10);
         if (errno != 0)
-                return refuse(-ERANGE, why, "too large");
+                return refuse_value(-ERANGE, why, "too large");
         *ret_rest = end + strspn(end, " ");
         return 0;
 }
@@ -62,7 +64,7 @@ int config_parse_u64(const char *value, void *dest, char why[static 96]) {
         if (r < 0)
                 return r;
         if (*rest)
-                return refuse(-EINVAL, why, "not a number");
+                return refuse_value(-EINVAL, why, "not a number");
         *(uint64_t *) dest = v;
         return 0;
 }
@@ -75,7 +77,7 @@ int config_parse_u32(const char *value, void *dest, char why[static 96]) {
         if (r < 0)
                 return r;
         if (v > UINT32_MAX)
-                return refuse(-ERANGE, why, "too large");
+                return refuse_value(-ERANGE, why, "too large");
         *(uint32_t *) dest = (uint32_t) v;
         return 0;
 }
@@ -85,7 +87,8 @@ struct unit {
         uint64_t factor;
 };
 
-static int scaled(const char *value, const struct unit *units, size_t n, const char *example, uint64_t *dest, char why[static 96]) {
+static int parse_scaled(const char *value, const struct unit *units, size_t n, const char *example,
+                        uint64_t *dest, char why[static 96]) {
         const char *rest;
         uint64_t v = 0;
         int r;
@@ -97,11 +100,11 @@ static int scaled(const char *value, const struct unit *units, size_t n, const c
                 if (!streq(rest, units[i].name))
                         continue;
                 if (v > UINT64_MAX / units[i].factor)
-                        return refuse(-ERANGE, why, "too large");
+                        return refuse_value(-ERANGE, why, "too large");
                 *dest = v * units[i].factor;
                 return 0;
         }
-        return refuse(-EINVAL, why, "unknown unit '%.16s' (as in %s)", rest, example);
+        return refuse_value(-EINVAL, why, "unknown unit '%.16s' (as in %s)", rest, example);
 }
 
 static const struct unit spans[] = {
@@ -118,11 +121,11 @@ static const struct unit spans[] = {
 };
 
 int config_parse_usec(const char *value, void *dest, char why[static 96]) {
-        return scaled(value, spans, ELEMENTSOF(spans), "250ms, 10s, 2min, 1h", dest, why);
+        return parse_scaled(value, spans, ELEMENTSOF(spans), "250ms, 10s, 2min, 1h", dest, why);
 }
 
 int config_parse_bytes(const char *value, void *dest, char why[static 96]) {
-        return scaled(value, sizes, ELEMENTSOF(sizes), "64K, 256M, 1G", dest, why);
+        return parse_scaled(value, sizes, ELEMENTSOF(sizes), "64K, 256M, 1G", dest, why);
 }
 
 /* --- Texts --------------------------------------------------------------------------------------------- */
@@ -132,10 +135,12 @@ static int check_url(const char *value, char why[static 96]) {
                            startswith(value, "https://") ? value + strlen("https://") : NULL;
 
         if (!host)
-                return refuse(-EINVAL, why, "not an http:// or https:// URL");
+                return refuse_value(-EINVAL, why, "not an http:// or https:// URL");
         if (host[0] == 0 || host[0] == '/' || memchr(host, '@', strcspn(host, "/")))
-                return refuse(-EINVAL, why, "needs a host, and takes no user or password");
-        return strpbrk(value, " \t\"\\") ? refuse(-EINVAL, why, "holds a blank, a quote or a backslash") : 0;
+                return refuse_value(-EINVAL, why, "needs a host, and takes no user or password");
+        return strpbrk(value, " \t\"\\")
+                       ? refuse_value(-EINVAL, why, "holds a blank, a quote or a backslash")
+                       : 0;
 }
 
 int config_parse_url(const char *value, void *dest, char why[static 96]) {
@@ -155,7 +160,7 @@ int config_parse_words(const char *value, const char *between, size_t most,
         while (r == 0 && (word = strsep(&rest, between))) {
                 if (!*word)
                         continue;
-                r = ++n > most ? refuse(-E2BIG, why, "more than %zu", most) : one(word, why);
+                r = ++n > most ? refuse_value(-E2BIG, why, "more than %zu", most) : one(word, why);
         }
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
@@ -166,7 +171,7 @@ int config_parse_urls(const char *value, void *dest, char why[static 96]) {
 
 int config_parse_path(const char *value, void *dest, char why[static 96]) {
         if (value[0] != 0 && value[0] != '/')
-                return refuse(-EINVAL, why, "not an absolute path");
+                return refuse_value(-EINVAL, why, "not an absolute path");
         return config_parse_string255(value, dest, why);
 }
 
@@ -174,7 +179,7 @@ int config_parse_name63(const char *value, void *dest, char why[static 96]) {
         size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
 
         if (n == 0 || n >= 64 || value[n])
-                return refuse(-EINVAL, why, "not 1 to 63 letters, digits, - and _");
+                return refuse_value(-EINVAL, why, "not 1 to 63 letters, digits, - and _");
         return copy_string(value, dest, 64, why);
 }
 
@@ -209,10 +214,9 @@ static int set_within(const struct config_item *item, const char *value, char wh
                 return r;
         (void) bound_text(item, item->least, least);
         if (n < item->least || n > item->most)
-                return item->most == UINT64_MAX
-                               ? refuse(-ERANGE, why, "must be at least %s", least)
-                               : refuse(-ERANGE, why, "must be from %s to %s", least,
-                                        bound_text(item, item->most, most));
+                return item->most == UINT64_MAX ? refuse_value(-ERANGE, why, "must be at least %s", least)
+                                                : refuse_value(-ERANGE, why, "must be from %s to %s", least,
+                                                               bound_text(item, item->most, most));
         if (narrow)
                 *(uint32_t *) item->dest = (uint32_t) n;
         else

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * CRC-32C (Castagnoli, RFC 3720 appendix B.4), by the CPU's own instruction where it has one. Pure.
- */
+/* A file of its own for the code that is compiled for one instruction of the CPU. CRC-32C (Castagnoli, RFC
+ * 3720 appendix B.4), by the CPU's own instruction where it has one. Pure. */
 #include "base.h"
 
 /* Continues crc (0 to begin) over data: crc32c(crc32c(0, a), b) is the checksum of a followed by b. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 
@@ -164,8 +165,8 @@ void exposition_family(struct exposition *e, const struct exposition_family *f) 
 }
 
 /* more: one more label as it is to be written; NULL: none. */
-static void print_series(struct exposition *e, const char *what, const struct exposition_label *labels, size_t n,
-                         const char *more) {
+static void print_series(struct exposition *e, const char *what, const struct exposition_label *labels,
+                         size_t n, const char *more) {
         const char *separator = "{";
 
         fputs(e->family.name, e->f);
@@ -190,11 +191,13 @@ static void print_labels(struct exposition *e, const struct exposition_label *la
 }
 
 void exposition_int(struct exposition *e, const struct exposition_label *labels, size_t n, int64_t value) {
+        assert(e->family.name && e->family.kind != EXPOSITION_HISTOGRAM);
         print_labels(e, labels, n);
         fprintf(e->f, " %" PRIi64 "\n", value);
 }
 
 void exposition_real(struct exposition *e, const struct exposition_label *labels, size_t n, double value) {
+        assert(e->family.name && e->family.kind != EXPOSITION_HISTOGRAM);
         print_labels(e, labels, n);
         if (isfinite(value))
                 fprintf(e->f, " %.17g\n", value);
@@ -219,11 +222,12 @@ static void print_bound(char buf[static BOUND_MAX], double bound) {
         (void) snprintf(buf + n, BOUND_MAX - n, "%s\"", strpbrk(buf + strlen("le=\""), ".e") ? "" : ".0");
 }
 
-void exposition_histogram(struct exposition *e, const struct exposition_label *labels, size_t n, const double *bounds,
-                          const uint64_t *counts, size_t n_bounds, double sum) {
+void exposition_histogram(struct exposition *e, const struct exposition_label *labels, size_t n,
+                          const double *bounds, const uint64_t *counts, size_t n_bounds, double sum) {
         char bound[BOUND_MAX];
         uint64_t below = 0;
 
+        assert(e->family.name && e->family.kind == EXPOSITION_HISTOGRAM);
         for (size_t i = 0; i <= n_bounds; i++) {
                 if (i < n_bounds)
                         print_bound(bound, bounds[i]);

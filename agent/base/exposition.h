@@ -46,9 +46,10 @@ int exposition_begin(struct exposition *e, bool open_metrics);
 void exposition_family(struct exposition *e, const struct exposition_family *f);
 void exposition_int(struct exposition *e, const struct exposition_label *labels, size_t n, int64_t value);
 void exposition_real(struct exposition *e, const struct exposition_label *labels, size_t n, double value);
-/* counts[i] values were at most bounds[i] and above the bound before it; the last of n_bounds + 1: above all. */
-void exposition_histogram(struct exposition *e, const struct exposition_label *labels, size_t n, const double *bounds,
-                          const uint64_t *counts, size_t n_bounds, double sum);
+/* counts[i] values were at most bounds[i] and above the bound before it; the last of n_bounds + 1: above
+ * all. */
+void exposition_histogram(struct exposition *e, const struct exposition_label *labels, size_t n,
+                          const double *bounds, const uint64_t *counts, size_t n_bounds, double sum);
 /* *ret is malloc'ed. -ENOMEM. */
 int exposition_end(struct exposition *e, char **ret, size_t *ret_len);
 /* In place of exposition_end(), when it is not to be said after all. */

@@ -5,7 +5,8 @@
 #include "finding.h"
 #include "utf8.h"
 
-/* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not known. */
+/* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not
+ * known. */
 static const struct {
         const char *name;
         int exit_code, gravity;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* FNV-1a with 64 bits (draft-eastlake-fnv), for tables and for telling texts apart: not against an adversary. */
+/* FNV-1a with 64 bits (draft-eastlake-fnv), for tables and for telling texts apart: not against an
+ * adversary. */
 #include "base.h"
 
 #define FNV_BEGIN UINT64_C(0xcbf29ce484222325)

@@ -27,12 +27,13 @@ void host_close(struct host *h) {
 int host_open_file(const struct host *h, const char *path, int flags) {
         /* O_NONBLOCK: a fifo planted in the tree must not hang us. */
         const int all = flags | (flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        struct open_how how = { .flags = (unsigned) all, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        struct open_how how = {.flags = (unsigned) all, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
         long fd;
 
         if (path[0] != '/')
                 return -EINVAL;
-        /* "/" needs no confinement, and systemd's RestrictSUIDSGID= answers ENOSYS to every openat2(): its filter cannot see the mode. */
+        /* "/" needs no confinement, and systemd's RestrictSUIDSGID= answers ENOSYS to every openat2(): its
+         * filter cannot see the mode. */
         if (h->real_root)
                 fd = open(path, all);
         else {
@@ -125,7 +126,8 @@ int host_read_link(const struct host *h, const char *path, char *buf, size_t siz
                 return fd;
         n = readlinkat(fd, "", buf, size);
         if (n < 0)
-                return errno == ENOENT ? -EINVAL : -errno; /* an empty path on what is no symlink reads ENOENT */
+                /* an empty path on what is no symlink reads ENOENT */
+                return errno == ENOENT ? -EINVAL : -errno;
         if ((size_t) n >= size)
                 return -E2BIG;
         buf[n] = '\0';
@@ -184,7 +186,8 @@ static int read_names(DIR *d, struct name_list *l) {
         }
 }
 
-int host_list(const struct host *h, const char *dir, int (*visit)(const char *name, void *userdata), void *userdata) {
+int host_list(const struct host *h, const char *dir, int (*visit)(const char *name, void *userdata),
+              void *userdata) {
         _cleanup_(name_list_free) struct name_list *l = calloc(1, sizeof(*l));
         _cleanup_closedir_ DIR *d = NULL;
         int fd, r;

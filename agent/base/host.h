@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The host seam: the only way to /proc, /sys, /dev and /etc. A host is a root directory and a clock, so
- * that a whole machine can be a folder of fixtures (--root DIR). Paths are absolute ("/proc/meminfo")
- * and, with a root other than "/", are resolved inside it: absolute symlinks stay inside, ".." cannot leave it, magic links
- * are refused (openat2 RESOLVE_IN_ROOT, kernel 5.6).
+ * The host seam: the only way to /proc, /sys, /dev and /etc. A host is a root directory and a clock, so that
+ * a whole machine can be a folder of fixtures (--root DIR). Paths are absolute ("/proc/meminfo") and, with a
+ * root other than "/", are resolved inside it: absolute symlinks stay inside, ".." cannot leave it, magic
+ * links are refused (openat2 RESOLVE_IN_ROOT, kernel 5.6).
  */
 #include "base.h"
 #include "clock.h"
@@ -51,7 +51,8 @@ int host_read_link(const struct host *h, const char *path, char *buf, size_t siz
  * first non-zero return of visit and returns it. -E2BIG with more than HOST_LIST_MAX entries.
  */
 #define HOST_LIST_MAX 4096
-int host_list(const struct host *h, const char *dir, int (*visit)(const char *name, void *userdata), void *userdata);
+int host_list(const struct host *h, const char *dir, int (*visit)(const char *name, void *userdata),
+              void *userdata);
 
 /* 36 characters and NUL, as in /proc/sys/kernel/random/boot_id. */
 #define BOOT_ID_MAX 40

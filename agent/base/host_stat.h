@@ -6,8 +6,9 @@
  * real machine: lines of text below /kernel there.
  *
  *   /kernel/stat    PATH TYPE MODE UID GID       ("/dev/vfio/0 c 0666 0 0"; TYPE c, -, d or l); a path
- * without a line is looked at as the file it is in the tree /kernel/space   PATH DEVICE BYTES AVAILABLE
- * FILES FREE [BYTES-FREE] /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
+ *                   without a line is looked at as the file it is in the tree
+ *   /kernel/space   PATH DEVICE BYTES AVAILABLE FILES FREE [BYTES-FREE]
+ *   /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
  */
 #include <sys/types.h>
 
@@ -39,3 +40,27 @@ struct host_clock {
 };
 /* adjtimex(2), only reading. -ENODATA: this root has no answer; -EPERM: a sandbox that filters the call. */
 int host_clock(const struct host *h, struct host_clock *ret);
+
+/* What is mounted where: /proc/self/mountinfo (proc(5)), which asks no file system. */
+
+struct mount_entry {
+        char point[256], type[32], source[64]; /* a longer source is cut */
+        dev_t device;                          /* a number of its own with btrfs, whatever disk it lies on */
+};
+
+/* Pure: one line. False: it is none, or its point or type is longer. */
+bool mountinfo_parse(const char *line, struct mount_entry *ret);
+/* Every mount, in the order of the kernel, later ones over earlier ones, until visit answers false.
+ * -errno. */
+int mountinfo_visit(const struct host *h, bool (*visit)(const struct mount_entry *m, void *userdata),
+                    void *userdata);
+
+/* Whether ld.so could load a library at all: what its ELF header says (elf(5)). */
+
+#define ELF_WHY_MAX 96
+
+/*
+ * Whether path is an ELF64 x86-64 shared object. 0, or -errno with the reason in why: -ENOENT when it is not
+ * there, -ENOEXEC when it is something else.
+ */
+int elf_check_library(const struct host *h, const char *path, char why[static ELF_WHY_MAX]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/syscall.h>
-
 #include "io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 ssize_t io_read_up_to(int fd, void *buf, size_t size) {
         uint8_t *p = buf;
@@ -49,4 +51,75 @@ void io_close_others(int keep) {
 #else
         (void) keep;
 #endif
+}
+
+/* --- Either the old or the new content ---------------------------------------------------------------- */
+
+/* Always a file of our own: what lies there may be a fifo, or a second name of another's file. */
+static int write_all(int dir_fd, const char *name, const struct iovec parts[], size_t n,
+                     const struct durable_options *o) {
+        _cleanup_close_ int fd = -1;
+
+        (void) unlinkat(dir_fd, name, 0); /* there may be none; what cannot be removed is said next */
+        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, o->mode);
+        if (fd < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++) {
+                int r = io_write_all(fd, parts[i].iov_base, parts[i].iov_len);
+
+                if (r < 0)
+                        return r;
+        }
+        return !o->lazy && fdatasync(fd) < 0 ? -errno : 0;
+}
+
+int durable_write_parts(int dir_fd, const char *name, const struct iovec parts[], size_t n_parts,
+                        const struct durable_options *o) {
+        char temporary[300];
+        int r, n;
+
+        if (!name[0] || strchr(name, '/'))
+                return -EINVAL;
+        n = snprintf(temporary, sizeof(temporary), ".%s.new", name);
+        if (n < 0 || (size_t) n >= sizeof(temporary))
+                return -ENAMETOOLONG;
+        r = write_all(dir_fd, temporary, parts, n_parts, o);
+        if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void) unlinkat(dir_fd, temporary, 0); /* a left-over is overwritten by the next write */
+                return r;
+        }
+        return !o->lazy && fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+int durable_write(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+        const struct iovec part = { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
+
+        return durable_write_parts(dir_fd, name, &part, 1, &(struct durable_options){ .mode = mode });
+}
+
+int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_len) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        _cleanup_free_ char *buf = NULL;
+        struct stat st;
+        ssize_t n;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        if ((uint64_t) st.st_size > max)
+                return -E2BIG;
+        buf = malloc((size_t) st.st_size + 1);
+        if (!buf)
+                return -ENOMEM;
+        n = io_read_up_to(fd, buf, (size_t) st.st_size);
+        if (n < 0)
+                return (int) n;
+        buf[n] = '\0';
+        *ret = TAKE_PTR(buf);
+        if (ret_len)
+                *ret_len = (size_t) n;
+        return 0;
 }

@@ -9,7 +9,7 @@ static json_t *pack_number(const struct json_field *f, const void *at) {
         return json_integer((json_int_t) MIN(v, (uint64_t) INT64_MAX));
 }
 
-static json_t *pack(const struct json_field *f, const char *at) {
+static json_t *pack_field(const struct json_field *f, const char *at) {
         switch (f->kind) {
         case JSON_FIELD_TEXT:
         case JSON_FIELD_WORD:
@@ -26,7 +26,7 @@ json_t *json_fields_pack(const struct json_field fields[], size_t n, const void 
         json_t *o = json_object();
 
         for (size_t i = 0; o && i < n; i++) {
-                json_t *v = pack(&fields[i], (const char *) from + fields[i].offset);
+                json_t *v = pack_field(&fields[i], (const char *) from + fields[i].offset);
 
                 if (json_object_set_new(o, fields[i].key, v) < 0) {
                         json_decref(o);
@@ -62,7 +62,7 @@ static int take_number(const struct json_field *f, const json_t *v, void *to) {
         return 0;
 }
 
-static int take(const struct json_field *f, const json_t *v, char *at) {
+static int take_field(const struct json_field *f, const json_t *v, char *at) {
         switch (f->kind) {
         case JSON_FIELD_TEXT:
         case JSON_FIELD_WORD:
@@ -80,6 +80,7 @@ int json_fields_take(const json_t *o, const struct json_field fields[], size_t n
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = take(&fields[i], json_object_get(o, fields[i].key), (char *) to + fields[i].offset);
+                r = take_field(&fields[i], json_object_get(o, fields[i].key),
+                               (char *) to + fields[i].offset);
         return r;
 }

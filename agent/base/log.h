@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Log lines for people: "PROGRAM: text" to standard error, or to where log_set_sink() says (journal.h). The one piece of
- * process-wide state (name, level, sink) is set once in main() before anything else runs.
+ * Log lines for people: "PROGRAM: text" to standard error, or to where log_set_sink() says (journal.h). A
+ * file of its own, for it holds the one piece of process-wide state. That (name, level, sink) is set once in
+ * main() before anything else runs.
  *
  * A function either logs its failures or returns them, never both; libraries below main() return.
  */
@@ -15,7 +16,8 @@
 /* Remembers the program's name (borrowed, static). Level: LOG_INFO until changed. */
 void log_open(const char *program);
 void log_set_level(int level);
-/* Takes a line (without newline) and the errno it is about, or 0; false: print it to standard error instead. */
+/* Takes a line (without newline) and the errno it is about, or 0; false: print it to standard error
+ * instead. */
 void log_set_sink(bool (*sink)(int priority, int error, const char *line));
 
 /* error: 0 or a (negative or positive) errno that %m in fmt then names. Returns -abs(error). */

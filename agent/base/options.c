@@ -24,7 +24,7 @@ static int usage_error(const struct options *o, const char *what, const char *wo
 }
 
 /* Whether word is "--NAME" or "--NAME=VALUE"; *ret_value points behind '=' or is NULL. */
-static bool matches(const char *word, const char *name, const char **ret_value) {
+static bool matches_option(const char *word, const char *name, const char **ret_value) {
         size_t n = strlen(name);
 
         if (strncmp(word + 2, name, n) != 0 || (word[2 + n] != '\0' && word[2 + n] != '='))
@@ -34,7 +34,8 @@ static bool matches(const char *word, const char *name, const char **ret_value) 
 }
 
 /* Takes the value of an option at argv[*i]: behind '=', or the next word. */
-static int take_value(const struct options *o, int argc, char *argv[], int *i, const char *inline_value, const char **dest) {
+static int take_value(const struct options *o, int argc, char *argv[], int *i, const char *inline_value,
+                      const char **dest) {
         if (inline_value) {
                 *dest = inline_value;
                 return 0;
@@ -48,9 +49,9 @@ static int take_value(const struct options *o, int argc, char *argv[], int *i, c
 static int take_shared(struct options *o, int argc, char *argv[], int *i) {
         const char *value;
 
-        if (matches(argv[*i], "root", &value))
+        if (matches_option(argv[*i], "root", &value))
                 return take_value(o, argc, argv, i, value, &o->root);
-        if (matches(argv[*i], "config", &value))
+        if (matches_option(argv[*i], "config", &value))
                 return take_value(o, argc, argv, i, value, &o->config);
         if (streq(argv[*i], "--help")) {
                 print_help(o);
@@ -68,7 +69,7 @@ static int take_option(struct options *o, int argc, char *argv[], int *i) {
                 const struct option_def *d = &o->defs[k];
                 const char *value;
 
-                if (!matches(argv[*i], d->name, &value))
+                if (!matches_option(argv[*i], d->name, &value))
                         continue;
                 if (d->argument)
                         return take_value(o, argc, argv, i, value, d->value);

@@ -40,10 +40,12 @@
 #define PORT_HOSTD_API 9470
 
 /*
- * A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. In the slice's name each '-' of NAME
- * is a '_' (no NAME holds one): systemd nests slices at '-', and tpu-run-a-b.slice would lie inside the slice of run "a".
+ * A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. In the slice's
+ * name each '-' of NAME is a '_' (no NAME holds one): systemd nests slices at '-', and tpu-run-a-b.slice
+ * would lie inside the slice of run "a".
  */
 #define RUN_UNIT_PREFIX "tpu-run-"
 
-/* Open files of a run: MaxText's multihost_job.py ("ulimit -n 100000"), and Google's OS certification for TPU7x. */
+/* Open files of a run: MaxText's multihost_job.py ("ulimit -n 100000"), and Google's OS certification for
+ * TPU7x. */
 #define RUN_NOFILE 100000

@@ -8,7 +8,8 @@
 
 #include "finding.h"
 
-/* New reference, or NULL when out of memory. Keys: verdict, check, subject, found, wanted, source, reason, remedy. */
+/* New reference, or NULL when out of memory. Keys: verdict, check, subject, found, wanted, source, reason,
+ * remedy. */
 json_t *finding_to_json(const struct finding *f);
 /*
  * Reads such an object, of whoever wrote it: texts are cut at their size and scrubbed (utf8.h), those that
@@ -27,8 +28,8 @@ const char *report_colour(enum verdict v);
 int report_print_text(FILE *out, const struct finding_list *l);
 
 /*
- * The same in groups under their titles, aligned over all of them; the group with the gravest finding first, empty
- * groups not at all. n is REPORT_GROUPS_MAX at most.
+ * The same in groups under their titles, aligned over all of them; the group with the gravest finding first,
+ * empty groups not at all. n is REPORT_GROUPS_MAX at most.
  */
 #define REPORT_GROUPS_MAX 16
 struct report_group {
@@ -37,5 +38,6 @@ struct report_group {
 };
 int report_print_groups(FILE *out, const struct report_group *groups, size_t n);
 
-/* Prints v, indented by 2, sorted by key, and a newline, then drops the reference. -ENOMEM when v is NULL, -EIO. */
+/* Prints v, indented by 2, sorted by key, and a newline, then drops the reference. -ENOMEM when v is NULL,
+ * -EIO. */
 int report_print_json(FILE *out, json_t *v);

@@ -20,7 +20,7 @@ size_t state_file_head(const struct state_format *f, const void *content, size_t
         return (size_t) n;
 }
 
-/* The version that a head names, which may be another one's; 0: it is no head of such a file. */
+/* The version that a head names, which may be that of another program; 0: it is no head of such a file. */
 static unsigned version_of(const struct state_format *f, const char *head) {
         char prefix[STATE_FILE_HEAD_MAX];
         unsigned version = 0;
@@ -121,7 +121,7 @@ const char *state_file_set_aside(int dir_fd, const char *path, int error,
         return buf;
 }
 
-static int refuse(int dir_fd, const char *path, int error, const char *why) {
+static int refuse_state(int dir_fd, const char *path, int error, const char *why) {
         char aside[STATE_FILE_ASIDE_MAX];
 
         log_warning("%s cannot be used: %s; kept as %s", path, why,
@@ -134,7 +134,7 @@ int state_file_load(int dir_fd, const char *path, const struct state_format *f, 
         char why[STATE_FILE_WHY_MAX];
         int r = state_file_read(dir_fd, path, f, ret, ret_len, why);
 
-        return r == -EBADMSG || r == -EPROTONOSUPPORT ? refuse(dir_fd, path, r, why) : r;
+        return r == -EBADMSG || r == -EPROTONOSUPPORT ? refuse_state(dir_fd, path, r, why) : r;
 }
 
 int state_file_write_json(int dir_fd, const char *path, const struct state_format *f, json_t *o) {
@@ -155,7 +155,7 @@ int state_file_load_json(int dir_fd, const char *path, const struct state_format
                 return r;
         o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
         if (!o)
-                return refuse(dir_fd, path, -EBADMSG, error.text);
+                return refuse_state(dir_fd, path, -EBADMSG, error.text);
         *ret = o;
         return 0;
 }

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * A small file in which a program keeps what it must know after its end. Any crash leaves the previous
- * content or the new one (durable.h); damage is found; another version of the program never guesses at it.
+ * content or the new one (io.h); damage is found; another version of the program never guesses at it.
  * One head line, then the content, as it is:
  *
  *   tpu-state WHAT VERSION CRC32C
@@ -15,7 +15,7 @@
  */
 #include <jansson.h>
 
-#include "durable.h"
+#include "io.h"
 
 #define STATE_FILE_HEAD_MAX 64
 #define STATE_FILE_WHY_MAX 128

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "problem.h"
-#include "scene.h"
+#include "evidence.h"
 
 /* Adds what path holds. On failure the problem names the file, and the capture in it. -errno. */
 int capture_files_load(const char *path, struct scene *s, struct problem *problem);

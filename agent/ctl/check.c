@@ -88,7 +88,7 @@ static void print_orders(const char *root) {
         json_decref(status);
 }
 
-/* A name asks for every line; the whole host is told on one screen. */
+/* A name asks for every line; the whole host is shown on one screen. */
 static int print_text(const struct seen *seen, bool folded) {
         struct finding_list lines[_GROUP_MAX] = { FINDING_LIST_NULL };
         struct report_group groups[_GROUP_MAX];
@@ -157,7 +157,7 @@ static void check_identity(const struct identity *i, const char *only, struct se
                 seen_add(seen, GROUP_IDENTITY, only, &findings.items[k]);
 }
 
-/* What is wanted is read anew each time: --watch shows what an edit does. */
+/* What is wanted is read again each time: --watch shows what an edit does. */
 static void look(const struct host *h, const struct request *q, bool again, struct seen *ret) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
@@ -284,7 +284,7 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
                 { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
                 { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &paths.peers, NULL },
-                { "peer-report", "FILE", "check path: the peers' saved --json, which tells the direction",
+                { "peer-report", "FILE", "check path: the peers' saved --json, which shows the direction",
                   &paths.peer_report, NULL },
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },

@@ -8,7 +8,7 @@
  */
 #include "options.h"
 #include "problem.h"
-#include "scene.h"
+#include "evidence.h"
 
 /* What runs on each is captured. -errno with problem set: nobody could be asked. */
 int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,

@@ -2,7 +2,7 @@
 #pragma once
 /* The captures that tpu-collectord has of an episode, as a scene; and asking for new ones. */
 #include "ask.h"
-#include "scene.h"
+#include "evidence.h"
 
 struct kept_verdict {
         json_t *words; /* what the collector says of the episode; the caller's */

@@ -238,7 +238,7 @@ static int print(const struct environment *e, bool explain, bool json) {
 }
 
 /*
- * The NICs that a run's traffic between slices takes; none when they cannot be told: it is then left open.
+ * The NICs that a run's traffic between slices takes; none when they are not known: it is then left open.
  */
 static void find_nics(const struct host *h, char ret[static INTENT_NICS_TEXT_MAX]) {
         struct link_table links = LINK_TABLE_NULL;

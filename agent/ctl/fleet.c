@@ -12,12 +12,12 @@
 
 #define PATH_SIZE 2048
 #define MISSING_SHOWN 16
-/* Seconds: agents push metrics every 10 s unless told otherwise; six missed in a row. */
+/* Seconds: agents push metrics every 10 s unless configured otherwise; six missed in a row. */
 #define HOST_SILENT "60"
 
 /* --- Slices -------------------------------------------------------------------------------------------- */
 
-/* Who is missing, and why. */
+/* The missing hosts, and why. */
 static void print_missing(const json_t *slice, usec_t now, FILE *out) {
         const json_t *missing = json_object_get(json_object_get(slice, "gang"), "missing"), *m;
         size_t i;
@@ -328,7 +328,7 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 .summary =
                         "Lists all hosts that the collector's registry has, and those that send it "
                         "telemetry alone, by slice and worker; 'fleet slices' "
-                        "the slices, who is missing "
+                        "the slices, with missing hosts "
                         "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
                         "here, 'release SLICE WORKER' gives up the id of a dead machine. "
                         "AGE: when it was heard "

@@ -89,7 +89,7 @@ static bool differs(const struct finding *f, const struct finding *there, struct
         else
                 finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(there->verdict) : "",
                             !same_verdict ? ": " : "", there->found);
-        /* Worse here keeps its verdict. Better here is told, and is no fault. */
+        /* Worse here keeps its verdict. Better here is shown, and is no fault. */
         if (there && !same_verdict && verdict_worse(f->verdict, there->verdict) == f->verdict)
                 return true;
         ret->verdict = there && !same_verdict ? VERDICT_OK : VERDICT_WARN;

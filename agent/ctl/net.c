@@ -17,7 +17,7 @@ static bool is_bad(const json_t *l) {
         return json_is_true(json_object_get(l, "bad"));
 }
 
-/* What BPF counted and is not there when all is well, or what sockets do not tell. */
+/* What BPF counted and is not there when all is well, or what sockets do not report. */
 static bool has_events(const json_t *l) {
         const json_t *k = json_object_get(l, "kernel");
 
@@ -73,7 +73,7 @@ static const struct column link_columns[] = {
         { .title = "NIC", .cell = "{nic}" },
         { .title = "CONNS", .cell = "[{looked?}{connections}]" },
         { .title = "RTOS", .cell = "[{looked?}{interval.timeouts}]" },
-        { .title = "SENT AGAIN",
+        { .title = "RETRANSMITS",
           .cell = "[{looked?}[{interval.retransmits>0}{interval.retransmits:count}[ ({again_percent} "
                   "%)]|0]]" },
         { .title = "RTT", .cell = "[{rtt>0}{rtt:span}]" },
@@ -81,13 +81,13 @@ static const struct column link_columns[] = {
         { .title = "TRAFFIC", .cell = "{rate:bits}" },
         { .title = "NOTES", /* what holds it, in a few words */
           .cell = "[{silence>0}{,}nothing acknowledged for {silence:count} s]"
-                  "[{interval.syn_retries>0}{,}SYN sent again {interval.syn_retries:count} times]"
+                  "[{interval.syn_retries>0}{,}SYN retransmitted {interval.syn_retries:count} times]"
                   "[{,}LEAVES BY {leaves_by}]"
                   "[{,}{window_held:percent} held by the peer's window]"
                   "[{,}{buffer_held:percent} held by the send buffer]"
                   "[{receive_buffer_full>0}{,}receive buffer full on {receive_buffer_full:count}]"
                   "[{interval.drops>0}{,}{interval.drops:count} received segments dropped]"
-                  "[{,}BPF: {kernel_again:count} segments sent again"
+                  "[{,}BPF: {kernel_again:count} segments retransmitted"
                   "[{kernel.timeouts>0}, {kernel.timeouts:count} RTOs]"
                   "[{kernel.syns>0}, {kernel.syns:count} of them SYNs]"
                   "[{resets>0}, {resets:count} resets]"
@@ -145,7 +145,7 @@ static void print_kernel(const json_t *answer, usec_t now, FILE *out) {
              "[{unplaced>0}dropped, and not known in which network namespace of this host: {unplaced:count} "
              "packets\n]"
              "[{uncounted>0}{uncounted:count} events found no room in the tables of the kernel's programs: "
-             "what is told of peers and drops is too low by so many\n]");
+             "the numbers of peers and drops are too low by so many\n]");
 }
 
 /* "NICs of run train: eth0 61 %, eth1 39 %". */
@@ -180,7 +180,7 @@ int screen_net(json_t *answer, usec_t now, FILE *out) {
         show(out, answer, now,
              "[{text}|-]\n"
              "[      looked at {looked:age} ago, over [{interval:count}|0] s; RTOS: retransmission timeouts"
-             "[{exact_timeouts=false} (this kernel tells at least so many)]\n]");
+             "[{exact_timeouts=false} (this kernel reports at least so many)]\n]");
         if (json_is_object(json_object_get(answer, "kernel")))
                 fputs("      BPF: counted by the kernel's programs since the agent started\n", out);
         r = print_links(answer, now, out);
@@ -211,7 +211,7 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, watch = false;
         const char *peer = NULL;
         const struct option_def defs[] = {
-                { "peer", "PEER", "only the ways to this one: a worker's number or an address", &peer,
+                { "peer", "PEER", "only the paths to this one: a worker's number or an address", &peer,
                   NULL },
                 { "watch", NULL,
                   "show it again every 2 s until it is interrupted; the agent looks every 10 s", NULL,
@@ -224,7 +224,7 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "What the TCP connections of this host's runs went through, by peer "
                                         "and NIC, the worst first. "
-                                        "Exit code: 0 no bad way; 1 one is bad; 3 no run, or no answer." };
+                                        "Exit code: 0 no bad path; 1 one is bad; 3 no run, or no answer." };
         char path[512] = "/v1/net";
         struct words w;
         int r;

@@ -261,8 +261,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                                         "NAME', end it with 'tpuctl stop NAME'.\nWith --slices or --on it "
                                         "runs on all hosts of "
                                         "those slices, where each lets tpu-hostd start runs of that "
-                                        "user;\nwho is missing is "
-                                        "said until it runs." };
+                                        "user;\nmissing hosts are "
+                                        "shown until it runs." };
         int r;
 
         add_key_options(&k);

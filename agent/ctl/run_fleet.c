@@ -65,7 +65,7 @@ static void say(FILE *out, const char *name, const char *text) {
                 print_clean(out, one, false);
                 fputc('\n', out);
         }
-        (void) fflush(out); /* who reads it is told at the end */
+        (void) fflush(out); /* a failed write is reported at the end */
 }
 
 /* Each text that was not said before: a host that is missing is named once, and again when what is said of

@@ -121,10 +121,10 @@ static const struct column run_columns[] = {
         { .title = "COMMAND", .cell = "{command}", .shrinks = true },
 };
 
-/* What a table has no room for: "train: generation 3; started again 1 of 5 times; CUDA …", then to do. */
+/* What a table has no room for: "train: generation 3; restarted 1 of 5 times; CUDA …", then to do. */
 #define STORY                                                                                               \
         "{name:lines}: {^}[{generation>0}{;}generation {generation}]"                                       \
-        "[{restarts>0}{;}started again {restarts} of {restarts_max} times]"                                 \
+        "[{restarts>0}{;}restarted {restarts} of {restarts_max} times]"                                 \
         "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
 
 static bool has_story(const json_t *run) {
@@ -163,7 +163,7 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary =
-                                     "Lists the runs of this host, as tpu-launchd tells them; their steps "
+                                     "Lists the runs of this host, as tpu-launchd reports them; their steps "
                                      "come from tpu-hostd." };
         struct problem problem;
         json_t *answer = NULL;
@@ -201,7 +201,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
 
 /*
  * Whether launchd has it as a part of a run over slices: ended here alone, the whole run would end as if it
- * had been stopped, or be started again.
+ * had been stopped, or be restarted.
  */
 static bool is_part(const char *root, const char *name) {
         struct problem problem;

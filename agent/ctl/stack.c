@@ -6,7 +6,7 @@
 
 #include "answer.h"
 #include "capture_files.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "clock.h"
 #include "render.h"
 #include "runs.h"

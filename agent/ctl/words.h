@@ -20,7 +20,7 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
 
 /*
  * Takes every "--NAME VALUE" or "--NAME=VALUE" out of argv, which is shortened, for an option that may be
- * given many times. Looks only at options: ends at "--" and at the first word. defs tells which options take
+ * given many times. Looks only at options: ends at "--" and at the first word. defs says which options take
  * a value. -EINVAL after saying that a value is missing.
  */
 int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],

@@ -4,10 +4,10 @@
 #include "sync_client.h"
 
 struct registry {
-        struct registry_told told;
+        struct registry_known told;
         struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
         struct sync_client *client;      /* NULL: static */
-        sd_event_source *soon;           /* static: what this host is, is told back */
+        sd_event_source *soon;           /* static: what this host is, is reported back */
         json_t *member;                  /* static */
 };
 
@@ -66,8 +66,8 @@ static int on_soon(sd_event_source *source, void *userdata) {
         (void) snprintf(key, sizeof(key), "slice/%.63s", r->options.slice);
         all = json_pack("{s:o}", key, static_slice(r));
         if (all)
-                registry_told_whole(&r->told, all);
-        registry_told_status(&r->told, REGISTRY_MEMBER, false,
+                registry_known_whole(&r->told, all);
+        registry_known_status(&r->told, REGISTRY_MEMBER, false,
                              "no registry: membership is what the identity says");
         json_decref(all);
         return 0;
@@ -94,22 +94,22 @@ static int static_say(struct registry *r, const json_t *member) {
 
 /* --- The contract -------------------------------------------------------------------------------------- */
 
-static bool copy(const char **text, bool wanted) {
+static bool copy_option(const char **text, bool wanted) {
         if (!*text && !wanted)
                 return true;
         *text = strdup(*text ? *text : "");
         return *text;
 }
 
-static void drop(const char *text) {
+static void drop_option(const char *text) {
         free((void *) (uintptr_t) text);
 }
 
 static bool copy_options(struct registry_options *o) {
-        bool endpoints = copy(&o->endpoints, true), first = copy(&o->first, false),
-             tenant = copy(&o->tenant, true),
-             host = copy(&o->host, true), slice = copy(&o->slice, true), ca = copy(&o->ca, false),
-             certificate = copy(&o->certificate, false), key = copy(&o->key, false);
+        bool endpoints = copy_option(&o->endpoints, true), first = copy_option(&o->first, false),
+             tenant = copy_option(&o->tenant, true), host = copy_option(&o->host, true),
+             slice = copy_option(&o->slice, true), ca = copy_option(&o->ca, false),
+             certificate = copy_option(&o->certificate, false), key = copy_option(&o->key, false);
 
         return endpoints && first && tenant && host && slice && ca && certificate && key;
 }
@@ -129,7 +129,7 @@ int registry_new(sd_event *e, const struct registry_options *o, const struct reg
         if (!r)
                 return -ENOMEM;
         r->options = *o;
-        k = copy_options(&r->options) ? registry_told_init(&r->told, e, events, userdata) : -ENOMEM;
+        k = copy_options(&r->options) ? registry_known_init(&r->told, e, events, userdata) : -ENOMEM;
         if (k >= 0)
                 k = o->kind == REGISTRY_STATIC ? static_new(r) :
                                                  sync_client_new(&r->told, &r->options, &r->client, why);
@@ -145,15 +145,15 @@ struct registry *registry_free(struct registry *r) {
         r->client = sync_client_free(r->client);
         r->soon = sd_event_source_disable_unref(r->soon);
         json_decref(r->member);
-        registry_told_clear(&r->told);
-        drop(r->options.endpoints);
-        drop(r->options.first);
-        drop(r->options.tenant);
-        drop(r->options.host);
-        drop(r->options.slice);
-        drop(r->options.ca);
-        drop(r->options.certificate);
-        drop(r->options.key);
+        registry_known_clear(&r->told);
+        drop_option(r->options.endpoints);
+        drop_option(r->options.first);
+        drop_option(r->options.tenant);
+        drop_option(r->options.host);
+        drop_option(r->options.slice);
+        drop_option(r->options.ca);
+        drop_option(r->options.certificate);
+        drop_option(r->options.key);
         free(r);
         return NULL;
 }

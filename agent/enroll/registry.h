@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The registry as an agent sees it (docs/registry.md): it says what the host is, and is told records.
+ * The registry as an agent sees it (docs/registry.md): it says what the host is, and receives records.
  * Asynchronous in the event loop; nothing here blocks. A registry that is away changes nothing: records that
- * were told stay believed, and `away` says since when.
+ * it sent stay believed, and `away` says since when.
  */
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -37,7 +37,7 @@ enum registry_state {
         REGISTRY_JOINING, /* never reached since start */
         REGISTRY_MEMBER,
         REGISTRY_CONFLICT, /* reached, but the worker id is another machine's */
-        REGISTRY_AWAY,     /* not reached; what was told stays believed */
+        REGISTRY_AWAY,     /* not reached; what it sent stays believed */
         REGISTRY_REFUSED,  /* it answers, but will not have us: certificate, version, address */
         _REGISTRY_STATE_MAX,
 };
@@ -51,10 +51,10 @@ struct registry_status {
 };
 
 struct registry_events {
-        /* A record that this host shall know is another one now. NULL: gone. */
+        /* A record that this host shall know has changed. NULL: gone. */
         void (*record)(const char *key, const json_t *value, void *userdata);
         void (*status)(const struct registry_status *s, void *userdata);
-        /* All that is there at first has been told: what was not is not there. */
+        /* The first whole answer has been handed over: what was not in it is not there. */
         void (*complete)(void *userdata);
         /* What people should know and what changes nothing; NULL: nobody listens. */
         void (*notice)(const char *text, void *userdata);
@@ -62,7 +62,7 @@ struct registry_events {
 
 struct registry;
 
-/* o is copied. -EINVAL with *why. Nothing is told before the loop runs. */
+/* o is copied. -EINVAL with *why. No handler is called before the loop runs. */
 int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
                  void *userdata, struct registry **ret, char why[static 256]);
 struct registry *registry_free(struct registry *r);
@@ -76,7 +76,7 @@ int registry_say(struct registry *r, const json_t *member);
  */
 void registry_leave(struct registry *r);
 bool registry_has_left(const struct registry *r);
-/* Certificates may be other ones now. */
+/* Certificates may have changed. */
 void registry_renew(struct registry *r);
 /*
  * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_answer.h"
 
-#include "registry_told.h"
 #include "utf8.h"
 
 void sync_answer_clear(struct sync_answer *a) {
@@ -28,7 +27,7 @@ static bool printable(const char *text, size_t max) {
         return n <= max;
 }
 
-/* "slice/s0", "run/train": only kinds that a host is told; what is new in a later version is passed over. */
+/* "slice/s0", "run/train": only kinds that a host receives; what is new in a later version is passed over. */
 static bool key_is_ours(const char *key) {
         static const char *const kinds[] = { "slice/", "run/", "order/", "site/", "capture/" };
 
@@ -89,7 +88,7 @@ static int take_term(const json_t *o, struct sync_answer *a, char why[static SYN
         return 0;
 }
 
-static int take(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
+static int take_answer(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
         const json_t *version = json_object_get(o, "v"), *lease = json_object_get(o, "lease");
         const char *revision = json_string_value(json_object_get(o, "revision"));
         int r;
@@ -125,7 +124,7 @@ int sync_answer_parse(const char *text, size_t len, struct sync_answer *ret, cha
         o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
         if (!o)
                 return bad(why, "no JSON: %.100s", error.text);
-        r = take(o, &a, why);
+        r = take_answer(o, &a, why);
         json_decref(o);
         if (r == -ENOMEM)
                 (void) snprintf(why, SYNC_WHY_MAX, "out of memory");
@@ -134,4 +133,108 @@ int sync_answer_parse(const char *text, size_t len, struct sync_answer *ret, cha
         *ret = a;
         a = SYNC_ANSWER_NULL;
         return 0;
+}
+
+json_t *sync_error_object(const void *body, size_t len) {
+        return len > 0 && len < SYNC_ERROR_MAX ? json_loadb(body, len, 0, NULL) : NULL;
+}
+
+void sync_error_text(long status, const json_t *o, char *buf, size_t size) {
+        const char *error = json_string_value(json_object_get(o, "error"));
+
+        (void) snprintf(buf, size, "HTTP %ld%s%.160s", status, error ? ": " : "", error ? error : "");
+}
+
+/* --- What the registry has sent ----------------------------------------------------------------------- */
+
+int registry_known_init(struct registry_known *t, sd_event *e, const struct registry_events *events,
+                       void *userdata) {
+        t->event = sd_event_ref(e);
+        t->events = *events;
+        t->userdata = userdata;
+        t->status.since = registry_known_now(t);
+        t->records = json_object();
+        return t->records ? 0 : -ENOMEM;
+}
+
+void registry_known_clear(struct registry_known *t) {
+        json_decref(t->records);
+        t->records = NULL;
+        t->event = sd_event_unref(t->event);
+}
+
+void registry_known_record(struct registry_known *t, const char *key, const json_t *value) {
+        json_t *known = json_object_get(t->records, key), *now = (json_t *) (uintptr_t) value;
+
+        if (!now || json_is_null(now)) {
+                if (!known)
+                        return;
+                (void) json_object_del(t->records, key); /* it is there */
+                t->events.record(key, NULL, t->userdata);
+                return;
+        }
+        if (known && json_equal(known, now))
+                return;
+        /* Out of memory: the handler is called nevertheless, and called again with the next answer that
+         * names it. */
+        (void) json_object_set(t->records, key, now);
+        t->events.record(key, now, t->userdata);
+}
+
+void registry_known_whole(struct registry_known *t, const json_t *records) {
+        json_t *all = (json_t *) (uintptr_t) records, *value;
+        const char *key;
+        void *next;
+
+        json_object_foreach_safe(t->records, next, key, value) {
+                char gone[REGISTRY_KEY_MAX + 1];
+
+                if (json_object_get(all, key))
+                        continue;
+                (void) snprintf(gone, sizeof(gone), "%s", key); /* the key goes with its record */
+                registry_known_record(t, gone, NULL);
+        }
+        json_object_foreach(all, key, value)
+                registry_known_record(t, key, value);
+        if (t->complete)
+                return;
+        t->complete = true;
+        t->events.complete(t->userdata);
+}
+
+void registry_known_status(struct registry_known *t, enum registry_state s, bool may_claim,
+                           const char *why) {
+        struct registry_status *now = &t->status;
+        char text[sizeof(now->why)]; /* why may be the one that stands */
+
+        (void) snprintf(text, sizeof(text), "%s", why);
+        if (now->state == s && now->may_claim == may_claim && streq(now->why, text))
+                return;
+        if (now->state != s)
+                (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now->since); /* as in registry_known_init() */
+        now->state = s;
+        now->may_claim = may_claim;
+        memcpy(now->why, text, sizeof(now->why));
+        t->events.status(now, t->userdata);
+}
+
+void registry_known_notice(struct registry_known *t, const char *fmt, ...) {
+        char text[256];
+        va_list ap;
+
+        if (!t->events.notice)
+                return;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void) utf8_scrub(text, strlen(text)); /* it may hold what came, cut anywhere */
+        t->events.notice(text, t->userdata);
+}
+
+usec_t registry_known_now(const struct registry_known *t) {
+        usec_t now = 0;
+
+        /* Fails for a clock that is not there only. */
+        (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now);
+        return now;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_client.h"
 
-#include <stdarg.h>
-#include <sys/random.h>
-
 #include "backoff.h"
 #include "exchange.h"
 #include "sync_answer.h"
@@ -11,15 +8,10 @@
 #include "utf8.h"
 
 #define SYNC_PATH "/registry/v1/sync"
-#define WAIT_MIN (1 * USEC_PER_SEC)
-#define ANSWER_TIME (10 * USEC_PER_SEC) /* of the only collector, beyond what it may hold a sync */
-#define ANSWER_MIN (2 * USEC_PER_SEC)   /* and where there are others, at least */
 #define EAGER (1 * USEC_PER_SEC) /* who has nothing new to say, and holds nothing, is asked so often */
-#define ANSWERS_A_SECOND 20
 #define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
 #define LEAVE_TIME (2 * USEC_PER_SEC)
 #define POST_TIME (60 * USEC_PER_SEC)
-#define POST_ANSWER_MAX (64 * 1024)
 #define LEASE (15 * USEC_PER_SEC)
 
 /* A connection of its own for each: no sync waits for the end of a body that is posted. */
@@ -28,7 +20,7 @@ struct connections {
 };
 
 struct sync_client {
-        struct registry_told *told;
+        struct registry_known *told;
         const struct registry_options *options;
         struct sync_course course;
         struct connections connections[CONFIG_URLS_MAX];
@@ -41,10 +33,6 @@ struct sync_client {
         bool left, leaving;
         bool stale_noticed;
         struct {
-                usec_t since;
-                unsigned n;
-        } answers;
-        struct {
                 registry_post_done done;
                 void *userdata;
                 uint64_t term; /* in which it was posted */
@@ -52,42 +40,15 @@ struct sync_client {
         char revision[64], store[COURSE_STORE_MAX];
 };
 
-static usec_t boot_now(const struct sync_client *c) {
-        usec_t now = 0;
-
-        /* Fails for a clock that is not there only. */
-        (void) sd_event_now(c->told->event, CLOCK_BOOTTIME, &now);
-        return now;
-}
-
-static uint64_t chance(void) {
-        uint64_t v = 0;
-
-        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, a valid draw, too */
-        return v;
-}
-
-static void arm(sd_event_source *source, usec_t after) {
+static void arm_timer(sd_event_source *source, usec_t after) {
         /* Both fail for a source without a loop only. */
         (void) sd_event_source_set_time_relative(source, after);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 static void set_status(struct sync_client *c, enum registry_state s, const char *why) {
-        registry_told_status(c->told, s, sync_course_may_claim(&c->course, boot_now(c)), why);
-}
-
-static _printf_(2, 3) void notice(struct sync_client *c, const char *fmt, ...) {
-        char text[COURSE_WHY_MAX];
-        va_list ap;
-
-        if (!c->told->events.notice)
-                return;
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        (void) utf8_scrub(text, strlen(text)); /* it may hold what came, cut anywhere */
-        c->told->events.notice(text, c->told->userdata);
+        registry_known_status(c->told, s, sync_course_may_claim(&c->course, registry_known_now(c->told)),
+                              why);
 }
 
 /* --- Connections --------------------------------------------------------------------------------------- */
@@ -99,14 +60,14 @@ static struct exchange *sync_exchange(const struct sync_client *c) {
         return c->connections[c->course.at].sync;
 }
 
-static int connection(struct sync_client *c, size_t i, bool post, struct exchange **ret,
-                      char why[static 256]) {
+static int open_connection(struct sync_client *c, size_t i, bool post, struct exchange **ret,
+                           char why[static 256]) {
         struct exchange **x = post ? &c->connections[i].post : &c->connections[i].sync;
         const struct exchange_options o = { .url = c->course.urls[i],
                                             .ca = c->options->ca,
                                             .certificate = c->options->certificate,
                                             .key = c->options->key,
-                                            .answer_max = post ? POST_ANSWER_MAX : SYNC_ANSWER_MAX,
+                                            .answer_max = post ? SYNC_ERROR_MAX : SYNC_ANSWER_MAX,
                                             .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                                             .name = "registry",
                                             .done = post ? on_posted : on_synced,
@@ -120,15 +81,6 @@ static int connection(struct sync_client *c, size_t i, bool post, struct exchang
 
 /* --- What is said -------------------------------------------------------------------------------------- */
 
-static usec_t wait_of(const struct sync_client *c) {
-        return MAX(WAIT_MIN, c->course.lease / 2);
-}
-
-/* Where there are others, a collector whose machine is gone must not cost the lease. */
-static usec_t full_patience(const struct sync_client *c) {
-        return wait_of(c) + (c->course.n == 1 ? ANSWER_TIME : MAX(ANSWER_MIN, c->course.lease / 4));
-}
-
 static json_t *short_form(const struct sync_client *c) {
         char same[96];
 
@@ -137,7 +89,7 @@ static json_t *short_form(const struct sync_client *c) {
                          json_object_get(c->member, "incarnation"));
 }
 
-static char *finish(const struct sync_client *c, json_t *o, usec_t wait) {
+static char *finish_request(const struct sync_client *c, json_t *o, usec_t wait) {
         char *text = NULL;
         int r = o ? json_object_set_new(o, "wait", json_integer((json_int_t) (wait / USEC_PER_SEC))) : -1;
 
@@ -162,30 +114,30 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         struct exchange *x = NULL;
         int r;
 
-        sync_course_send(&c->course, boot_now(c));
-        r = connection(c, c->course.at, false, &x, why);
+        sync_course_send(&c->course, registry_known_now(c->told));
+        r = open_connection(c, c->course.at, false, &x, why);
         return r < 0 ? r : exchange_start(x, &q);
 }
 
 /*
  * Of one collector, one held request that ended is no news: the next try says. Where there are several,
- * another one leads within a lease and a little: until then nobody is told that a whole fleet is away.
+ * another one leads within a lease and a little: until then no whole fleet is reported as away.
  */
 static bool may_be_back(const struct sync_client *c, bool first) {
         if (c->course.n == 1)
                 return first;
-        return boot_now(c) < c->course.claim_until + c->course.lease;
+        return registry_known_now(c->told) < c->course.claim_until + c->course.lease;
 }
 
-static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
+static void sync_failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
         bool first = c->course.rounds == 0;
-        usec_t after = sync_course_failed(&c->course, f, why, least, chance());
+        usec_t after = sync_course_failed(&c->course, f, why, least, backoff_random());
         enum registry_state s = c->course.mildest > SYNC_AWAY ? REGISTRY_REFUSED :
                                 c->told->complete              ? REGISTRY_AWAY :
                                                                  REGISTRY_JOINING;
 
         c->heard = 0; /* it may have forgotten us meanwhile */
-        arm(c->next, after);
+        arm_timer(c->next, after);
         if (!sync_course_is_over(&c->course))
                 return;
         if (s == REGISTRY_AWAY && c->told->status.state == REGISTRY_MEMBER && may_be_back(c, first))
@@ -193,22 +145,23 @@ static void failed(struct sync_client *c, enum sync_failure f, usec_t least, con
         set_status(c, s, c->course.why);
 }
 
-static void ask(struct sync_client *c) {
+static void send_question(struct sync_client *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->heard != c->said;
-        usec_t full = full_patience(c), patience = sync_course_patience(&c->course, full),
-               wait = patience < full ? 0 : wait_of(c); /* who may be gone holds nothing */
+        usec_t full = sync_course_longest(&c->course), patience = sync_course_patience(&c->course, full),
+               wait = patience < full ? 0 : sync_course_hold(&c->course); /* who may be gone holds nothing */
         char why[256] = "";
         int r;
 
         if (!c->member || !c->joined || c->left || (sync_exchange(c) && exchange_at_work(sync_exchange(c))))
                 return;
-        (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm() */
+        (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm_timer() */
         c->asking = c->said;
-        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
+        text = finish_request(
+                c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
         r = text ? send_sync(c, text, patience, why) : -ENOMEM;
         if (r < 0)
-                failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
+                sync_failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
 }
 
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -219,7 +172,7 @@ static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
         c->joined = true;
         if (x && exchange_at_work(x) && c->asking != c->said && !c->left)
                 exchange_cancel(x);
-        ask(c);
+        send_question(c);
         return 0;
 }
 
@@ -227,28 +180,20 @@ static int on_claim(sd_event_source *source, uint64_t usec, void *userdata) {
         struct sync_client *c = userdata;
 
         (void) source, (void) usec;
-        registry_told_status(c->told, c->told->status.state, false, c->told->status.why);
+        registry_known_status(c->told, c->told->status.state, false, c->told->status.why);
         return 0;
 }
 
 /* --- What is answered ---------------------------------------------------------------------------------- */
 
-/* A server that answers always and at once would be asked as fast as the network goes. */
-static bool too_often(struct sync_client *c, usec_t now) {
-        if (now >= c->answers.since + USEC_PER_SEC) {
-                c->answers.since = now;
-                c->answers.n = 0;
-        }
-        return ++c->answers.n > ANSWERS_A_SECOND;
-}
-
 /* How long until the next question. */
 static usec_t pause_after(struct sync_client *c, const struct sync_answer *a, bool was_whole, usec_t now) {
         bool news = a->whole || a->tell || json_object_size(a->records) > 0,
-             early = now < c->course.sent + wait_of(c) / 2, often = too_often(c, now);
+             early = now < c->course.sent + sync_course_hold(&c->course) / 2,
+             often = sync_course_too_often(&c->course, now);
 
         if (a->conflict)
-                return wait_of(c);
+                return sync_course_hold(&c->course);
         return often || (a->tell && was_whole) || (!news && early && c->heard == c->said) ? EAGER : 0;
 }
 
@@ -256,7 +201,7 @@ static void take_status_of(struct sync_client *c, const struct sync_answer *a, u
         char why[512]; /* the status cuts it */
 
         if (!a->conflict) {
-                arm(c->claim, c->course.claim_until - MIN(now, c->course.claim_until));
+                arm_timer(c->claim, c->course.claim_until - MIN(now, c->course.claim_until));
                 set_status(c, REGISTRY_MEMBER, sync_course_url(&c->course));
                 return;
         }
@@ -272,10 +217,10 @@ static void take_records(struct sync_client *c, const struct sync_answer *a) {
         json_t *value;
 
         if (a->whole)
-                registry_told_whole(c->told, a->records);
+                registry_known_whole(c->told, a->records);
         else
                 json_object_foreach(a->records, key, value)
-                        registry_told_record(c->told, key, value);
+                        registry_known_record(c->told, key, value);
 }
 
 /* Of a collector that led before, and does not know it yet. */
@@ -283,54 +228,46 @@ static void refuse_stale(struct sync_client *c, const struct sync_answer *a) {
         const char *url = sync_course_url(&c->course);
 
         if (!c->stale_noticed)
-                notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said", url,
-                       a->term);
+                registry_known_notice(c->told,
+                                      "%.200s is not believed: its term %" PRIu64
+                                      " is older than what others said",
+                                      url, a->term);
         c->stale_noticed = true;
-        failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
+        sync_failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
 }
 
-static void take(struct sync_client *c, const struct sync_answer *a) {
+static void take_answer(struct sync_client *c, const struct sync_answer *a) {
         bool was_whole = c->heard != c->asking;
-        usec_t now = boot_now(c);
+        usec_t now = registry_known_now(c->told);
 
         if (sync_course_answer(&c->course, a->store, a->term, a->lease) < 0) {
                 refuse_stale(c, a);
                 return;
         }
         if (c->store[0] && a->store[0] && !streq(c->store, a->store))
-                notice(c, "the registry's store has changed: %s, previously %s", a->store, c->store);
+                registry_known_notice(c->told, "the registry's store has changed: %s, previously %s",
+                                      a->store, c->store);
         c->stale_noticed = false;
         c->heard = a->tell || a->conflict ? 0 : c->asking;
         memcpy(c->store, a->store, sizeof(c->store));
         memcpy(c->revision, a->revision, sizeof(c->revision));
-        arm(c->next, pause_after(c, a, was_whole, now));
+        arm_timer(c->next, pause_after(c, a, was_whole, now));
         take_status_of(c, a, now);
         take_records(c, a);
-}
-
-/* What a server says beside a status that is no 200: {"error": …}. */
-static void error_text(const struct exchange_answer *a, const json_t *o, char *buf, size_t size) {
-        const char *error = json_string_value(json_object_get(o, "error"));
-
-        (void) snprintf(buf, size, "HTTP %ld%s%.160s", a->status, error ? ": " : "", error ? error : "");
-}
-
-static json_t *error_object(const struct exchange_answer *a) {
-        return a->len > 0 && a->len < POST_ANSWER_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
 }
 
 static void take_refusal(struct sync_client *c, const struct exchange_answer *a, const json_t *o) {
         const char *leader = json_string_value(json_object_get(o, "leader"));
         char why[COURSE_WHY_MAX];
 
-        error_text(a, o, why, sizeof(why));
+        sync_error_text(a->status, o, why, sizeof(why));
         switch (a->status) {
         case 404:
         case 405:
                 if (!json_object_get(o, "error"))
-                        (void) snprintf(why, sizeof(why), "it keeps no registry: no tpu-collectord (HTTP %ld)",
-                                        a->status);
-                failed(c, SYNC_REFUSED, 0, why);
+                        (void) snprintf(why, sizeof(why),
+                                        "it keeps no registry: no tpu-collectord (HTTP %ld)", a->status);
+                sync_failed(c, SYNC_REFUSED, 0, why);
                 break;
         case 400:
         case 401:
@@ -338,17 +275,17 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         case 409:
         case 413:
         case 422:
-                failed(c, SYNC_REFUSED, 0, why);
+                sync_failed(c, SYNC_REFUSED, 0, why);
                 break;
         case 421:
                 if (sync_course_follow(&c->course, leader ? leader : "", why)) {
                         c->heard = 0;
-                        arm(c->next, 0);
+                        arm_timer(c->next, 0);
                 } else
-                        failed(c, SYNC_AWAY, a->retry_after, why);
+                        sync_failed(c, SYNC_AWAY, a->retry_after, why);
                 break;
         default:
-                failed(c, SYNC_AWAY, a->retry_after, why);
+                sync_failed(c, SYNC_AWAY, a->retry_after, why);
         }
 }
 
@@ -364,20 +301,21 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
                 return;
         }
         if (a->failed && c->renewed)
-                arm(c->next, 0);
+                arm_timer(c->next, 0);
         else if (a->failed)
-                failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
+                sync_failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
         else if (a->status != 200) {
-                o = error_object(a);
+                o = sync_error_object(a->body, a->len);
                 take_refusal(c, a, o);
                 json_decref(o);
         } else {
                 r = sync_answer_parse(a->body ? a->body : "", a->len, &answer, what);
                 (void) snprintf(why, sizeof(why), "its answer cannot be understood: %s", what);
                 if (r < 0)
-                        failed(c, r == -ENOMEM ? SYNC_AWAY : SYNC_NONSENSE, r == -ENOMEM ? 0 : EAGER, why);
+                        sync_failed(c, r == -ENOMEM ? SYNC_AWAY : SYNC_NONSENSE, r == -ENOMEM ? 0 : EAGER,
+                                    why);
                 else
-                        take(c, &answer);
+                        take_answer(c, &answer);
         }
         c->renewed = false;
 }
@@ -386,12 +324,12 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
 
 static void on_posted(const struct exchange_answer *a, void *userdata) {
         struct sync_client *c = userdata;
-        json_t *o = error_object(a);
+        json_t *o = sync_error_object(a->body, a->len);
         uint64_t term = c->post.term;
         registry_post_done done = c->post.done;
         char why[200];
 
-        error_text(a, o, why, sizeof(why));
+        sync_error_text(a->status, o, why, sizeof(why));
         json_decref(o);
         c->post.done = NULL; /* done may post the next one */
         if (!done)
@@ -417,7 +355,7 @@ int sync_client_post(struct sync_client *c, const char *path_and_query, const ch
                 return -EBUSY;
         if (c->left || c->course.answered == c->course.n)
                 return -ENOTCONN;
-        r = connection(c, c->course.answered, true, &x, why);
+        r = open_connection(c, c->course.answered, true, &x, why);
         if (r == 0)
                 r = exchange_start(x, &q);
         if (r < 0)
@@ -442,9 +380,9 @@ int sync_client_say(struct sync_client *c, const json_t *member) {
         c->member = mine;
         c->said++;
         if (c->said == 1) /* the first: joins */
-                arm(c->next, c->options->splay > 0 ? chance() % c->options->splay : 0);
+                arm_timer(c->next, c->options->splay > 0 ? backoff_random() % c->options->splay : 0);
         else if (c->joined && !sync_course_fails(&c->course))
-                arm(c->next, TOGETHER);
+                arm_timer(c->next, TOGETHER);
         return 0;
 }
 
@@ -484,7 +422,7 @@ void sync_client_leave(struct sync_client *c) {
         c->course.at = c->course.answered;
         o = short_form(c);
         if (o && json_object_set_new(o, "leave", json_true()) == 0)
-                text = finish(c, json_incref(o), 0);
+                text = finish_request(c, json_incref(o), 0);
         json_decref(o);
         if (!text || send_sync(c, text, LEAVE_TIME, why) < 0)
                 c->leaving = false; /* best effort: the lease ends */
@@ -504,7 +442,7 @@ void sync_client_renew(struct sync_client *c) {
                 if (c->connections[i].post)
                         exchange_renew(c->connections[i].post);
         if (sync_course_fails(&c->course))
-                arm(c->next, 0);
+                arm_timer(c->next, 0);
 }
 
 static int add_timer(struct sync_client *c, const char *name, sd_event_time_handler_t handler,
@@ -518,7 +456,7 @@ static int add_timer(struct sync_client *c, const char *name, sd_event_time_hand
         return r;
 }
 
-int sync_client_new(struct registry_told *told, const struct registry_options *o, struct sync_client **ret,
+int sync_client_new(struct registry_known *told, const struct registry_options *o, struct sync_client **ret,
                     char why[static 256]) {
         _cleanup_(sync_client_freep) struct sync_client *c = calloc(1, sizeof(*c));
         struct exchange *x;
@@ -537,7 +475,7 @@ int sync_client_new(struct registry_told *told, const struct registry_options *o
                 r = add_timer(c, "registry-lease", on_claim, &c->claim);
         /* Each URL is looked at while a person may be there. */
         for (size_t i = 0; i < c->course.n && r >= 0; i++)
-                r = connection(c, i, false, &x, why);
+                r = open_connection(c, i, false, &x, why);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);

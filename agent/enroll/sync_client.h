@@ -5,12 +5,12 @@
  * says what this host is, renews its lease and is held by the server until there is news. What we say has
  * changed: the held request is ended, and the next one says it at once. The contract is registry.h's.
  */
-#include "registry_told.h"
+#include "sync_answer.h"
 
 struct sync_client;
 
 /* told and the texts of o are borrowed. -EINVAL with *why. */
-int sync_client_new(struct registry_told *told, const struct registry_options *o, struct sync_client **ret,
+int sync_client_new(struct registry_known *told, const struct registry_options *o, struct sync_client **ret,
                     char why[static 256]);
 struct sync_client *sync_client_free(struct sync_client *c);
 DEFINE_CLEANUP(struct sync_client *, sync_client_free)

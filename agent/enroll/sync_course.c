@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_course.h"
 
+#include <assert.h>
+
 #include "backoff.h"
 #include "utf8.h"
 
+#define HOLD_LEAST (1 * USEC_PER_SEC)
+#define ANSWER_TIME (10 * USEC_PER_SEC) /* of the only collector, beyond what it may hold a sync */
+#define ANSWER_LEAST (2 * USEC_PER_SEC) /* and where there are others, at least */
+#define ANSWERS_A_SECOND 20
 #define PATIENCE_LEAST (1 * USEC_PER_SEC)
 
 /* --- Endpoints ----------------------------------------------------------------------------------------- */
@@ -38,6 +44,7 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
 }
 
 const char *sync_course_url(const struct sync_course *c) {
+        assert(c->at < c->n);
         return c->urls[c->at];
 }
 
@@ -75,13 +82,29 @@ void sync_course_send(struct sync_course *c, usec_t now) {
         c->sent = now;
 }
 
+usec_t sync_course_hold(const struct sync_course *c) {
+        return MAX(HOLD_LEAST, c->lease / 2);
+}
+
+usec_t sync_course_longest(const struct sync_course *c) {
+        return sync_course_hold(c) + (c->n == 1 ? ANSWER_TIME : MAX(ANSWER_LEAST, c->lease / 4));
+}
+
+bool sync_course_too_often(struct sync_course *c, usec_t now) {
+        if (now >= c->second + USEC_PER_SEC) {
+                c->second = now;
+                c->answers = 0;
+        }
+        return ++c->answers > ANSWERS_A_SECOND;
+}
+
 usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
         bool short_one = c->n > 1 && c->silent & 1U << c->at && !c->named;
 
         return short_one ? MIN(full, MAX(PATIENCE_LEAST, c->lease / 4)) : full;
 }
 
-static void note(struct sync_course *c, const char *why) {
+static void note_reason(struct sync_course *c, const char *why) {
         size_t n = strlen(c->why);
 
         (void) snprintf(c->why + n, sizeof(c->why) - n, "%s%s: %.*s", n > 0 ? "; " : "", sync_course_url(c),
@@ -93,7 +116,7 @@ usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char
                           uint64_t chance) {
         usec_t most = c->lease / 4, wait;
 
-        note(c, why);
+        note_reason(c, why);
         c->silent = f == SYNC_SILENT ? c->silent | 1U << c->at : c->silent & ~(1U << c->at);
         c->mildest = MIN(c->mildest, f);
         c->at = (c->at + 1) % c->n;

@@ -34,6 +34,8 @@ struct sync_course {
         bool named;                /* urls[at] is asked because another names it */
         unsigned rounds;           /* that failed in a row */
         usec_t lease, sent, claim_until;
+        usec_t second;             /* when the answers were last counted from 0 */
+        unsigned answers;          /* in that second */
         struct {
                 char id[COURSE_STORE_MAX];
                 uint64_t term, seen; /* seen: a number that grows; 0: the place is free */
@@ -47,6 +49,14 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char
 const char *sync_course_url(const struct sync_course *c);
 /* The first round begins with this URL; NULL, or none of urls: as they are given. */
 void sync_course_prefer(struct sync_course *c, const char *url);
+
+/* How long a collector may hold a sync: half of the lease. */
+usec_t sync_course_hold(const struct sync_course *c);
+/* How long an answer is waited for at most. Where there are several collectors, one whose machine is gone
+ * must not cost the lease. */
+usec_t sync_course_longest(const struct sync_course *c);
+/* Counts an answer. A server that answers always and at once would be asked as fast as the network goes. */
+bool sync_course_too_often(struct sync_course *c, usec_t now);
 
 /*
  * How long urls[at] is waited for: full, or a quarter of the lease where it was silent before and nobody
@@ -68,7 +78,7 @@ int sync_course_answer(struct sync_course *c, const char *store, uint64_t term, 
 bool sync_course_follow(struct sync_course *c, const char *leader, char why[static COURSE_WHY_MAX]);
 /*
  * urls[at] has failed. How long to wait until the next one is asked; least: what the server asks for. A
- * round that is over is begun anew by sync_course_send().
+ * round that is over is restarted by sync_course_send().
  */
 usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least,
                           uint64_t chance);

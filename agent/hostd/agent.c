@@ -8,17 +8,19 @@
 #include "agent_run_totals.h"
 #include "agent_watch.h"
 #include "calls.h"
+#include "checks_part.h"
 #include "frame.h"
 #include "identity_part.h"
 #include "log.h"
 #include "net_part.h"
 #include "notice_part.h"
+#include "orders_part.h"
 #include "path_part.h"
 #include "process_cost.h"
 #include "progress_part.h"
 #include "runs_part.h"
 #include "stack_files_part.h"
-#include "uplink_samples.h"
+#include "uplink_part.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
 
@@ -33,41 +35,6 @@
 START(bpf) STOP(bpf)
 static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
 
-STOP(uplink)
-static int start_uplink(void *self) {
-        int r = agent_uplink_start(BUS(self));
-
-        return r < 0 ? r : bus_describe(BUS(self));
-}
-static void sample_uplink(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        struct uplink_stats u;
-
-        agent_uplink_look(b);
-        uplink_get_stats(agent_of(b)->uplink, &u);
-        agent_uplink_judge(b, &u);
-        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
-                uint64_t damaged = u.classes[c].spool.damaged;
-
-                if (damaged == agent_of(b)->damaged[c])
-                        continue;
-                agent_of(b)->damaged[c] = damaged;
-                (void) bus_emit(
-                        b, EVENT_OF(SPOOL_DAMAGED, .class = uplink_class_name(c),
-                                    .damaged = (int64_t) damaged),
-                        NULL);
-        }
-        uplink_samples(&u, b->telemetry.lost, host_now_real(b->host), &s->sink);
-}
-static const struct part old_uplink = { "uplink", sizeof(struct bus *), .start = start_uplink, .sample = sample_uplink, .stop = stop_uplink };
-
-START(orders) STOP(orders)
-static void tick_orders(void *self) { agent_orders_tick(BUS(self)); }
-static void hear_orders(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_CHECKS)
-                agent_orders_save(BUS(self));
-}
-static const struct part old_orders = { "orders", sizeof(struct bus *), .start = start_orders, .tick = tick_orders, .hear = hear_orders, .stop = stop_orders };
 
 static int start_metrics(void *self) {
         struct bus *b = BUS(self);
@@ -142,54 +109,6 @@ static void hear_captures(void *self, const struct bus_news *n) {
 }
 static const struct part old_captures = { "captures", sizeof(struct bus *), .start = start_captures, .hear = hear_captures, .stop = stop_captures };
 
-static void on_probe_finding(unsigned source, unsigned round, const struct finding *f, void *userdata) {
-        bus_take_finding(userdata, source, round, f);
-}
-static void on_probe_sample(unsigned source, unsigned round, const struct sample *m, void *userdata) {
-        struct bus *b = userdata;
-
-        bus_take_sample(b, source, round, m, b->boot_real);
-}
-/* A probe that could not look leaves what is known of its checks as it was. */
-static void on_probe_done(unsigned source, unsigned round, bool whole, void *userdata) {
-        if (whole)
-                bus_end_round(userdata, source, round);
-        else
-                bus_report_state(userdata);
-}
-static int start_probes(void *self) {
-        static const struct schedule_handlers handlers = { .finding = on_probe_finding,
-                                                           .sample = on_probe_sample,
-                                                           .done = on_probe_done };
-        struct agent *a = agent_of(BUS(self));
-        int r;
-
-        a->probe_program = PROBE_PROGRAM_NULL;
-        r = probe_program_open(&a->probe_program);
-        if (r < 0)
-                (void) log_error_errno(
-                        r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                        a->probe_program.program.path);
-        return schedule_new(a->bus.event, probe_table, &a->probe_program.program, a->bus.settings.probe_interval,
-                         a->bus.host, &a->bus.context, &handlers, &a->bus, &a->schedule);
-}
-static void stop_probes(void *self) {
-        struct agent *a = agent_of(BUS(self));
-
-        a->schedule = schedule_free(a->schedule);
-        probe_program_close(&a->probe_program);
-}
-static void tick_probes(void *self) {
-        schedule_go_along(agent_of(BUS(self))->schedule); /* what they find goes out at once */
-}
-static void reload_probes(void *self) {
-        schedule_set_interval(agent_of(BUS(self))->schedule, BUS(self)->settings.probe_interval);
-}
-static void hear_probes(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_IDENTITY && agent_of(BUS(self))->schedule)
-                schedule_run_all(agent_of(BUS(self))->schedule);
-}
-static const struct part old_probes = { "probes", sizeof(struct bus *), .start = start_probes, .tick = tick_probes, .reload = reload_probes, .hear = hear_probes, .stop = stop_probes };
 
 START(registry) STOP(registry)
 static void sample_registry(void *self, struct bus_sink *s) {
@@ -274,9 +193,9 @@ static const struct part old_api = { "api", sizeof(struct bus *), .start = start
 static const struct part *const parts[PARTS] = {
         &old_bpf, /* before there is a socket or a thread: it gives our capabilities up */
         &identity_part,
-        &old_uplink,
+        &uplink_part,
         &calls_part,
-        &old_orders,
+        &orders_part,
         &old_metrics,
         &old_kernel,
         &old_libtpu,
@@ -287,7 +206,7 @@ static const struct part *const parts[PARTS] = {
         &notice_part,
         &stack_files_part,
         &old_captures,
-        &old_probes,
+        &checks_part,
         &old_watch,
         &old_registry,
         &net_part,

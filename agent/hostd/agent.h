@@ -13,15 +13,12 @@
 #include "host_metrics.h"
 #include "http_server.h"
 #include "kernel_log.h"
-#include "private_program.h"
-#include "schedule.h"
 #include "run_totals.h"
 #include "uplink.h"
 
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
 enum agent_source {
-        SOURCE_AGENT = 10000, /* above those that the bus gives away */
-        SOURCE_API,
+        SOURCE_API = 10000, /* above those that the bus gives away */
         SOURCE_ENROLL, /* agent_registry.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
@@ -37,7 +34,6 @@ struct agent {
         struct served *served; /* agent_routes.c */
         size_t n_served;
         bool up; /* all parts were started */
-        uint64_t damaged[_UPLINK_CLASS_MAX];
 
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
@@ -53,12 +49,8 @@ struct agent {
                 unsigned batches; /* since the last tick */
                 bool broken, mark_failed;
         } kernel; /* agent_kernel.c */
-        struct uplink *uplink;
-        struct probe_program probe_program;
-        struct schedule *schedule;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
         struct http_server *api;
@@ -95,14 +87,6 @@ void agent_reload(struct agent *a);
 
 void agent_stop_clear(struct bus *b);
 
-/* agent_uplink.c: where records go, with which certificates, and the checks of it. */
-/* "credential:NAME" becomes the file in which systemd keeps it for this service. Logs what is wrong. */
-int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]);
-int agent_uplink_start(struct bus *b);
-/* In the tick, before the statistics are read. */
-void agent_uplink_look(struct bus *b);
-void agent_uplink_judge(struct bus *b, const struct uplink_stats *u);
-void agent_uplink_stop(struct bus *b);
 
 /* agent_registry.c: the slice that this host is in, and what is told of it. */
 int agent_registry_start(struct bus *b);
@@ -164,17 +148,6 @@ void agent_events_stop(struct bus *b);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
-
-
-/* agent_orders.c: what people ordered, and the file that it and the health of checks outlive the agent in.
- */
-int agent_orders_start(struct bus *b); /* before the first finding */
-void agent_orders_stop(struct bus *b);
-void agent_orders_save(struct bus *b);
-void agent_orders_tick(struct bus *b);  /* what has come to its end */
-/* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
-int agent_orders_call(void *self, const struct http_request *r, struct http_reply *ret);
-json_t *agent_orders_status(struct bus *b, json_t *status);
 
 
 /* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */

@@ -7,10 +7,11 @@
 #include "agent_parts.h"
 #include "api_json.h"
 #include "clock.h"
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "metrics_text.h"
 #include "progress_part.h"
+#include "uplink_part.h"
 #include "utf8.h"
 
 /* The calls that tell what is, and act on nothing. */
@@ -43,11 +44,17 @@ int agent_get_status(void *self, const struct http_request *r, struct http_reply
                 .uplink = &uplink,
                 .endpoint = b->settings.endpoint,
         };
+        json_t *status;
 
         (void) r;
-        uplink_get_stats(agent_of(b)->uplink, &uplink);
-        return answer_json(ret, 200,
-                                 agent_registry_to_status(b, agent_orders_status(b, api_json_status(&s))));
+        uplink_get_stats(uplink_of(b), &uplink);
+        status = agent_registry_to_status(b, api_json_status(&s));
+        for (size_t i = 0; status && i < b->n_parts; i++)
+                if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
+                        json_decref(status);
+                        status = NULL;
+                }
+        return answer_json(ret, 200, status);
 }
 
 int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret) {
@@ -181,7 +188,7 @@ static int answer_capture(struct http_reply *ret, const struct bus *b, const str
         char taken[CLOCK_TEXT_MAX], spool[17];
         uint64_t id = 0, next;
 
-        (void) uplink_next(agent_of(b)->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
+        (void) uplink_next(uplink_of(b), UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         return answer_json(ret, 200,
                                  json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->run,

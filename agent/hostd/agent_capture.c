@@ -13,7 +13,7 @@
 #include "capture_host.h"
 #include "capture_peers.h"
 #include "capture_shelf.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "clock.h"
 #include "host_stat.h"
 #include "json_text.h"

@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <fcntl.h>
 
-#include "agent_orders.h"
 #include "json_text.h"
 #include "log.h"
+#include "orders_part.h"
 #include "runs_part.h"
 #include "utf8.h"
 
@@ -294,7 +294,7 @@ bool part_was_prepared(const struct run_part *p) {
 
 int parts_keep_start(struct agent_parts *all) {
         const struct bus *b = all->registry->bus;
-        const char *health = agent_orders_file(b), *slash = health ? strrchr(health, '/') : NULL;
+        const char *health = orders_file(b), *slash = health ? strrchr(health, '/') : NULL;
         _cleanup_free_ char *path = NULL;
         json_t *o;
 

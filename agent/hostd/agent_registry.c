@@ -11,8 +11,9 @@
 #include "fingerprint.h"
 #include "log.h"
 #include "notice_part.h"
+#include "path_address.h"
 #include "progress_part.h"
-#include "route.h"
+#include "uplink_part.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
 #define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
@@ -410,7 +411,7 @@ void agent_registry_tick(struct bus *b) {
 }
 
 static int tls_path(const char *key, const char *own, const char *of_uplink, char ret[static TLS_PATH_MAX]) {
-        return agent_tls_path(key, own[0] ? own : of_uplink, ret);
+        return tls_credential_path(key, own[0] ? own : of_uplink, ret);
 }
 
 static int choose_tls(struct agent_registry *g) {

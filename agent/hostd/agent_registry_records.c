@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the registry tells this host: its slice, orders, the fleet's mode; and how the API shows it. */
-#include "agent_orders.h"
 #include "agent_parts.h"
 #include "calls.h"
 #include "json_text.h"
+#include "orders_part.h"
 #include "utf8.h"
 
 static void keep(json_t **place, const json_t *value) {
@@ -105,8 +105,8 @@ static void order_is(struct agent_registry *g, enum order_kind kind, const json_
         (void) snprintf(now.boot_id, sizeof(now.boot_id), "%s", b->boot_id);
         if (orders_set(&b->orders, &now) < 0)
                 return; /* 64 silences: people see to those */
-        agent_orders_tell(b, &now, true, now.by);
-        agent_orders_changed(b);
+        orders_report(b, &now, true, now.by);
+        orders_changed(b);
 }
 
 static void order_is_over(struct agent_registry *g, enum order_kind kind) {
@@ -115,8 +115,8 @@ static void order_is_over(struct agent_registry *g, enum order_kind kind) {
 
         if (!known || !startswith(known->by, PRINCIPAL) || !orders_end(&b->orders, kind, "", "", &over))
                 return;
-        agent_orders_tell(b, &over, false, PRINCIPAL);
-        agent_orders_changed(b);
+        orders_report(b, &over, false, PRINCIPAL);
+        orders_changed(b);
 }
 
 static void apply(struct agent_registry *g, enum order_kind kind, const json_t *value) {

@@ -21,13 +21,8 @@
 
 #define SERVED_MAX 64
 
-#define ORDER_TAKES TAKES_TEXT("reason", 0), TAKES_TIME("until")
-#define SILENCE_TAKES TAKES_TEXT("check", 0), TAKES_TEXT("subject", 0)
-
-static const struct argument order_arguments[] = { ORDER_TAKES, TAKES_END },
-                             silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END },
-                             watch_arguments[] = { TAKES_SOME("run"),
-                                                   TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX), TAKES_END };
+static const struct argument watch_arguments[] = { TAKES_SOME("run"), TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX),
+                                                   TAKES_END };
 
 static const struct part_route routes[] = {
         { ROUTE("GET", "/healthz"), .call = agent_get_healthz },
@@ -46,14 +41,6 @@ static const struct part_route routes[] = {
           .call = agent_get_events },
         { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = agent_get_sched },
         { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = agent_get_io },
-        { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), .call = agent_orders_call },
-        { ROUTE("DELETE", "/v1/cordon"), .call = agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/drain", order_arguments), .call = agent_orders_call },
-        { ROUTE("DELETE", "/v1/drain"), .call = agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/observe", order_arguments), .call = agent_orders_call },
-        { ROUTE("DELETE", "/v1/observe"), .call = agent_orders_call },
-        { ROUTE_WITH("PUT", "/v1/silence", silence_arguments), .call = agent_orders_call },
-        { ROUTE_WITH("DELETE", "/v1/silence", ARGUMENTS(SILENCE_TAKES)), .call = agent_orders_call },
         PART_ROUTES_END,
 };
 

@@ -5,6 +5,7 @@
 #include "agent_registry.h"
 #include "base.h"
 #include "log.h"
+#include "uplink_part.h"
 
 /*
  * Whether the machine is being shut down, and not this daemon alone stopped: systemd is asked for the property SystemState of
@@ -129,7 +130,7 @@ static int look(struct agent_stopping *s) {
         struct uplink_stats u;
         bool way = true;
 
-        uplink_get_stats(agent_of(s->bus)->uplink, &u);
+        uplink_get_stats(uplink_of(s->bus), &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 uint64_t n = left_of(s, &u, c);
 
@@ -189,8 +190,8 @@ static int start(struct agent_stopping *s) {
         int r;
 
         ask_shutdown(s);
-        uplink_sync_now(agent_of(s->bus)->uplink, UPLINK_METRICS);
-        uplink_get_stats(agent_of(s->bus)->uplink, &u);
+        uplink_sync_now(uplink_of(s->bus), UPLINK_METRICS);
+        uplink_get_stats(uplink_of(s->bus), &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 s->wanted[c] = u.classes[c].spool.next_seq;
         r = sd_event_add_time_relative(s->bus->event, &s->patience, CLOCK_MONOTONIC, FLUSH_MAX, 0, on_patience, s);

@@ -5,7 +5,7 @@
  */
 #include "check_words.h"
 #include "agent.h"
-#include "certificate_end.h"
+#include "uplink_part.h"
 #include "log.h"
 #include "tcp_address.h"
 
@@ -157,9 +157,9 @@ static int read_files(struct agent_tls *t) {
 
         if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
                 return 0;
-        if (agent_tls_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
-            agent_tls_path("Key", s->key, files[TLS_KEY]) < 0 ||
-            agent_tls_path("ClientCa", s->client_ca, files[TLS_CA]) < 0)
+        if (tls_credential_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
+            tls_credential_path("Key", s->key, files[TLS_KEY]) < 0 ||
+            tls_credential_path("ClientCa", s->client_ca, files[TLS_CA]) < 0)
                 return -ENAMETOOLONG;
         return server_certificate_new(paths, &t->certificate);
 }

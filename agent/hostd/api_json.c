@@ -6,7 +6,7 @@
 #include "calls.h"
 #include "clock.h"
 #include "report.h"
-#include "uplink_samples.h"
+#include "uplink_part.h"
 
 struct now {
         usec_t boot, real;

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "capture.h"
-#include "capture_text.h"
+#include "capture_write.h"
 #include "local.pb-c.h"
 #include "local_call.h"
 

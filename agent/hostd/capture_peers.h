@@ -5,7 +5,6 @@
  * at is no finding.
  */
 #include "capture_host.h"
-#include "reach.h"
 #include "unanswered.h"
 
 /* Those that nobody answers. */

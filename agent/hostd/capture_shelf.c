@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "capture_shelf.h"
-#include "durable.h"
+#include "io.h"
 
 #define SUFFIX      ".capture"
 #define TIME_DIGITS 20

@@ -30,7 +30,8 @@ static ssize_t find_host(const char *list, const char *name) {
         }
 }
 
-static void begin(struct finding *f, const struct facts *k, const char *check, enum identity_field field) {
+static void begin_finding(struct finding *f, const struct facts *k, const char *check,
+                          enum identity_field field) {
         finding_init(f, check, k->subject);
         finding_set(f->source, "%s", k->identity->fields[field].origin);
         check_say(f, WORDS_IDENTITY_WRONG);
@@ -44,7 +45,7 @@ static int check_worker_id(const struct facts *k, struct finding_list *out) {
 
         if (!k->has_worker_id || k->n_hosts == 0)
                 return 0;
-        begin(&f, k, "identity.worker_id", IDENTITY_WORKER_ID);
+        begin_finding(&f, k, "identity.worker_id", IDENTITY_WORKER_ID);
         finding_set(f.found, "worker %" PRIu32 " of %zu hosts", k->worker_id, k->n_hosts);
         if (k->worker_id >= k->n_hosts) {
                 finding_set(f.wanted, "0 to %zu", k->n_hosts - 1);
@@ -92,7 +93,7 @@ static int check_list(const struct facts *k, enum identity_field field, const ch
         for (size_t i = 1; i < n; i++) {
                 if (compare_names(&names[i - 1], &names[i]) != 0)
                         continue;
-                begin(&f, k, check, field);
+                begin_finding(&f, k, check, field);
                 finding_set(f.found, "%.*s more than once", (int) names[i].len, names[i].text);
                 finding_set(f.wanted, "each host once");
                 finding_set(f.reason, "two workers would have one address");
@@ -112,7 +113,7 @@ static int check_unique(const struct facts *k, struct finding_list *out) {
                 r = check_list(k, IDENTITY_WORKER_ADDRESSES, "identity.worker_addresses", out);
         if (r < 0 || names == 0 || addresses == 0 || names == addresses)
                 return r;
-        begin(&f, k, "identity.worker_addresses", IDENTITY_WORKER_ADDRESSES);
+        begin_finding(&f, k, "identity.worker_addresses", IDENTITY_WORKER_ADDRESSES);
         finding_set(f.found, "%zu addresses", addresses);
         finding_set(f.wanted, "%zu", names);
         finding_set(f.reason, "worker-hostnames has %zu hosts: which address is whose cannot be said",
@@ -126,7 +127,7 @@ static int check_accelerator_type(const struct facts *k, struct finding_list *ou
 
         if (!type || accelerator_type_is_valid(type))
                 return 0;
-        begin(&f, k, "identity.accelerator_type", IDENTITY_ACCELERATOR_TYPE);
+        begin_finding(&f, k, "identity.accelerator_type", IDENTITY_ACCELERATOR_TYPE);
         finding_set(f.found, "%s", type);
         finding_set(f.wanted, "for example v6e-16");
         finding_set(f.reason, "no program that reads accelerator types accepts this one");
@@ -140,7 +141,7 @@ static int check_chips(const struct facts *k, struct finding_list *out) {
 
         if (!k->has_chips || k->chips == 0)
                 return 0;
-        begin(&f, k, "identity.chips", IDENTITY_CHIPS);
+        begin_finding(&f, k, "identity.chips", IDENTITY_CHIPS);
         finding_set(f.found, "%" PRIu32 " chips on this host", k->chips);
         if (shape_of_host(k->chips, &box) < 0) {
                 finding_set(f.wanted, "1, 2, 4 or 8");
@@ -149,7 +150,7 @@ static int check_chips(const struct facts *k, struct finding_list *out) {
         }
         if (!topology || shape_parse_topology(topology, &slice) < 0)
                 return 0;
-        begin(&f, k, "identity.topology", IDENTITY_TOPOLOGY);
+        begin_finding(&f, k, "identity.topology", IDENTITY_TOPOLOGY);
         finding_set(f.found, "%s with %" PRIu32 " chips a host", topology, k->chips);
         if (shape_hosts(&slice, &box, &hosts) < 0) {
                 finding_set(f.reason, "hosts of %" PRIu32 " chips cannot fill this topology", k->chips);
@@ -173,7 +174,7 @@ static int check_machine(const struct facts *k, struct finding_list *out) {
         if (!machine || topology_machine(machine, &g, &chips) < 0)
                 return 0;
         if (k->has_accelerator && g != k->accelerator.generation) {
-                begin(&f, k, "identity.accelerator_type", IDENTITY_ACCELERATOR_TYPE);
+                begin_finding(&f, k, "identity.accelerator_type", IDENTITY_ACCELERATOR_TYPE);
                 finding_set(f.found, "%s", identity_get(k->identity, IDENTITY_ACCELERATOR_TYPE));
                 finding_set(f.wanted, "a type of %s", generation_name(g));
                 finding_set(f.reason, "this machine is %s (%s)", machine,
@@ -182,7 +183,7 @@ static int check_machine(const struct facts *k, struct finding_list *out) {
         }
         if (!k->has_chips || k->chips == chips || k->chips == 0)
                 return 0;
-        begin(&f, k, "identity.chips", IDENTITY_CHIPS);
+        begin_finding(&f, k, "identity.chips", IDENTITY_CHIPS);
         finding_set(f.found, "%" PRIu32 " chips on this host", k->chips);
         finding_set(f.wanted, "%" PRIu32, chips);
         finding_set(f.reason, "this machine is %s (%s)", machine,
@@ -198,7 +199,7 @@ static int check_bounds_field(const struct facts *k, enum identity_field field, 
 
         if (!said || identity_is_derived(k->identity, field) || streq(said, shape_text(wanted, text)))
                 return 0;
-        begin(&f, k, check, field);
+        begin_finding(&f, k, check, field);
         finding_set(f.found, "%s", said);
         finding_set(f.wanted, "%s", text);
         finding_set(f.reason, "that is what %s in topology %s has",
@@ -220,7 +221,7 @@ static int check_topology(const struct facts *k, struct finding_list *out) {
                 return 0; /* of the number of chips, check_chips() tells */
         r = topology_of(&k->accelerator, size, k->has_chips ? k->chips : 0, &t, why);
         if (r == -EDOM) {
-                begin(&f, k, "identity.topology", IDENTITY_TOPOLOGY);
+                begin_finding(&f, k, "identity.topology", IDENTITY_TOPOLOGY);
                 finding_set(f.found, "%s, %s", identity_get(k->identity, IDENTITY_ACCELERATOR_TYPE), size);
                 finding_set(f.reason, "%s", why);
                 return finding_list_add(out, &f);
@@ -233,7 +234,7 @@ static int check_topology(const struct facts *k, struct finding_list *out) {
                                           "identity.chips_per_host_bounds", out);
 }
 
-/* One wrong word makes others look wrong: the first that is found is told. */
+/* One wrong word makes others look wrong: the first that is found is reported. */
 static int check_hardware(const struct facts *k, struct finding_list *out) {
         static int (*const checks[])(const struct facts *, struct finding_list *) = {
                 check_accelerator_type,
@@ -256,7 +257,7 @@ static int check_slices(const struct facts *k, struct finding_list *out) {
         if (identity_get_u32(k->identity, IDENTITY_SLICES, &n) < 0 ||
             identity_get_u32(k->identity, IDENTITY_SLICE_ID, &id) < 0 || id < n)
                 return 0;
-        begin(&f, k, "identity.slice_id", IDENTITY_SLICE_ID);
+        begin_finding(&f, k, "identity.slice_id", IDENTITY_SLICE_ID);
         finding_set(f.found, "slice %" PRIu32 " of %" PRIu32, id, n);
         finding_set(f.wanted, "0 to %" PRIu32, n - 1);
         finding_set(f.reason, "slice-id is not below the number of slices");

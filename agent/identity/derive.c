@@ -4,7 +4,8 @@
 #include "topology.h"
 
 /* Fills a field that is not known; from: the field that it follows from. */
-static int fill(struct identity *i, enum identity_field f, const char *text, enum identity_field from) {
+static int derive_field(struct identity *i, enum identity_field f, const char *text,
+                        enum identity_field from) {
         char origin[64];
 
         if (identity_get(i, f))
@@ -26,8 +27,8 @@ static int derive_chips(struct identity *i) {
         else if (!machine || topology_machine(machine, &g, &chips) < 0)
                 return 0;
         (void) snprintf(text, sizeof(text), "%" PRIu32, chips);
-        return fill(i, IDENTITY_CHIPS, text,
-                    bounds ? IDENTITY_CHIPS_PER_HOST_BOUNDS : IDENTITY_MACHINE_TYPE);
+        return derive_field(i, IDENTITY_CHIPS, text,
+                            bounds ? IDENTITY_CHIPS_PER_HOST_BOUNDS : IDENTITY_MACHINE_TYPE);
 }
 
 static int derive_shape(struct identity *i) {
@@ -44,22 +45,23 @@ static int derive_shape(struct identity *i) {
             topology_of(&a, identity_get(i, IDENTITY_TOPOLOGY), n, &t, why) < 0)
                 return 0; /* identity_check() says what does not fit */
         (void) snprintf(chips, sizeof(chips), "%" PRIu32, t.chips_per_host);
-        r = fill(i, IDENTITY_TOPOLOGY, topology_size_text(a.generation, &t.size, text),
-                 IDENTITY_ACCELERATOR_TYPE);
+        r = derive_field(i, IDENTITY_TOPOLOGY, topology_size_text(a.generation, &t.size, text),
+                         IDENTITY_ACCELERATOR_TYPE);
         if (r < 0 ||
             (n == 0 && t.chips_per_host == 8)) /* one host of 8 chips, or two of 4: only the host knows */
                 return r;
         if (r == 0)
-                r = fill(i, IDENTITY_CHIPS, chips, IDENTITY_ACCELERATOR_TYPE);
+                r = derive_field(i, IDENTITY_CHIPS, chips, IDENTITY_ACCELERATOR_TYPE);
         if (r == 0)
-                r = fill(i, IDENTITY_CHIPS_PER_HOST_BOUNDS, shape_text(&t.box, text), IDENTITY_CHIPS);
+                r = derive_field(i, IDENTITY_CHIPS_PER_HOST_BOUNDS, shape_text(&t.box, text),
+                                 IDENTITY_CHIPS);
         if (r == 0)
-                r = fill(i, IDENTITY_HOST_BOUNDS, shape_text(&t.hosts, text),
-                         said ? IDENTITY_TOPOLOGY : IDENTITY_ACCELERATOR_TYPE);
+                r = derive_field(i, IDENTITY_HOST_BOUNDS, shape_text(&t.hosts, text),
+                                 said ? IDENTITY_TOPOLOGY : IDENTITY_ACCELERATOR_TYPE);
         if (r < 0 || !t.wrap_known)
                 return r;
-        return fill(i, IDENTITY_TOPOLOGY_WRAP, topology_wrap_text(&t, wrap),
-                    said ? IDENTITY_TOPOLOGY : IDENTITY_ACCELERATOR_TYPE);
+        return derive_field(i, IDENTITY_TOPOLOGY_WRAP, topology_wrap_text(&t, wrap),
+                            said ? IDENTITY_TOPOLOGY : IDENTITY_ACCELERATOR_TYPE);
 }
 
 int identity_derive(struct identity *i) {

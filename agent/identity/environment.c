@@ -99,7 +99,7 @@ struct draft {
 };
 
 /* reason NULL: the row of the table says it. */
-static void _printf_(4, 5) set(struct draft *d, enum text t, const char *reason, const char *fmt, ...) {
+static void _printf_(4, 5) set_text(struct draft *d, enum text t, const char *reason, const char *fmt, ...) {
         char *value;
         va_list ap;
 
@@ -121,7 +121,7 @@ static void set_field(struct draft *d, enum text t, enum identity_field f) {
         if (!known->text)
                 return;
         (void) snprintf(reason, sizeof(reason), "%s from %s", identity_field_name(f), known->origin);
-        set(d, t, reason, "%s", known->text);
+        set_text(d, t, reason, "%s", known->text);
 }
 
 static int refuse_missing(const struct draft *d, enum identity_field f) {
@@ -154,14 +154,14 @@ static int work_out_identity(struct draft *d) {
         if (required && !w->hosts && !alone)
                 return refuse_missing(d, IDENTITY_WORKER_HOSTNAMES);
         if (w->slice_name)
-                set(d, SLICE_NAME, w->name_reason, "%s", w->slice_name);
+                set_text(d, SLICE_NAME, w->name_reason, "%s", w->slice_name);
         set_field(d, ACCELERATOR_TYPE, IDENTITY_ACCELERATOR_TYPE);
         set_field(d, TOPOLOGY, IDENTITY_TOPOLOGY);
         if (named || alone)
-                set(d, WORKER_ID, named ? w->worker_reason : ALONE, "%zu", w->worker);
+                set_text(d, WORKER_ID, named ? w->worker_reason : ALONE, "%zu", w->worker);
         if (w->hosts || alone)
-                set(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s",
-                    w->hosts ? w->hosts : "localhost");
+                set_text(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s",
+                         w->hosts ? w->hosts : "localhost");
         return 0;
 }
 
@@ -181,22 +181,22 @@ static int work_out_bounds(struct draft *d) {
                 return refuse_shape(d, IDENTITY_TOPOLOGY, "a topology that its hosts' chips fill");
         (void) snprintf(reason, sizeof(reason), "topology %.24s in hosts of %" PRIu32 " chips", topology,
                         d->chips);
-        set(d, BOX, reason, "%s", shape_text(&d->box, box));
-        set(d, HOSTS, reason, "%s", shape_text(&d->hosts, hosts));
+        set_text(d, BOX, reason, "%s", shape_text(&d->box, box));
+        set_text(d, HOSTS, reason, "%s", shape_text(&d->hosts, hosts));
         /* The process bounds of the seventh generation have a fourth number that no public source explains.
          */
         if (!startswith(type, "tpu7") && !startswith(type, "v7")) {
-                set(d, PROCESS_BOX, NULL, "%s", box);
-                set(d, PROCESS_HOSTS, NULL, "%s", hosts);
+                set_text(d, PROCESS_BOX, NULL, "%s", box);
+                set_text(d, PROCESS_HOSTS, NULL, "%s", hosts);
         }
         for (uint32_t c = 0; c < d->chips && n < sizeof(ports); c++) /* as tpu-env of Cloud TPU has it */
                 n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "",
                                        PORT_TPU_METRICS + c);
-        set(d, METRICS_PORTS, NULL, "%s", ports);
+        set_text(d, METRICS_PORTS, NULL, "%s", ports);
         set_field(d, WRAP, IDENTITY_TOPOLOGY_WRAP);
         set_field(d, RESILIENCY, IDENTITY_ICI_RESILIENCY);
         if (identity_get(d->identity, IDENTITY_TOPOLOGY_WRAP))
-                set(d, UNTWISTED, NULL, "false");
+                set_text(d, UNTWISTED, NULL, "false");
         return 0;
 }
 
@@ -223,7 +223,7 @@ static void set_addresses(struct draft *d, const char *hosts) {
         if (!f || !memstream_close(f, &text))
                 d->no_memory = true;
         else
-                set(d, CHIP_ADDRESSES, NULL, "%s", text);
+                set_text(d, CHIP_ADDRESSES, NULL, "%s", text);
         free(text);
 }
 
@@ -240,11 +240,11 @@ static int work_out_chip(struct draft *d) {
         }
         for (size_t k = 0; k < ELEMENTSOF(whole.size); k++)
                 whole.size[k] *= d->box.size[k];
-        set(d, CHIP_BOUNDS, NULL, "%s", shape_text(&whole, bounds));
-        set(d, CHIP_INDEX, NULL, "%" PRIu32, chip);
-        set(d, CHIP_COUNT, NULL, "%" PRIu32, d->chips);
-        set(d, CHIP_TASK, NULL, "%zu", d->world.worker * d->chips + chip);
-        set(d, CHIP_PORT, NULL, "%" PRIu32, PORT_TPU_PROCESS + chip);
+        set_text(d, CHIP_BOUNDS, NULL, "%s", shape_text(&whole, bounds));
+        set_text(d, CHIP_INDEX, NULL, "%" PRIu32, chip);
+        set_text(d, CHIP_COUNT, NULL, "%" PRIu32, d->chips);
+        set_text(d, CHIP_TASK, NULL, "%zu", d->world.worker * d->chips + chip);
+        set_text(d, CHIP_PORT, NULL, "%" PRIu32, PORT_TPU_PROCESS + chip);
         set_addresses(d, d->world.n_hosts > 1 ? d->world.hosts : "localhost");
         return 0;
 }
@@ -264,17 +264,17 @@ static uint16_t work_out_megascale(struct draft *d) {
         if (w->n_slices < 2)
                 return 0;
         port = port_of_megascale(theirs, w->port, d->options->framework == FRAMEWORK_RAY);
-        set(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
-            world_endpoint(w->coordinator, port, endpoint));
-        set(d, MEGASCALE_SLICES, w->slice_reason, "%zu", w->n_slices);
-        set(d, MEGASCALE_SLICE, w->slice_reason, "%zu", w->slice);
-        set(d, MEGASCALE_PORT, NULL, "%u", (unsigned) port);
+        set_text(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
+                 world_endpoint(w->coordinator, port, endpoint));
+        set_text(d, MEGASCALE_SLICES, w->slice_reason, "%zu", w->n_slices);
+        set_text(d, MEGASCALE_SLICE, w->slice_reason, "%zu", w->slice);
+        set_text(d, MEGASCALE_PORT, NULL, "%u", (unsigned) port);
         if (interfaces && interfaces[0] && !(theirs && init_args_get(theirs, INIT_ARG_INTERFACES, &len)))
-                set(d, INIT_ARGS,
-                    theirs ? "your flags, and the data-centre NICs of this host" :
-                             "the data-centre NICs of this host",
-                    "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "",
-                    theirs && theirs[0] ? " " : "", interfaces);
+                set_text(d, INIT_ARGS,
+                         theirs ? "your flags, and the data-centre NICs of this host"
+                                : "the data-centre NICs of this host",
+                         "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "",
+                         theirs && theirs[0] ? " " : "", interfaces);
         return port;
 }
 
@@ -350,13 +350,13 @@ static int work_out_ray(struct draft *d) {
         if (!resources)
                 return -ENOMEM;
         ray_labels(d, pod, labels, sizeof(labels));
-        set(d, RAY_HEAD, outside ? "the head that was named" : d->world.coordinator_reason, "%s",
-            outside ? outside : world_endpoint(d->world.coordinator, d->world.port, head));
-        set(d, RAY_START,
-            is_head ? "this host is the head: ray start $TPU_RAY_START --block" :
-                      "this host joins the head: ray start $TPU_RAY_START --block",
-            "%s%s --resources=%s --labels=%s", is_head ? "--head --port=" : "--address=",
-            is_head ? d->texts[COORDINATOR_PORT].value : d->texts[RAY_HEAD].value, resources, labels);
+        set_text(d, RAY_HEAD, outside ? "the head that was named" : d->world.coordinator_reason, "%s",
+                 outside ? outside : world_endpoint(d->world.coordinator, d->world.port, head));
+        set_text(d, RAY_START,
+                 is_head ? "this host is the head: ray start $TPU_RAY_START --block"
+                         : "this host joins the head: ray start $TPU_RAY_START --block",
+                 "%s%s --resources=%s --labels=%s", is_head ? "--head --port=" : "--address=",
+                 is_head ? d->texts[COORDINATOR_PORT].value : d->texts[RAY_HEAD].value, resources, labels);
         return 0;
 }
 
@@ -370,12 +370,12 @@ static int work_out_world(struct draft *d) {
                 return refuse_missing(d, identity_get(d->identity, IDENTITY_WORKER_ID) ?
                                                  IDENTITY_WORKER_HOSTNAMES :
                                                  IDENTITY_WORKER_ID);
-        set(d, COORDINATOR, w->coordinator_reason, "%s", w->coordinator);
-        set(d, COORDINATOR_PORT, NULL, "%u", (unsigned) w->port);
-        set(d, RANK, NULL, "%zu", w->rank);
-        set(d, SIZE, NULL, "%zu", w->size);
+        set_text(d, COORDINATOR, w->coordinator_reason, "%s", w->coordinator);
+        set_text(d, COORDINATOR_PORT, NULL, "%u", (unsigned) w->port);
+        set_text(d, RANK, NULL, "%zu", w->rank);
+        set_text(d, SIZE, NULL, "%zu", w->size);
         if (interfaces && interfaces[0])
-                set(d, INTERFACES, NULL, "%s", interfaces);
+                set_text(d, INTERFACES, NULL, "%s", interfaces);
         return 0;
 }
 
@@ -385,14 +385,14 @@ static void work_out_run(struct draft *d) {
         char endpoint[WORLD_ENDPOINT_MAX];
 
         if (g->run)
-                set(d, RUN_NAME, NULL, "%s", g->run);
-        set(d, RUN_GENERATION, NULL, "%" PRIu64, g->generation);
-        set(d, RUN_SLICES, NULL, "%zu", w->n_slices);
-        set(d, RUN_SLICE, w->name_reason, "%zu", w->slice);
-        set(d, RUN_HOSTS, NULL, "%zu", w->size);
-        set(d, RUN_RANK, NULL, "%zu", w->rank);
-        set(d, RUN_COORDINATOR, w->coordinator_reason, "%s",
-            w->port > 0 ? world_endpoint(w->coordinator, w->port, endpoint) : w->coordinator);
+                set_text(d, RUN_NAME, NULL, "%s", g->run);
+        set_text(d, RUN_GENERATION, NULL, "%" PRIu64, g->generation);
+        set_text(d, RUN_SLICES, NULL, "%zu", w->n_slices);
+        set_text(d, RUN_SLICE, w->name_reason, "%zu", w->slice);
+        set_text(d, RUN_HOSTS, NULL, "%zu", w->size);
+        set_text(d, RUN_RANK, NULL, "%zu", w->rank);
+        set_text(d, RUN_COORDINATOR, w->coordinator_reason, "%s",
+                 w->port > 0 ? world_endpoint(w->coordinator, w->port, endpoint) : w->coordinator);
 }
 
 /* --- Building ------------------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ enum framework {
 const char *framework_name(enum framework f);
 /* -EINVAL. */
 int framework_parse(const char *name, enum framework *ret);
-/* Where the framework's coordinator listens unless told otherwise; 0: it has none. */
+/* Where the framework's coordinator listens unless configured otherwise; 0: it has none. */
 uint16_t framework_port(enum framework f);
 
 struct environment_host {

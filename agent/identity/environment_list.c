@@ -40,7 +40,8 @@ int environment_check_assignment(const char *a, char why[static 256]) {
 
 /* --- The list ------------------------------------------------------------------------------------------ */
 
-static struct environment_entry *find(const struct environment *e, const char *assignment, size_t name) {
+static struct environment_entry *find_entry(const struct environment *e, const char *assignment,
+                                            size_t name) {
         for (size_t i = 0; i < e->n; i++)
                 if (strncmp(e->entries[i].assignment, assignment, name) == 0 &&
                     e->entries[i].assignment[name] == '=')
@@ -48,7 +49,7 @@ static struct environment_entry *find(const struct environment *e, const char *a
         return NULL;
 }
 
-static int append(struct environment *e, const char *assignment, const char *reason) {
+static int append_entry(struct environment *e, const char *assignment, const char *reason) {
         struct environment_entry *entries = realloc(e->entries, (e->n + 1) * sizeof(*entries));
         struct environment_entry *entry;
 
@@ -77,8 +78,9 @@ int environment_add_user(struct environment *e, const char *assignment, char why
 
         if (r < 0)
                 return r;
-        known = find(e, assignment, name_length(assignment));
-        return known ? replace(&known->assignment, assignment) : append(e, assignment, "set by the user");
+        known = find_entry(e, assignment, name_length(assignment));
+        return known ? replace(&known->assignment, assignment)
+                     : append_entry(e, assignment, "set by the user");
 }
 
 /* ret_theirs: the entry of that name, NULL when there is none. */
@@ -90,7 +92,7 @@ static int assign(const struct environment *e, const char *name, const char *val
                 return -E2BIG;
         if (asprintf(&assignment, "%s=%s", name, value) < 0)
                 return -ENOMEM;
-        *ret_theirs = find(e, assignment, strlen(name));
+        *ret_theirs = find_entry(e, assignment, strlen(name));
         *ret = assignment;
         return 0;
 }
@@ -103,7 +105,7 @@ int environment_add(struct environment *e, const char *name, const char *value, 
         if (r < 0)
                 return r;
         if (!theirs)
-                return append(e, assignment, reason);
+                return append_entry(e, assignment, reason);
         if (streq(theirs->assignment, assignment))
                 return 0;
         if (asprintf(&text, "yours '%.200s' kept, ours would be '%.200s' (%s)",
@@ -122,13 +124,13 @@ int environment_extend(struct environment *e, const char *name, const char *valu
         if (r < 0)
                 return r;
         if (!theirs)
-                return append(e, assignment, reason);
+                return append_entry(e, assignment, reason);
         r = replace(&theirs->reason, reason);
         return r < 0 ? r : replace(&theirs->assignment, assignment);
 }
 
 int environment_complain(struct environment *e, const char *name, const char *text) {
-        struct environment_entry *theirs = find(e, name, strlen(name));
+        struct environment_entry *theirs = find_entry(e, name, strlen(name));
         char *both;
 
         if (!theirs)
@@ -143,7 +145,7 @@ int environment_complain(struct environment *e, const char *name, const char *te
 }
 
 const char *environment_get(const struct environment *e, const char *name) {
-        const struct environment_entry *entry = find(e, name, strlen(name));
+        const struct environment_entry *entry = find_entry(e, name, strlen(name));
 
         return entry ? entry->assignment + strlen(name) + 1 : NULL;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * Variables, each with its reason. What the user set stands; ours beside it is a conflict that is kept.
- */
+/* Variables, each with its reason. What the user set stands; ours beside it is a conflict that is kept. */
 #include <jansson.h>
 
 #include "base.h"

@@ -26,7 +26,7 @@ static size_t place(const struct fingerprint *f, const char *name) {
         return i;
 }
 
-static void set(struct fingerprint *f, const char *name, const char *text) {
+static void set_fact(struct fingerprint *f, const char *name, const char *text) {
         size_t at = place(f, name);
 
         if (at == f->n || !streq(f->parts[at].name, name)) {
@@ -62,12 +62,12 @@ void fingerprint_take(struct fingerprint *f, const struct finding *found) {
         if (found->verdict == VERDICT_UNKNOWN || !found->found[0])
                 return;
         if (streq(found->check, "fingerprint.kernel"))
-                set(f, "kernel", found->found);
+                set_fact(f, "kernel", found->found);
         else if (streq(found->check, "fingerprint.flags") && found->subject[0])
-                set(f, found->subject, found->found);
+                set_fact(f, found->subject, found->found);
         else if (streq(found->check, "fingerprint.wheel") && found->subject[0]) {
                 versions(found->found, text);
-                set(f, found->subject, text);
+                set_fact(f, found->subject, text);
         }
         make_digest(f);
 }

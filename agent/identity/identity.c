@@ -299,8 +299,8 @@ static int load_static(const struct host *h, const char *config_file, struct con
         return r;
 }
 
-static int load(const struct host *h, const char *config_file, struct config_report *report,
-                struct identity *ret) {
+static int load_files(const struct host *h, const char *config_file, struct config_report *report,
+                      struct identity *ret) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         struct slot slots[_IDENTITY_FIELD_MAX];
         int r;
@@ -320,7 +320,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
 }
 
 int identity_load(const struct host *h, const char *config_file, struct identity *ret) {
-        return load(h, config_file, &(struct config_report){ 0 }, ret);
+        return load_files(h, config_file, &(struct config_report){ 0 }, ret);
 }
 
 int identity_report_config(const struct host *h, const char *config_file, FILE *out,
@@ -329,7 +329,7 @@ int identity_report_config(const struct host *h, const char *config_file, FILE *
         struct config_report report = { .out = out };
         int r;
 
-        r = load(h, config_file, &report, &i);
+        r = load_files(h, config_file, &report, &i);
         *ret_warnings = report.warnings;
         return r;
 }

@@ -9,7 +9,7 @@
  * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section
  * [Identity]: the keys of identity.c's table. WorkerHostnames= and WorkerAddresses= may be given many times
  * (a line holds 190 bytes): each time appends to the list, an empty value empties it, so that a later file
- * starts anew. One bad name in it makes the whole list unknown, for a list with a hole would give every
+ * starts again. One bad name in it makes the whole list unknown, for a list with a hole would give every
  * worker behind it a wrong id. HostName= falls back to the kernel's name (origin "kernel"). The section
  * [Network] of the same file belongs to the network's intent and is passed over.
  */
@@ -94,8 +94,8 @@ const char *identity_field_name(enum identity_field f);
 /* -EINVAL. */
 int identity_field_parse(const char *name, enum identity_field *ret);
 /*
- * The field that names the workers: worker-hostnames, or worker-addresses where these are alone or one source
- * says both, for addresses need no resolver.
+ * The field that names the workers: worker-hostnames, or worker-addresses where these are alone or one
+ * source says both, for addresses need no resolver.
  */
 enum identity_field identity_workers(const struct identity *i);
 /* -ENODATA when the field is not known. */

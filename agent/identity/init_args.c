@@ -11,7 +11,7 @@ struct flag {
 };
 
 /* The next word; false at the end. A word that is no flag has no name. */
-static bool next(const char **at, struct flag *ret) {
+static bool next_flag(const char **at, struct flag *ret) {
         const char *start = *at + strspn(*at, BLANKS);
         size_t len = strcspn(start, BLANKS), dashes;
 
@@ -42,7 +42,7 @@ const char *init_args_get(const char *args, const char *name, size_t *ret_len) {
         const char *value = NULL;
         struct flag f;
 
-        while (next(&args, &f))
+        while (next_flag(&args, &f))
                 if (is_named(&f, name)) {
                         value = f.value ? f.value : "";
                         *ret_len = f.value_len;
@@ -109,7 +109,7 @@ struct words {
         size_t len;
 };
 
-static void _printf_(2, 3) say(struct words *w, const char *fmt, ...) {
+static void _printf_(2, 3) say_words(struct words *w, const char *fmt, ...) {
         char text[200];
         va_list ap;
 
@@ -127,17 +127,17 @@ static void _printf_(2, 3) say(struct words *w, const char *fmt, ...) {
 static void lint_twice(const struct flag *f, const char *rest, struct words *w) {
         struct flag later;
 
-        while (next(&rest, &later)) {
+        while (next_flag(&rest, &later)) {
                 if (later.name_len != f->name_len || f->name_len == 0 ||
                     strncmp(later.name, f->name, f->name_len) != 0)
                         continue;
                 if (later.value_len == f->value_len && !later.value == !f->value &&
                     (!f->value || strncmp(later.value, f->value, f->value_len) == 0))
-                        say(w, "--%.*s is given twice", SHORT(f->name_len), f->name);
+                        say_words(w, "--%.*s is given twice", SHORT(f->name_len), f->name);
                 else
-                        say(w, "--%.*s is given as '%.*s' and as '%.*s'; the last counts",
-                            SHORT(f->name_len), f->name, SHORT(f->value_len), f->value ? f->value : "",
-                            SHORT(later.value_len), later.value ? later.value : "");
+                        say_words(w, "--%.*s is given as '%.*s' and as '%.*s'; the last counts",
+                                  SHORT(f->name_len), f->name, SHORT(f->value_len), f->value ? f->value : "",
+                                  SHORT(later.value_len), later.value ? later.value : "");
                 return;
         }
 }
@@ -159,8 +159,8 @@ static void lint_interfaces(const struct flag *f, const char *interfaces, struct
 
                 if (len > 0 && !(len == 2 && strncmp(f->value + at, "lo", 2) == 0) &&
                     !is_prefix_of_one(f->value + at, len, interfaces))
-                        say(w, "no NIC of this host is named '%.*s…': it has %.60s", SHORT(len),
-                            f->value + at, interfaces);
+                        say_words(w, "no NIC of this host is named '%.*s…': it has %.60s", SHORT(len),
+                                  f->value + at, interfaces);
                 at += len + 1;
         }
 }
@@ -170,20 +170,22 @@ static void lint_port(const struct flag *f, uint16_t megascale, struct words *w)
         const char *owner;
 
         if (port <= 0 || port > UINT16_MAX) {
-                say(w, "--%s is no port", INIT_ARG_DEBUG_PORT);
+                say_words(w, "--%s is no port", INIT_ARG_DEBUG_PORT);
                 return;
         }
         owner = port_owner((uint16_t) port);
         if (megascale > 0 && port == megascale)
-                say(w, "--%s=%ld is the port of Multislice (MEGASCALE_PORT)", INIT_ARG_DEBUG_PORT, port);
+                say_words(w, "--%s=%ld is the port of Multislice (MEGASCALE_PORT)", INIT_ARG_DEBUG_PORT,
+                          port);
         else if (owner && port != 8081) /* as the recipes set it: ours then goes elsewhere */
-                say(w, "--%s=%ld is the port of %s", INIT_ARG_DEBUG_PORT, port, owner);
+                say_words(w, "--%s=%ld is the port of %s", INIT_ARG_DEBUG_PORT, port, owner);
 }
 
 static void lint_barrier(const struct flag *f, struct words *w) {
         if (f->value && f->value_len == strlen("true") && strncmp(f->value, "true", f->value_len) == 0)
-                say(w, "--" INIT_ARG_BARRIER
-                       "=true is JAX's: runs of PyTorch over several hosts can hang with it, say false");
+                say_words(w,
+                          "--" INIT_ARG_BARRIER
+                          "=true is JAX's: runs of PyTorch over several hosts can hang with it, say false");
 }
 
 bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale_port, bool torch,
@@ -193,9 +195,9 @@ bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale
         struct flag f;
 
         buf[0] = '\0';
-        while (next(&at, &f)) {
+        while (next_flag(&at, &f)) {
                 if (f.name_len == 0) {
-                        say(&w, "'%.*s' is no flag: flags begin with --", SHORT(f.value_len), f.value);
+                        say_words(&w, "'%.*s' is no flag: flags begin with --", SHORT(f.value_len), f.value);
                         continue;
                 }
                 lint_twice(&f, at, &w);

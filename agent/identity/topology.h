@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The arithmetic of TPU slices: which words of an identity are well formed, how the chips of a slice lie on its hosts, and from an
- * accelerator type, and what else is known, to chips, hosts and bounds. Pure.
+ * The arithmetic of TPU slices: which words of an identity are well formed, how the chips of a slice lie on
+ * its hosts, and from an accelerator type, and what else is known, to chips, hosts and bounds. Pure.
  *
  *   generation  suffix counts  chips on a host          topology   torus
  *   v2, v3      cores, 2/chip  4                        AxB        v2: no source; v3: none
@@ -14,8 +14,8 @@
  * Sources: cores per chip and chips per host: python/ray/_private/accelerators/tpu.py of Ray, axlearn's and
  * xpk's system_characteristics.py; bounds of a host: util.go of the GKE DRA driver for TPUs; torus: the GKE
  * device plugin; host bounds of v2 and v3: torch_xla's tpu.py. v5e is another name of v5litepod, v7x of
- * tpu7x (Ray). Of the words: the public GKE device plugin and Ray. Accelerator types match ^(v|tpu)[0-9]+[a-zA-Z]*-[0-9]+$; chips on
- * a host form a box of 1 → 1,1,1; 2 → 1,2,1; 4 → 2,2,1; 8 → 2,4,1.
+ * tpu7x (Ray). Of the words: the public GKE device plugin and Ray. Accelerator types match
+ * ^(v|tpu)[0-9]+[a-zA-Z]*-[0-9]+$; chips on a host form a box of 1 → 1,1,1; 2 → 1,2,1; 4 → 2,2,1; 8 → 2,4,1.
  */
 #include "base.h"
 

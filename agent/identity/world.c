@@ -7,7 +7,7 @@ static const char *address_of(const struct environment_host *h) {
         return h->address && h->address[0] ? h->address : h->name;
 }
 
-static int refuse(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
+static int refuse_world(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
         (void) snprintf(why, ENVIRONMENT_WHY_MAX, "the run's hosts do not fit together: %s", text);
         return -EINVAL;
 }
@@ -15,33 +15,34 @@ static int refuse(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
 /* The registry's word is checked as anybody's: what is in here goes into variables. */
 static int check_gang(const struct environment_gang *g, char why[static ENVIRONMENT_WHY_MAX]) {
         if (g->n_slices == 0 || g->slice >= g->n_slices)
-                return refuse(why, "this slice is none of its slices");
+                return refuse_world(why, "this slice is none of its slices");
         for (size_t s = 0; s < g->n_slices; s++) {
                 const struct environment_slice *slice = &g->slices[s];
 
                 if (!slice->name || !label_is_valid(slice->name))
-                        return refuse(why, "a slice without a good name");
+                        return refuse_world(why, "a slice without a good name");
                 if (slice->n_hosts == 0 || slice->n_hosts > IDENTITY_HOSTS_MAX)
-                        return refuse(why, "a slice without hosts, or with more than a slice can have");
+                        return refuse_world(why,
+                                            "a slice without hosts, or with more than a slice can have");
                 if (slice->n_hosts != g->slices[0].n_hosts)
-                        return refuse(why, "its slices have different numbers of hosts");
+                        return refuse_world(why, "its slices have different numbers of hosts");
                 for (size_t h = 0; slice->hosts && h < slice->n_hosts; h++) {
                         const char *text = address_of(&slice->hosts[h]);
 
                         if (!text || !worker_name_is_valid(text, strlen(text)))
-                                return refuse(why, "a host without a good name or address");
+                                return refuse_world(why, "a host without a good name or address");
                 }
         }
         if (!g->slices[g->slice].hosts || (!g->coordinator && !g->slices[0].hosts))
-                return refuse(why, "nobody names the hosts of this slice, or the coordinator");
+                return refuse_world(why, "nobody names the hosts of this slice, or the coordinator");
         if (g->worker >= g->slices[g->slice].n_hosts)
-                return refuse(why, "this host is none of its slice's hosts");
+                return refuse_world(why, "this host is none of its slice's hosts");
         if (g->coordinator && !worker_name_is_valid(g->coordinator, strlen(g->coordinator)))
-                return refuse(why, "the coordinator has no good name or address");
+                return refuse_world(why, "the coordinator has no good name or address");
         return 0;
 }
 
-static int join(const struct environment_slice *s, char **ret) {
+static int join_addresses(const struct environment_slice *s, char **ret) {
         size_t size = 1;
         char *text, *at;
 
@@ -84,7 +85,7 @@ static int from_gang(const struct environment_gang *g, struct world *w) {
                         from, g->worker, mine->name);
         (void) snprintf(w->hosts_reason, sizeof(w->hosts_reason), "%.120s: the hosts of slice %.63s", from,
                         mine->name);
-        return join(mine, &w->hosts);
+        return join_addresses(mine, &w->hosts);
 }
 
 /* --- From the identity --------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "elf_class.h"
+#include "host_stat.h"
 
 #define THRESHOLD "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD"
 #define SEPARATORS " :" /* ld.so(8): LD_PRELOAD is separated by blanks or colons */

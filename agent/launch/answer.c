@@ -2,7 +2,7 @@
 #include "answer.h"
 
 #include "log.h"
-#include "secret_name.h"
+#include "texts.h"
 #include "steps.h"
 
 void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {
@@ -81,7 +81,7 @@ static const char *variable(const struct kept_run *kept, const char *name) {
         return "";
 }
 
-/* Everything borrowed from the job, but the command. */
+/* Everything is borrowed from kept, but the command. */
 static Local__Run *describe(const struct runs *r, const struct kept_run *kept) {
         struct {
                 Local__Run run;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What callers are told, out of what the runs are: one function a reply. Those that fail return -errno with
+ * The replies to callers, made from the runs: one function a reply. Those that fail return -errno with
  * p filled, and have sent nothing.
  */
 #include "authority.h"
@@ -36,5 +36,5 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
                        const char *name, struct problem *p);
 /* Whether the run is another's than the caller's: root may see it, and that is recorded. */
 bool environment_is_anothers(const struct runs *r, const struct caller *c, const char *name);
-/* Whether a variable ("KEY=VALUE" or "KEY") looks like a secret by its name (secret_name.h). */
+/* Whether a variable ("KEY=VALUE" or "KEY") looks like a secret by its name (texts.h). */
 bool variable_is_secret(const char *assignment);

@@ -27,7 +27,7 @@ struct api {
         const char *identity_config;
         struct runs *runs;
         struct waiter *waiters;
-        /* Who is told whenever a run starts or ends; NULL: a free place. */
+        /* Who gets the list again whenever a run starts or ends; NULL: a free place. */
         struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
 };
@@ -68,7 +68,7 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
         return NULL;
 }
 
-/* --- What the runs tell -------------------------------------------------------------------------------- */
+/* --- What the runs report -------------------------------------------------------------------------------- */
 
 /* What there is now, to all who watch. */
 static void tell_watchers(struct api *a) {
@@ -197,7 +197,7 @@ static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
-/* Whether its start is still to be told. */
+/* Whether its start is still to be reported. */
 static bool is_coming(const struct api *a, const struct kept_run *kept) {
         return kept->state == LAUNCH_STARTING || runs_next_generation(a->runs, kept->name) == kept->generation;
 }
@@ -205,7 +205,7 @@ static bool is_coming(const struct api *a, const struct kept_run *kept) {
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
                       const Local__RunRequest *q, struct problem *p) {
         struct request_result result = { 0 };
-        const struct kept_run *j = NULL;
+        const struct kept_run *kept = NULL;
         char command[COMMAND_TEXT_MAX];
         struct waiter *w = NULL;
         int r;
@@ -217,22 +217,22 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         if (r < 0)
                 (void) kept_run_free(result.kept);
         else
-                r = runs_start(a->runs, result.kept, &j, p);
-        if (r == 1 && !is_coming(a, j)) {
-                answer_run(peer, j, true, NULL);
+                r = runs_start(a->runs, result.kept, &kept, p);
+        if (r == 1 && !is_coming(a, kept)) {
+                answer_run(peer, kept, true, NULL);
                 (void) strings_free(result.conflicts);
                 return 0;
         }
         if (r >= 0)
-                w = waiter_new(a, peer, ACTION_START, j->name);
+                w = waiter_new(a, peer, ACTION_START, kept->name);
         if (!w) {
                 (void) strings_free(result.conflicts);
                 return r < 0 ? r : no_memory(p);
         }
-        w->generation = j->generation;
+        w->generation = kept->generation;
         w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid,
-                   j->user, run_command(j, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", kept->name, c->name, (int) c->pid,
+                   kept->user, run_command(kept, command, sizeof(command)));
         return 0;
 }
 

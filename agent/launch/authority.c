@@ -20,7 +20,7 @@ static const struct {
         [ACTION_START] = { "start", "start runs" },
         [ACTION_STOP] = { "stop", "stop runs" },
         [ACTION_CAPTURE] = { "capture", "take stacks of runs" },
-        [ACTION_SIGNAL] = { "signal", "tell runs of a preemption" },
+        [ACTION_SIGNAL] = { "signal", "notify runs of a preemption" },
         [ACTION_ENVIRONMENT] = { "environment", "see the environment of runs" },
         [ACTION_HINT] = { "hint", "say why runs end" },
 };
@@ -109,7 +109,7 @@ static bool is_member(const char *user, gid_t own, gid_t wanted) {
         return false;
 }
 
-/* Of the file, what concerns this caller: root is told nothing by it. */
+/* Of the file, what concerns this caller: it has no say over root. */
 static void read_grants(const struct host *h, const char *config, struct caller *c) {
         struct grants g = { .n_users = 0 };
         unsigned warnings = 0;

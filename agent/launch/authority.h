@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who may do what: decided on the caller's own credentials, as the kernel tells them, and on the authority
+ * Who may do what: decided on the caller's own credentials, as the kernel reports them, and on the authority
  * file. authority_decide() is pure.
  *
  *   root                      everything
@@ -12,7 +12,7 @@
  *                             it starts and stops runs of the users that the file names, and of nobody else
  *   anyone                    may list runs, and ask who has the devices
  *
- * The file is "authority" (config.h), read anew for each caller that it matters for:
+ * The file is "authority" (config.h), read again for each caller that it matters for:
  *   [Authority] Group=tpu-run          the group
  *   [Remote]    Start=alice bob        users whose runs may be started, stopped and replaced from remote
  * A user named there is never root nor a system user (uid below 1000: Debian's login.defs, SYS_UID_MAX 999),

@@ -95,7 +95,7 @@ static void by_notice(const struct evidence *e, struct cause_found *f) {
                 (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint since then");
         found(f, CAUSE_PREEMPTED,
               e->checkpoint ? "" : "if it should have kept one: give it a signal that it handles, --preempt",
-              "it was told of a preemption, and %s %s; %s",
+              "it was notified of a preemption, and %s %s; %s",
               streq(r->code, "exited") ? "ended with code" : "was ended by", r->status, checkpoint);
 }
 
@@ -119,7 +119,7 @@ static bool is_plain(const struct evidence *e, struct cause_found *f) {
                 by_notice(e, f);
         else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))
                 found(f, CAUSE_TIMEOUT, "give it a longer --grace, or see why it does not end on TERM",
-                      "it was told to end, and was killed when its grace was over");
+                      "it was asked to end, and was killed when its grace was over");
         else if (e->stop_asked)
                 found(f, CAUSE_STOPPED, "", "it was stopped (%s %s)", r->code, r->status);
         else

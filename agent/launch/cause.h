@@ -11,29 +11,29 @@
 enum cause {
         CAUSE_SUCCESS,
         CAUSE_STOPPED, /* somebody ended it, or it was ended by HUP, INT, TERM or PIPE */
-        CAUSE_PREEMPTED, /* it was told that its host goes, and ended */
+        CAUSE_PREEMPTED, /* it was notified that its host goes, and ended */
         CAUSE_NEVER_RESTART, /* it ended with code 93: "do not start me again" */
         CAUSE_NOT_STARTED, /* the command could not be executed */
         CAUSE_OOM_KILL, /* killed for lack of memory, the run's own limit's or the host's */
         CAUSE_DEVICE_BUSY, /* another process had the TPU */
         CAUSE_DEVICE_LOST, /* a chip is gone, or failed */
         CAUSE_PEER_LOST, /* another host of the run is gone, or cannot be reached */
-        CAUSE_CONFIGURATION, /* what the run was told about its slice does not fit */
+        CAUSE_CONFIGURATION, /* what the run was given about its slice does not fit */
         CAUSE_HANG, /* the runtime itself found that it hangs, and ended */
-        CAUSE_TIMEOUT, /* it did not end when it was told to, and was killed */
+        CAUSE_TIMEOUT, /* it did not end when it was asked to, and was killed */
         CAUSE_CORE_DUMP,
         CAUSE_SIGNAL,
         CAUSE_EXIT_CODE,
         CAUSE_UNKILLABLE, /* KILL did not end it: a process in state D */
         CAUSE_HOST_DOWN, /* the host went down with it */
-        CAUSE_UNKNOWN, /* no record, and nothing else that tells */
+        CAUSE_UNKNOWN, /* no record, and no other evidence */
         _CAUSE_MAX,
 };
 const char *cause_name(enum cause c);
 /* -EINVAL. */
 int cause_parse(const char *name, enum cause *ret);
 
-/* NVRx (nvidia-resiliency-ext): a worker that ends with it is never started again. */
+/* NVRx (nvidia-resiliency-ext): a worker that ends with it is never restarted. */
 #define EXIT_NEVER_RESTART 93
 
 /* What others saw: proto/local.proto, Hint. */

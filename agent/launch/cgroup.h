@@ -20,6 +20,6 @@ struct pid_list {
 /* control_group: as systemd names it ("/tpu.slice/…"). -ENOENT when it is gone. */
 int cgroup_pids(const struct host *h, const char *control_group, struct pid_list *ret);
 
-/* How many processes of the run's slice that we are in (the recorder's way) the kernel killed for lack of
+/* How many processes of the run's slice that we are in (the recorder's case) the kernel killed for lack of
  * memory: counted by memory.events, or memory.oom_control of the legacy layout. 0 when it is not known. */
 uint32_t cgroup_oom_kills(const struct host *h);

@@ -3,7 +3,7 @@
 
 #include "config.h"
 #include "device_list.h"
-#include "text_list.h"
+#include "texts.h"
 
 void device_settings_clear(struct device_settings *s) {
         s->devices = strings_free(s->devices);

@@ -9,7 +9,7 @@
 #include "log.h"
 #include "owners.h"
 #include "paths.h"
-#include "text_list.h"
+#include "texts.h"
 
 #define OWN_UNIT "/tpu-launchd.service"
 #define DEV "/proc/1/root/dev"

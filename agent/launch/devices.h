@@ -45,7 +45,7 @@ char **devices_nodes(const struct host *h, const Run__Spec *s);
 enum device_policy {
         DEVICE_POLICY_HOLDS,
         DEVICE_POLICY_FAILS,   /* a node that no unit of this policy may open can be opened */
-        DEVICE_POLICY_UNKNOWN, /* we are in no unit of ours, or there is no node that tells */
+        DEVICE_POLICY_UNKNOWN, /* we are in no unit of ours, or there is no node that shows it */
         _DEVICE_POLICY_MAX,
 };
 enum device_policy device_policy_look(const struct host *h);

@@ -31,7 +31,7 @@ int exit_record_from_environment(const struct host *h, const char *id, struct ex
             copy_word(code ? code : "", r.code, sizeof(r.code)) < 0 ||
             copy_word(status ? status : "", r.status, sizeof(r.status)) < 0)
                 return -EBADMSG;
-        (void) host_boot_id(h, r.boot_id); /* empty when unreadable: the id tells the run */
+        (void) host_boot_id(h, r.boot_id); /* empty when unreadable: the id names the run */
         r.oom_kills = cgroup_oom_kills(h);
         *ret = r;
         return 0;

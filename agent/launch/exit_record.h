@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How a run ended, as systemd told it to the ExecStopPost= of the run's own unit: written durably by a
+ * How a run ended, as systemd reported it to the ExecStopPost= of the run's own unit: written durably by a
  * process of its own
  * ("tpu-launchd --record"), so that no daemon need be alive. systemd itself forgets, and answers "success"
  * for a unit it has forgotten: a run that is gone without a record is of unknown cause, never a success.

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "kept_run.h"
 #include "log.h"
 #include "secret.h"
@@ -121,7 +121,7 @@ static int enter(const struct host *h, const char *name, char **argv) {
         t = (struct texts){ .at = buf, .end = buf + len };
         directory = len > 0 && buf[len - 1] == '\0' ? next_text(&t) : NULL;
         if (!directory || take_argv(&t, argv) < 0)
-                return log_error_errno(EBADMSG, "the handover of run %s is damaged; start the run anew",
+                return log_error_errno(EBADMSG, "the handover of run %s is damaged; start the run again",
                                        name);
         if (chdir(directory) < 0)
                 return log_error_errno(errno, "run %s: directory %s: %m", name, directory);

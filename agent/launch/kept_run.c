@@ -86,7 +86,7 @@ static size_t count(char *const *list) {
         return n;
 }
 
-/* Everything is borrowed from the job. */
+/* Everything is borrowed from kept. */
 static void describe(const struct kept_run *kept, Run__Spec *s, Run__Kept *k) {
         *s = *kept->spec;
         s->name = text_of(kept->name);
@@ -119,14 +119,14 @@ static void describe(const struct kept_run *kept, Run__Spec *s, Run__Kept *k) {
 #undef PUT
 }
 
-int kept_run_write(int runs_fd, const struct kept_run *j) {
+int kept_run_write(int runs_fd, const struct kept_run *kept) {
         _cleanup_free_ uint8_t *bytes = NULL;
         Run__Spec spec;
-        Run__Kept kept;
+        Run__Kept file;
 
-        describe(j, &spec, &kept);
-        bytes = malloc(run__kept__get_packed_size(&kept) + 1);
-        return bytes ? state_file_write(runs_fd, j->name, &format, bytes, run__kept__pack(&kept, bytes))
+        describe(kept, &spec, &file);
+        bytes = malloc(run__kept__get_packed_size(&file) + 1);
+        return bytes ? state_file_write(runs_fd, kept->name, &format, bytes, run__kept__pack(&file, bytes))
                      : -ENOMEM;
 }
 

@@ -17,7 +17,7 @@
 #include "paths.h"
 #include "restart.h"
 #include "run_spec.h"
-#include "text_list.h"
+#include "texts.h"
 
 #define RUN_NAME_MAX 41 /* run_name_is_valid() */
 #define RUN_UNIT_MAX 80 /* "tpu-run-" NAME ".service" and NUL */
@@ -30,7 +30,7 @@
 enum launch_state {
         LAUNCH_STARTING,
         LAUNCH_RUNNING,
-        LAUNCH_WAITING, /* it ended, and is to be started again */
+        LAUNCH_WAITING, /* it ended, and is to be restarted */
         LAUNCH_EXITED,
         _LAUNCH_STATE_MAX,
 };
@@ -51,8 +51,8 @@ struct kept_run {
         char intent[RUN_LABEL_SIZE], slice[RUN_LABEL_SIZE], worker[RUN_LABEL_SIZE];
         bool remote; /* asked for by the principal remote: it gets no new privileges */
         struct restarts restarts; /* done so far; then id and started_… are those of the last start */
-        bool stop_asked; /* somebody ended it: it is not started again */
-        usec_t preempted_real; /* when it was told of a preemption; 0: never */
+        bool stop_asked; /* somebody ended it: it is not restarted */
+        usec_t preempted_real; /* when it was notified of a preemption; 0: never */
 
         /* Known while we run. */
         enum launch_state state;
@@ -68,7 +68,7 @@ struct kept_run {
 };
 
 const char *launch_state_name(enum launch_state s);
-/* As people and tpu-hostd are told it: also "ending". */
+/* What people and tpu-hostd are shown: also "ending". */
 const char *kept_run_shown_state(const struct kept_run *kept);
 const char *run_unit(const char *name, char buf[static RUN_UNIT_MAX]);
 /* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
@@ -76,7 +76,7 @@ const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]);
 /* argv joined by blanks, in one line, cut at size. */
 const char *run_command(const struct kept_run *kept, char *buf, size_t size);
 
-/* Takes out of the spec what stands in the job itself. */
+/* Takes out of the spec what stands in the members above it. */
 void kept_run_drop_texts(struct kept_run *kept);
 struct kept_run *kept_run_free(struct kept_run *kept);
 DEFINE_CLEANUP(struct kept_run *, kept_run_free)

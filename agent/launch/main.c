@@ -61,7 +61,7 @@ static int listen_for_callers(struct launchd *l) {
         return r < 0 ? log_error_errno(r, "socket %s cannot be served: %m", PATH_LAUNCHD_SOCKET) : 0;
 }
 
-/* Callers wait in the socket for a moment rather than be told to try again; not for ever. */
+/* Callers wait in the socket for a moment rather than be refused; not for ever. */
 static void wait_for_bus(struct launchd *l) {
         usec_t now = host_now(&l->host), end = now + BUS_WAIT;
 

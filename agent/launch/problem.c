@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "placeholder.h"
+#include "texts.h"
 
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
         va_list ap;

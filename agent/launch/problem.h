@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a caller is told when a request is refused or fails: becomes KIND_ERROR. */
+/* What a caller gets when a request is refused or fails: becomes KIND_ERROR. */
 #include <sys/types.h>
 
 #include "base.h"

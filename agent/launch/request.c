@@ -46,7 +46,7 @@ static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run 
         return kept->user && *ret_home ? 0 : no_memory(p);
 }
 
-/* 1, 0, or -errno when it cannot be told from here (a network file system that keeps root out). */
+/* 1, 0, or -errno when it cannot be seen from here (a network file system that keeps root out). */
 static int exists(const struct host *h, const char *path, int flags) {
         _cleanup_close_ int fd = host_open_file(h, path, O_PATH | flags);
 
@@ -155,7 +155,7 @@ static int freeze(const struct environment *e, struct allocator_choice *c, struc
         memcpy(kept->malloc, c->note, sizeof(kept->malloc));
         return 0;
 }
-_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "a job holds the whole note");
+_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "kept_run holds the whole note");
 
 static int set_allocator(const struct host *h, const Run__Spec *s, const struct environment *e,
                          struct allocator_choice *ret, struct problem *p) {
@@ -270,7 +270,7 @@ static int set_intent(const Local__RunRequest *q, struct kept_run *kept, struct 
                 return problem_set(p, -EINVAL, "give the run a name", "a run by intent has a name");
         if (q->generation > 0 && q->spec->restarts > 0)
                 return problem_set(p, -EINVAL, "leave restarts out: a new generation starts it again",
-                                   "a run by intent is not started again by its host");
+                                   "a run by intent is not restarted by its host");
         kept->generation = q->generation;
         r = set_label(q->intent, "intent", kept->intent, p);
         if (r == 0)
@@ -322,7 +322,7 @@ static int fill(const struct host *h, const char *identity_config, const Local__
         return r < 0 ? r : check_command(h, kept, p);
 }
 
-/* remote is no user to run as: it names one, and whether that is there is told only where it is granted. */
+/* remote is no user to run as: it names one. Whether that user exists is answered only where it is granted. */
 static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
         const char *user = q->spec ? q->spec->user : "";
         struct passwd pw, *found = NULL;
@@ -366,7 +366,7 @@ static int add_settings(const struct host *h, const char *config, Run__Spec *s, 
 
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                   const struct caller *c, struct request_result *ret, struct problem *p) {
-        _cleanup_(kept_run_freep) struct kept_run *j = calloc(1, sizeof(*j));
+        _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
         char **conflicts = NULL;
         struct refusal refusal;
         sd_id128_t id;
@@ -376,23 +376,23 @@ int request_build(const struct host *h, const char *identity_config, const Local
          * this host. */
         if (decide_start(q, c, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!j)
+        if (!kept)
                 return no_memory(p);
         r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
         if (r < 0)
                 return r;
-        r = fill(h, identity_config, q, c, j, &conflicts, p);
+        r = fill(h, identity_config, q, c, kept, &conflicts, p);
         if (r >= 0)
-                r = add_settings(h, identity_config, j->spec, p);
+                r = add_settings(h, identity_config, kept->spec, p);
         if (r >= 0)
                 r = sd_id128_randomize(&id);
         if (r < 0) {
                 (void) strings_free(conflicts);
                 return r;
         }
-        (void) sd_id128_to_string(id, j->id);
-        (void) host_boot_id(h, j->boot_id); /* empty when unreadable: then the unit alone tells */
-        ret->kept = TAKE_PTR(j);
+        (void) sd_id128_to_string(id, kept->id);
+        (void) host_boot_id(h, kept->boot_id); /* empty when unreadable: then the unit alone decides */
+        ret->kept = TAKE_PTR(kept);
         ret->conflicts = conflicts;
         return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From a RunRequest to a job: everything that can be wrong with what was asked is found here, before
- * anything is written or any unit is made. The job leaves with its user, directory, arguments, allocator and
+ * From a RunRequest to a run: everything that can be wrong with what was asked is found here, before
+ * anything is written or any unit is made. The run leaves with its user, directory, arguments, allocator and
  * whole environment frozen.
  */
 #include "authority.h"

@@ -29,11 +29,11 @@ void restart_decide(const struct restarts *done, uint32_t max, const struct exit
         if (max == 0 || !cause_is_worth_a_restart(cause))
                 ;
         else if (done->done >= max)
-                (void) snprintf(d.words, sizeof(d.words), "not started again: all %u restarts are done",
+                (void) snprintf(d.words, sizeof(d.words), "not restarted: all %u restarts are done",
                                 max);
         else if (d.next.idle >= RESTART_NO_PROGRESS)
                 (void) snprintf(d.words, sizeof(d.words),
-                                "not started again: %u starts in a row made no progress",
+                                "not restarted: %u starts in a row made no progress",
                                 (unsigned) d.next.idle);
         else {
                 d.again = true;

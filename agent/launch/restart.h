@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether and when a local run that ended is started again. Pure: what follows from the same record and
+ * Whether and when a local run that ended is restarted. Pure: what follows from the same record and
  * counts is the same before and after our own death.
  *
  * A start that makes no progress is one in which the run's log reported no new step, and which did not last
  * RESTART_LIVED either (for runs whose log reports none). RESTART_NO_PROGRESS of them in a row, and it is
- * not started again, whatever is left of its budget.
+ * not restarted, whatever is left of its budget.
  */
 #include "cause.h"
 

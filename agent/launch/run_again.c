@@ -62,7 +62,7 @@ static void look_for_restart(struct run *run) {
 
         if ((run_is_free(run, run->kept, &p) >= 0 && run_start_again(run, &p) >= 0) || retry(run))
                 return;
-        (void) snprintf(words, sizeof(words), "not started again: %s", p.text);
+        (void) snprintf(words, sizeof(words), "not restarted: %s", p.text);
         log_warning("run %s: %s", run->kept->name, words);
         run_finish(run, words);
 }
@@ -115,21 +115,21 @@ bool run_retry_restart(struct run *run) {
         run->restarting = false;
         run->kept->state = LAUNCH_WAITING;
         if (!retry(run))
-                run_finish(run, "not started again: systemd refuses it");
+                run_finish(run, "not restarted: systemd refuses it");
         return true;
 }
 
 /* --- Another start of its own, under its policy -------------------------------------------------------- */
 
 void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
-        struct kept_run *j = run->kept;
-        usec_t now = host_now(run->owner->host), due = j->end.boot + d->pause;
-        size_t n = strlen(j->end.why);
+        struct kept_run *kept = run->kept;
+        usec_t now = host_now(run->owner->host), due = kept->end.boot + d->pause;
+        size_t n = strlen(kept->end.why);
 
-        j->state = LAUNCH_WAITING;
+        kept->state = LAUNCH_WAITING;
         run->restart = d->next;
-        (void) snprintf(j->end.why + n, sizeof(j->end.why) - n, "; %s", d->words);
-        log_notice("run %s: %s", j->name, d->words);
+        (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", d->words);
+        log_notice("run %s: %s", kept->name, d->words);
         run_sweep(run);
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);
 }
@@ -148,22 +148,22 @@ static int write_again(struct runs *r, struct kept_run *kept) {
 
 int run_start_again(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
-        struct kept_run *j = run->kept;
-        struct restarts before = j->restarts;
+        struct kept_run *kept = run->kept;
+        struct restarts before = kept->restarts;
         int k;
 
-        j->restarts = run->restart;
-        k = write_again(r, j);
+        kept->restarts = run->restart;
+        k = write_again(r, kept);
         if (k >= 0)
-                k = run_ask_unit(r, j, false);
+                k = run_ask_unit(r, kept, false);
         if (k < 0) {
-                j->restarts = before;
+                kept->restarts = before;
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
-                                   "run %s: it cannot be started again: %s", j->name, strerror(-k));
+                                   "run %s: it cannot be restarted: %s", kept->name, strerror(-k));
         }
-        j->state = LAUNCH_STARTING;
-        j->hints = 0;
-        j->preempted_real = 0;
+        kept->state = LAUNCH_STARTING;
+        kept->hints = 0;
+        kept->preempted_real = 0;
         run->restarting = true;
         run->swept = false;
         return 0;

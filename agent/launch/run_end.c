@@ -42,36 +42,36 @@ static void adopt_record(struct runs *r, struct kept_run *kept) {
 
 static void judge(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
-        struct kept_run *j = run->kept;
-        struct evidence e = { .record = &j->end,
-                              .rebooted = is_rebooted(r, j),
-                              .stop_asked = j->stop_asked,
-                              .preempted = j->preempted_real > 0,
+        struct kept_run *kept = run->kept;
+        struct evidence e = { .record = &kept->end,
+                              .rebooted = is_rebooted(r, kept),
+                              .stop_asked = kept->stop_asked,
+                              .preempted = kept->preempted_real > 0,
                               .unkillable = run->unkillable,
-                              .hints = j->hints,
-                              .hint_text = (const char(*)[CAUSE_TEXT_MAX]) j->hint_text,
+                              .hints = kept->hints,
+                              .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
                               .checkpoint = tail->checkpoint,
                               .checkpoint_step = tail->checkpoint_step,
                               .log = tail->sign };
         int k;
 
-        if (j->end.cause[0] && cause_parse(j->end.cause, &ret->cause) == 0)
+        if (kept->end.cause[0] && cause_parse(kept->end.cause, &ret->cause) == 0)
                 return; /* judged before our own end */
         cause_of(&e, ret);
-        (void) snprintf(j->end.cause, sizeof(j->end.cause), "%s", cause_name(ret->cause));
-        (void) snprintf(j->end.why, sizeof(j->end.why), "%s", ret->why);
-        (void) snprintf(j->end.remedy, sizeof(j->end.remedy), "%s", ret->remedy);
-        remedy_fill(j->end.remedy, sizeof(j->end.remedy), j->name, run->unkillable);
-        j->end.step_known = tail->step_known;
-        j->end.last_step = tail->last_step;
-        if (streq(j->end.result, "unknown"))
+        (void) snprintf(kept->end.cause, sizeof(kept->end.cause), "%s", cause_name(ret->cause));
+        (void) snprintf(kept->end.why, sizeof(kept->end.why), "%s", ret->why);
+        (void) snprintf(kept->end.remedy, sizeof(kept->end.remedy), "%s", ret->remedy);
+        remedy_fill(kept->end.remedy, sizeof(kept->end.remedy), kept->name, run->unkillable);
+        kept->end.step_known = tail->step_known;
+        kept->end.last_step = tail->last_step;
+        if (streq(kept->end.result, "unknown"))
                 return; /* its own record may yet come */
-        k = exit_record_write(r->exits_fd, j->name, &j->end);
+        k = exit_record_write(r->exits_fd, kept->name, &kept->end);
         if (k < 0)
-                (void) log_warning_errno(k, "run %s: why it ended cannot be written down: %m", j->name);
+                (void) log_warning_errno(k, "run %s: why it ended cannot be written down: %m", kept->name);
 }
 
-/* That it was given up holds over our own end, too: it is not started again by who reads its files then. */
+/* That it was given up holds over our own end, too: it is not restarted by who reads its files then. */
 static void keep_end(struct runs *r, struct kept_run *kept) {
         int k;
 
@@ -81,25 +81,25 @@ static void keep_end(struct runs *r, struct kept_run *kept) {
                 k = exit_record_write(r->exits_fd, kept->name, &kept->end);
         if (k < 0)
                 (void) log_warning_errno(
-                        k, "run %s: that it is not started again cannot be written down: %m", kept->name);
+                        k, "run %s: that it is not restarted cannot be written down: %m", kept->name);
 }
 
 /* It is over for good. */
 void run_finish(struct run *run, const char *words) {
         struct runs *r = run->owner;
-        struct kept_run *j = run->kept;
-        size_t n = strlen(j->end.why);
+        struct kept_run *kept = run->kept;
+        size_t n = strlen(kept->end.why);
 
-        j->state = LAUNCH_EXITED;
+        kept->state = LAUNCH_EXITED;
         if (words[0])
-                (void) snprintf(j->end.why + n, sizeof(j->end.why) - n, "; %s", words);
-        drop_environment(j);
+                (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
+        drop_environment(kept);
         if (words[0])
-                keep_end(r, j);
-        run_remove_handover(r, j->name);
-        secrets_remove(r->secrets_fd, j->name);
+                keep_end(r, kept);
+        run_remove_handover(r, kept->name);
+        secrets_remove(r->secrets_fd, kept->name);
         run_sweep(run);
-        r->events->ended(j, r->userdata);
+        r->events->ended(kept, r->userdata);
         run_await_free(run);
 }
 
@@ -115,19 +115,19 @@ static void tell_failed_start(struct run *run) {
 }
 
 static void conclude(struct run *run, const struct tail_result *tail) {
-        struct kept_run *j = run->kept;
-        bool was_starting = j->state == LAUNCH_STARTING;
+        struct kept_run *kept = run->kept;
+        bool was_starting = kept->state == LAUNCH_STARTING;
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
-        j->ending = false;
+        kept->ending = false;
         judge(run, tail, &found);
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
-                 "run %s ended: %s (%s)", j->name, j->end.cause, j->end.why);
-        if (!j->stop_asked && !run->coming)
-                restart_decide(&j->restarts, j->spec->restarts, &j->end, found.cause,
-                               j->end.boot > j->started_boot ? j->end.boot - j->started_boot : 0, &d);
-        if (is_rebooted(run->owner, j))
+                 "run %s ended: %s (%s)", kept->name, kept->end.cause, kept->end.why);
+        if (!kept->stop_asked && !run->coming)
+                restart_decide(&kept->restarts, kept->spec->restarts, &kept->end, found.cause,
+                               kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0, &d);
+        if (is_rebooted(run->owner, kept))
                 d.again = false;
         if (was_starting) /* nobody who waits for a start is left without an answer */
                 tell_failed_start(run);
@@ -152,26 +152,26 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
 
 void run_ended(struct run *run) {
         struct runs *r = run->owner;
-        struct kept_run *j = run->kept;
-        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real,
-                              .preempted_real = j->preempted_real };
+        struct kept_run *kept = run->kept;
+        struct tail_of of = { .name = kept->name, .id = kept->id, .started_real = kept->started_real,
+                              .preempted_real = kept->preempted_real };
         struct tail_result none;
         int k;
 
-        if (run->tail || j->state == LAUNCH_EXITED || j->state == LAUNCH_WAITING)
+        if (run->tail || kept->state == LAUNCH_EXITED || kept->state == LAUNCH_WAITING)
                 return;
-        adopt_record(r, j);
-        j->main_pid = 0;
+        adopt_record(r, kept);
+        kept->main_pid = 0;
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);
-        of.failed = !streq(j->end.result, "success");
-        if (!r->journal || j->end.cause[0] || is_rebooted(r, j)) {
+        of.failed = !streq(kept->end.result, "success");
+        if (!r->journal || kept->end.cause[0] || is_rebooted(r, kept)) {
                 conclude(run, &none);
                 return;
         }
         k = tail_new(r->event, &of, on_tail, run, &run->tail);
-        j->ending = k >= 0;
+        kept->ending = k >= 0;
         if (k < 0)
                 on_tail(&none, k, run);
 }

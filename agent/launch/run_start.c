@@ -30,14 +30,14 @@ static int check_devices(struct runs *r, struct kept_run *kept, struct problem *
         return k;
 }
 
-static void pick_name(const struct runs *r, struct kept_run *j) {
+static void pick_name(const struct runs *r, struct kept_run *kept) {
         unsigned n, last = 0;
         char rest;
 
         for (const struct run *run = r->list; run; run = run->next)
                 if (sscanf(run->kept->name, "run-%u%c", &n, &rest) == 1 && n > last && n < UINT32_MAX)
                         last = n;
-        (void) snprintf(j->name, sizeof(j->name), "run-%u", last + 1);
+        (void) snprintf(kept->name, sizeof(kept->name), "run-%u", last + 1);
 }
 
 static int not_written(const struct kept_run *kept, const char *directory, int error, struct problem *p) {
@@ -80,18 +80,18 @@ static int is_there(const struct kept_run *kept, struct problem *p) {
 }
 
 /* Gives the place of an ended run of this name to the new one. */
-static int take_place(struct runs *r, struct kept_run *j, struct run **ret, struct problem *p) {
-        struct run *before = run_find(r, j->name), *run;
+static int take_place(struct runs *r, struct kept_run *kept, struct run **ret, struct problem *p) {
+        struct run *before = run_find(r, kept->name), *run;
 
         if (before && before->kept->state != LAUNCH_EXITED)
                 return is_there(before->kept, p);
         if (before && before->capture)
                 return problem_set(p, -EBUSY, "choose another name",
-                                   "a capture of the run %s before this one has not ended", j->name);
+                                   "a capture of the run %s before this one has not ended", kept->name);
         if (runs_count_active(r) >= RUNS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl runs",
                                    "%d runs are active, which is the most", RUNS_ACTIVE_MAX);
-        run = run_insert(r, j);
+        run = run_insert(r, kept);
         if (!run)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         if (before) {
@@ -133,29 +133,29 @@ static int begin(struct runs *r, struct kept_run *kept, struct problem *p) {
 }
 
 void run_refuse_coming(struct run *run, int error, const struct problem *p) {
-        struct kept_run *j = TAKE_PTR(run->coming);
+        struct kept_run *coming = TAKE_PTR(run->coming);
 
         log_warning("%s", p->text);
-        run->owner->events->started(j, error, p, run->owner->userdata);
+        run->owner->events->started(coming, error, p, run->owner->userdata);
         (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p->text);
-        (void) kept_run_free(j);
+        (void) kept_run_free(coming);
 }
 
 void run_start_coming(struct run *run) {
-        struct kept_run *j = TAKE_PTR(run->coming), told;
+        struct kept_run *coming = TAKE_PTR(run->coming), gone;
         struct runs *r = run->owner;
         struct problem p;
         int k;
 
-        told = (struct kept_run){ .generation = j->generation };
-        memcpy(told.name, j->name, sizeof(told.name));
-        k = begin(r, j, &p);
+        gone = (struct kept_run){ .generation = coming->generation };
+        memcpy(gone.name, coming->name, sizeof(gone.name));
+        k = begin(r, coming, &p);
         if (k == 0)
                 return;
         log_warning("%s", p.text);
-        r->events->started(&told, k, &p,
-                           r->userdata); /* j is gone: who waits knows it by name and generation */
-        run = run_find(r, told.name);
+        r->events->started(&gone, k, &p,
+                           r->userdata); /* coming is gone: who waits knows it by name and generation */
+        run = run_find(r, gone.name);
         if (run)
                 (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p.text);
 }
@@ -185,14 +185,14 @@ static void take_turn(struct run *run, struct kept_run *asked) {
         run->coming = asked;
 }
 
-/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or
- * waits for the end of the one before, which *ret is then; j is taken over then and on failure. */
-static int by_generation(struct run *run, struct kept_run *j, const struct kept_run **ret, struct problem *p) {
+/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already or
+ * waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
+static int by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
         const struct kept_run *newest = run->coming ? run->coming : run->kept;
-        int order = compare(j, newest), k;
+        int order = compare(kept, newest), k;
 
         if (order == 0) {
-                (void) kept_run_free(j);
+                (void) kept_run_free(kept);
                 *ret = newest;
                 return 1;
         }
@@ -201,28 +201,28 @@ static int by_generation(struct run *run, struct kept_run *j, const struct kept_
         if (order < 0)
                 k = problem_set(p, -ESTALE, "see: tpuctl runs",
                                 "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
-                                j->name, newest->generation, j->generation);
+                                kept->name, newest->generation, kept->generation);
         else
                 k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, 0, p);
         if (k < 0) {
-                (void) kept_run_free(j);
+                (void) kept_run_free(kept);
                 return k;
         }
-        take_turn(run, j);
-        *ret = j;
+        take_turn(run, kept);
+        *ret = kept;
         return 1;
 }
 
-int runs_check(struct runs *r, struct kept_run *j, struct problem *p) {
-        struct run *run = j->name[0] ? run_find(r, j->name) : NULL;
+int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
+        struct run *run = kept->name[0] ? run_find(r, kept->name) : NULL;
         bool lives = run && run->kept->state != LAUNCH_EXITED,
-             gang = run && run->kept->generation > 0 && j->generation > 0;
+             gang = run && run->kept->generation > 0 && kept->generation > 0;
 
-        if (gang && compare(j, run->kept) < 0)
+        if (gang && compare(kept, run->kept) < 0)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64
                                    " already, which is later than %" PRIu64,
-                                   j->name, run->kept->generation, j->generation);
+                                   kept->name, run->kept->generation, kept->generation);
         if (lives && gang)
                 return 0; /* it is ended first, and the devices are looked at then */
         if (lives)
@@ -230,30 +230,30 @@ int runs_check(struct runs *r, struct kept_run *j, struct problem *p) {
         if (runs_count_active(r) >= RUNS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl runs",
                                    "%d runs are active, which is the most", RUNS_ACTIVE_MAX);
-        return check_devices(r, j, p);
+        return check_devices(r, kept, p);
 }
 
-int runs_start(struct runs *r, struct kept_run *j, const struct kept_run **ret, struct problem *p) {
+int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
         struct run *run;
         int k;
 
-        if (j->name[0] == '\0')
-                pick_name(r, j);
-        run = run_find(r, j->name);
-        if (run && j->generation > 0 && run->kept->generation > 0) {
-                k = by_generation(run, j, ret, p);
+        if (kept->name[0] == '\0')
+                pick_name(r, kept);
+        run = run_find(r, kept->name);
+        if (run && kept->generation > 0 && run->kept->generation > 0) {
+                k = by_generation(run, kept, ret, p);
                 if (k != 0)
                         return k;
         }
-        k = run && run->kept->state == LAUNCH_EXITED ? run_is_free(run, j, p) : 0;
+        k = run && run->kept->state == LAUNCH_EXITED ? run_is_free(run, kept, p) : 0;
         if (k >= 0)
-                k = check_devices(r, j, p);
+                k = check_devices(r, kept, p);
         if (k < 0) {
-                (void) kept_run_free(j);
+                (void) kept_run_free(kept);
                 return k;
         }
-        k = begin(r, j, p);
+        k = begin(r, kept, p);
         if (k == 0)
-                *ret = j;
+                *ret = kept;
         return k;
 }

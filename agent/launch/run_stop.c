@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run is ended, is told that its host is about to go, as its own spec says, and what others saw of why
+/* How a run is ended, is notified that its host is about to go, as its own spec says, and what others saw of why
  * it may end. */
 #include <assert.h>
 
@@ -14,7 +14,7 @@ static void give_up(struct run *run) {
         run->unkillable = (int32_t) run_left_over(run);
         if (run->unkillable > 0)
                 run_ended(run);
-        else /* it is gone, and we were not told */
+        else /* it is gone, and nothing was reported */
                 (void) run->owner->units->query(run->owner->backend, run->kept->name);
 }
 
@@ -90,13 +90,13 @@ static void drop_next(struct run *run, uint64_t generation) {
 
         if (!run->coming || (generation > 0 && run->coming->generation > generation))
                 return;
-        error = problem_set(&p, -ECANCELED, "start it anew",
+        error = problem_set(&p, -ECANCELED, "start it again",
                             "run %s was stopped before its generation %" PRIu64 " began", run->kept->name,
                             run->coming->generation);
         run_refuse_coming(run, error, &p);
 }
 
-/* It is not to be started again, whatever becomes of us now. */
+/* It is not to be restarted, whatever becomes of us now. */
 static int note_stop(struct run *run, struct problem *p) {
         int k;
 
@@ -157,53 +157,53 @@ static int send_signal(struct run *run, char *done, size_t size, struct problem 
 }
 
 static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
-        const struct kept_run *j = run->kept;
+        const struct kept_run *kept = run->kept;
         struct runs *r = run->owner;
         char handover[RUN_NAME_MAX + 16], shell[] = "/bin/sh", option[] = "-c";
-        char *const argv[] = { shell, option, j->spec->preempt, NULL };
+        char *const argv[] = { shell, option, kept->spec->preempt, NULL };
         int k;
 
-        (void) snprintf(handover, sizeof(handover), "%s%s", j->name, HANDOVER_PREEMPT);
-        k = handover_write(r->handover_fd, handover, j->uid, j->directory, argv, j->env);
+        (void) snprintf(handover, sizeof(handover), "%s%s", kept->name, HANDOVER_PREEMPT);
+        k = handover_write(r->handover_fd, handover, kept->uid, kept->directory, argv, kept->env);
         if (k >= 0)
-                k = run_ask_unit(r, j, true);
+                k = run_ask_unit(r, kept, true);
         if (k < 0)
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
-                                   "run %s: its command for a preemption cannot be started: %s", j->name,
+                                   "run %s: its command for a preemption cannot be started: %s", kept->name,
                                    strerror(-k));
-        (void) snprintf(done, size, "its command as %s%s.service", PREEMPT_UNIT_PREFIX, j->name);
+        (void) snprintf(done, size, "its command as %s%s.service", PREEMPT_UNIT_PREFIX, kept->name);
         return 0;
 }
 
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
                 struct problem *p) {
         struct run *run = run_find(r, name);
-        struct kept_run *j;
+        struct kept_run *kept;
         int k;
 
         if (!run)
                 return no_such_run(name, p);
-        j = run->kept;
-        if (generation > 0 && j->generation > generation)
+        kept = run->kept;
+        if (generation > 0 && kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   j->generation, generation);
-        if (j->state == LAUNCH_EXITED)
+                                   kept->generation, generation);
+        if (kept->state == LAUNCH_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
-        if (streq(j->spec->preempt, "none"))
+        if (streq(kept->spec->preempt, "none"))
                 return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
-                                   "run %s does not say how it is told of a preemption", name);
-        k = j->spec->preempt[0] == '/' ? start_command(run, ret_done, size, p)
+                                   "run %s does not say how it is notified of a preemption", name);
+        k = kept->spec->preempt[0] == '/' ? start_command(run, ret_done, size, p)
                                  : send_signal(run, ret_done, size, p);
         if (k < 0)
                 return k;
-        if (j->preempted_real != 0)
+        if (kept->preempted_real != 0)
                 return 0;
-        j->preempted_real = host_now_real(r->host);
-        k = kept_run_write(r->runs_fd, j);
-        if (k < 0) /* it was told; only why it ends may be said less well after our own end */
+        kept->preempted_real = host_now_real(r->host);
+        k = kept_run_write(r->runs_fd, kept);
+        if (k < 0) /* it was notified; only the cause of its end may be less exact after our own end */
                 (void) log_warning_errno(
-                        k, "run %s: that it was told of a preemption cannot be written down: %m", name);
+                        k, "run %s: its notice of a preemption cannot be written down: %m", name);
         return 0;
 }
 
@@ -211,12 +211,12 @@ uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char 
         uint32_t n = 0;
 
         for (struct run *run = r->list; run; run = run->next) {
-                struct kept_run *j = run->kept;
+                struct kept_run *kept = run->kept;
 
-                if (j->state == LAUNCH_EXITED || (name[0] && !streq(name, j->name)))
+                if (kept->state == LAUNCH_EXITED || (name[0] && !streq(name, kept->name)))
                         continue;
-                j->hints |= 1u << hint;
-                utf8_copy(j->hint_text[hint], sizeof(j->hint_text[hint]), text);
+                kept->hints |= 1u << hint;
+                utf8_copy(kept->hint_text[hint], sizeof(kept->hint_text[hint]), text);
                 n++;
         }
         return n;

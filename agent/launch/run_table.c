@@ -38,14 +38,14 @@ void run_unlink(struct runs *r, struct run *run) {
                 }
 }
 
-struct run *run_insert(struct runs *r, struct kept_run *j) {
+struct run *run_insert(struct runs *r, struct kept_run *kept) {
         struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
 
         if (!run)
                 return NULL;
         run->owner = r;
-        run->kept = j;
-        while (*p && (*p)->kept->started_real > j->started_real)
+        run->kept = kept;
+        while (*p && (*p)->kept->started_real > kept->started_real)
                 p = &(*p)->next;
         run->next = *p;
         *p = run;
@@ -124,7 +124,7 @@ int state_make(const struct host *h, const char *path, mode_t mode) {
 /* --- Loading ------------------------------------------------------------------------------------------- */
 
 static int load_one(const char *name, void *userdata) {
-        _cleanup_(kept_run_freep) struct kept_run *j = NULL;
+        _cleanup_(kept_run_freep) struct kept_run *kept = NULL;
         char boot_id[BOOT_ID_MAX] = "";
         struct runs *r = userdata;
         struct run *run;
@@ -132,15 +132,15 @@ static int load_one(const char *name, void *userdata) {
 
         if (strchr(name, '.')) /* what a crash left of a write, or what was set aside */
                 return 0;
-        k = kept_run_read(r->runs_fd, name, &j);
+        k = kept_run_read(r->runs_fd, name, &kept);
         if (k < 0 && k != -ENOENT) /* that was set aside, and is said */
                 (void) log_warning_errno(k, STATE_RUNS "/%s cannot be read, left out: %m", name);
         if (k < 0)
                 return 0;
-        run = run_insert(r, j);
+        run = run_insert(r, kept);
         if (!run)
                 return -ENOMEM;
-        j = NULL;
+        kept = NULL;
         run->kept->state = LAUNCH_RUNNING; /* until systemd says otherwise */
         (void) host_boot_id(r->host, boot_id);
         k = exit_record_read(r->exits_fd, name, run->kept->id, &run->kept->end);

@@ -59,9 +59,9 @@ void run_unlink(struct runs *r, struct run *run);
 void run_remove_files(struct runs *r, const char *name, bool exits);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
-/* Starts the coming job, once the slice is empty and the devices are free, or tells why not. */
+/* Starts the coming run once the slice is empty and the devices are free, or reports why not. */
 void run_await_free(struct run *run);
-/* The same after a pause, also for the run itself when it waits to be started again. */
+/* The same after a pause, also for the run itself when it waits to be restarted. */
 void run_await_free_after(struct run *run, usec_t pause);
 /* systemd refused the start that run_start_again() asked for: tried again later. False: it was another
  * start. */
@@ -74,9 +74,9 @@ pid_t run_left_over(const struct run *run);
 int run_is_free(struct run *run, const struct kept_run *wanted, struct problem *p);
 /* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
 int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside);
-/* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
+/* Starts the coming run now. run must not be used afterwards: another run has its place. */
 void run_start_coming(struct run *run);
-/* Tells those who wait for the coming job, and forgets it. */
+/* Answers those who wait for the coming run, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
 int run_stop(struct run *run, usec_t grace, struct problem *p);
@@ -85,12 +85,12 @@ void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);
 /* The unit is gone: looks at the evidence, which takes a moment, and goes on from there (run_end.c). */
 void run_ended(struct run *run);
-/* It is not started again, and words say why, or are empty. */
+/* It is not restarted, and words say why, or are empty. */
 void run_finish(struct run *run, const char *words);
 void run_sweep(struct run *run);
 void run_remove_handover(struct runs *r, const char *name);
-/* It is started again after a pause (run_again.c). */
+/* It is restarted after a pause (run_again.c). */
 void run_wait_for_restart(struct run *run, const struct restart_decision *d);
 int run_start_again(struct run *run, struct problem *p);
-/* Reads every job there is. -ENOMEM, or -errno of the directory. */
+/* Reads the file of every run. -ENOMEM, or -errno of the directory. */
 int runs_load(struct runs *r);

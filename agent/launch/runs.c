@@ -5,7 +5,7 @@
 #include "run_table.h"
 #include "state.h"
 
-/* --- What the units tell ------------------------------------------------------------------------------- */
+/* --- What the units report ------------------------------------------------------------------------------- */
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
         struct runs *r = userdata;
@@ -24,7 +24,7 @@ static void on_refused(const char *name, int error, const char *text, void *user
         if (run_retry_restart(run))
                 return;
         if (error == -EEXIST && strstr(text, ".slice"))
-                /* one with limits is made anew for each start: unit_message.c */
+                /* one with limits is made again for each start: unit_message.c */
                 (void) problem_set(&p, error,
                                    "systemctl stop its slice; a unit in it that failed is kept until: "
                                    "systemctl reset-failed",
@@ -56,7 +56,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         run->replaced = kept_run_free(run->replaced);
         run->restarting = false;
         if (streq(result, "failed"))
-                return; /* its command ran, and ended before systemd had seen it run: how, is told with its
+                return; /* its command ran, and ended before systemd had seen it run: how, is reported with its
                            end */
         if (streq(result, "done"))
                 run->kept->state = LAUNCH_RUNNING;
@@ -135,7 +135,7 @@ const struct kept_run *runs_find(const struct runs *r, const char *name) {
         return run ? run->kept : NULL;
 }
 
-void runs_visit(struct runs *r, void (*visit)(const struct kept_run *j, void *userdata), void *userdata) {
+void runs_visit(struct runs *r, void (*visit)(const struct kept_run *kept, void *userdata), void *userdata) {
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
@@ -144,7 +144,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct kept_run *j, void *us
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
                                            has */
                 if (run->kept->state == LAUNCH_RUNNING && !run->kept->control_group)
-                        /* not known yet, or not told when it was: at the next visit, then */
+                        /* not known yet, or not reported when it was: at the next visit, then */
                         (void) r->units->query(r->backend, run->kept->name);
                 visit(run->kept, userdata);
         }

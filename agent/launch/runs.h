@@ -2,7 +2,7 @@
 #pragma once
 /*
  * All runs of this host: from their files at start, through their units, to their records. Owns the runs.
- * What it is told comes as unit_events; what it tells goes out as runs_events. It never waits.
+ * Its input is unit_events; it reports by runs_events. It never waits.
  */
 #include <systemd/sd-event.h>
 
@@ -13,10 +13,10 @@
 #include "unit.h"
 
 struct runs_events {
-        /* error 0: the command runs; else p says why it does not. The job is freed afterwards when no unit
+        /* error 0: the command runs; else p says why it does not. kept is freed afterwards when no unit
          * was made. */
         void (*started)(const struct kept_run *kept, int error, const struct problem *p, void *userdata);
-        /* Its process is another one now, or known at last. */
+        /* Its process has changed, or is known at last. */
         void (*running)(const struct kept_run *kept, void *userdata);
         void (*ended)(const struct kept_run *kept, void *userdata);
         void (*captured)(const struct kept_run *kept, const struct capture_result *r, void *userdata);
@@ -36,33 +36,33 @@ extern const struct unit_events runs_unit_events;
 void runs_attach(struct runs *r, const struct unit_backend *backend, void *userdata);
 
 /*
- * Starts a job, which is taken over in any case: "started" is told later. An empty name becomes "run-N".
+ * Starts a run. kept is taken over in any case, and "started" is reported later. An empty name becomes "run-N".
  * Nothing is left behind on failure, and a run of that name that has ended keeps its place.
  * Runs by intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
- * generation that is there already, in whichever state ("started" is told while it is starting, and not
+ * generation that is there already, in whichever state ("started" is reported while it is starting, and not
  * otherwise), or when it is to start once the run of a lower generation, which is being ended, is gone
- * ("started" is told then). -ESTALE: there is a run of a higher one.
+ * ("started" is reported then). -ESTALE: there is a run of a higher one.
  */
 int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p);
 /* What would keep runs_start() from beginning kept now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
- * with p; 0, and what could not be looked at in j's warning. A run by intent of a lower generation, which a
+ * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation, which a
  * start would end, keeps nothing. */
 int runs_check(struct runs *r, struct kept_run *kept, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
- * is meant (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again,
+ * is meant (-ESTALE). "ended" is reported later, when the run is gone; 1: it only waited for its restart,
  * and has ended. -EALREADY when it has ended. */
 int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p);
 /* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the
- * run's end is told. */
+ * run's end is reported. */
 void runs_give_up(struct runs *r, const char *name);
 /*
- * "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
+ * "captured" is reported later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
  * remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is
  * not trusted must not be able to stop a run's threads again and again.
  */
 int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p);
 
-/* Tells a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says
+/* Notifies a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says
  * nothing. */
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
                 struct problem *p);

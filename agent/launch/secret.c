@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "durable.h"
+#include "io.h"
 #include "environment.h"
 
 char **secrets_free(char **l) {
@@ -33,7 +33,7 @@ static bool is_given(const Local__RunRequest *q, const char *name) {
 }
 
 static int take(const Local__RunRequest *q, const Local__Secret *s, char **ret, struct problem *p) {
-        /* ld.so reads these before main(): a run's own, but not by this way */
+        /* ld.so reads these before main(): a run's own, but not by this path */
         if (!is_variable(s->name) || startswith(s->name, "LD_"))
                 return problem_set(p, -EINVAL, "letters, digits and '_', and not LD_…",
                                    "'%.64s' cannot be the name of a secret variable", s->name);

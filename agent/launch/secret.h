@@ -4,7 +4,7 @@
  * The secret variables of a run: never on disk, in no unit, shown by nothing. They are a file of root's in
  * /run/tpu-launchd/secrets (memory), from which systemd makes the run's credential (LoadCredential=): a file
  * in memory that cannot be swapped, which only the run's user can read. "tpu-launchd --exec", which runs as
- * that user, makes variables of it. The file stays as long as the run may be started again.
+ * that user, makes variables of it. The file stays as long as the run may be restarted.
  *
  * It is NUL-terminated "KEY=VALUE".
  */

@@ -3,8 +3,8 @@
 
 #include "cause.h"
 #include "child.h"
+#include "journal.h"
 #include "kept_run.h"
-#include "journal_reader.h"
 #include "steps.h"
 
 #define TAIL_ROUNDS 5 /* others write to the journal, too */
@@ -48,7 +48,7 @@ bool tail_checkpoint(struct tail_result *t, const char *line, size_t len) {
 
 enum whose {
         OURS,
-        BEFORE_OURS, /* by a line that tells nothing */
+        BEFORE_OURS, /* by a line that shows nothing */
         ANOTHER, /* start's: what is before it is of no use either */
 };
 

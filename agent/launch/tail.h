@@ -21,7 +21,7 @@ struct tail_result {
         int sign; /* index of log_sign(), or -1 */
         bool step_known;
         uint64_t last_step;
-        bool checkpoint; /* after it was told of a preemption it said that one is whole */
+        bool checkpoint; /* after its notice of a preemption it printed that one is whole */
         int64_t checkpoint_step; /* -1: it did not say of which step */
 };
 
@@ -33,11 +33,11 @@ bool tail_line(struct tail_result *t, const char *line, size_t len);
 bool tail_checkpoint(struct tail_result *t, const char *line, size_t len);
 
 struct tail;
-/* Called once. A journal that cannot be read tells nothing: error then says why. */
+/* Called once. Of a journal that cannot be read nothing is found: error says why. */
 typedef void (*tail_done_t)(const struct tail_result *t, int error, void *userdata);
 struct tail_of {
         const char *name, *id; /* of the run; copied */
-        usec_t started_real, preempted_real; /* 0: it was never told of a preemption */
+        usec_t started_real, preempted_real; /* 0: it was never notified of a preemption */
         bool failed; /* it did not end well, so that a sign is worth waiting for */
 };
 int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret);

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The unit of a run, as PID 1 sees it: a transient service in a slice of its own, asked for over the system
- * bus. Nothing here blocks: each call says whether the question is on its way, and the answer comes as an
+ * bus. Nothing here blocks: each call returns whether the question was sent, and the answer comes as an
  * event. A run's unit is not ours: it goes on when we, the bus or its daemon die.
  *
  * What was learnt by trying: JobRemoved is subscribed before the start is asked for; a run's own rule for
@@ -28,18 +28,18 @@ struct unit_spec {
 struct unit_events {
         /* No unit was made: -EEXIST when there is one of this name, -EIO with systemd's own words, -ENOTCONN
          * when the bus was lost before the answer (then it is not known whether a unit was made, and query()
-         * tells later). */
+         * reports later). */
         void (*refused)(const char *name, int error, const char *text, void *userdata);
         /* systemd's start job ended: "done", else "failed", "timeout", … */
         void (*started)(const char *name, const char *result, void *userdata);
         void (*running)(const char *name, uint32_t main_pid, const char *control_group, void *userdata);
         /* The unit is not active any more, or not there. Its recorder has ended. */
         void (*gone)(const char *name, void *userdata);
-        /* The bus came (back): ask for all runs anew. */
+        /* The bus came (back): ask for all runs again. */
         void (*connected)(void *userdata);
 };
 
-/* A way to run units: systemd's (unit_bus.c), or a test's. Each returns 0 or -errno (-ENOTCONN: no bus at
+/* What runs units: systemd's (unit_bus.c), or a test's. Each returns 0 or -errno (-ENOTCONN: no bus at
  * this moment). */
 struct unit_backend {
         int (*start)(void *backend, const struct unit_spec *s);
@@ -48,7 +48,7 @@ struct unit_backend {
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
         int (*signal)(void *backend, const char *name, int number); /* to the run's main process */
         /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing
-         * is told of it but in the log */
+         * hears of it but the log */
         int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */

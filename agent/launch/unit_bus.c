@@ -221,7 +221,7 @@ static int subscribe(struct unit_bus *u) {
                                         SYSTEMD_MANAGER, "Subscribe", on_subscribed, u, NULL);
 }
 
-/* systemd executed itself anew (its package was upgraded): what it said meanwhile was not heard. */
+/* systemd executed itself again (its package was upgraded): what it said meanwhile was not heard. */
 static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         const char *name, *before, *after;
 

@@ -59,7 +59,7 @@ static int add_journal_field(sd_bus_message *m, const char *key, const char *val
         return sd_bus_message_append_array(m, 'y', field, (size_t) n);
 }
 
-/* What each line of the run carries. By TPU_RUN_ID the lines of one start are told from those of the next.
+/* What each line of the run carries. TPU_RUN_ID separates the lines of one start from those of the next.
  */
 static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         char generation[24] = "";

@@ -68,7 +68,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 }
 
 /*
- * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them anew. While a
+ * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While a
  * start is under way the signal is of the unit before it; the end of the start asks in any case.
  */
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
@@ -85,7 +85,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 
 /*
  * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this
- * rule lets in the runs of all units, and so it stands only while a start is under way.
+ * rule lets in the jobs of all units, and so it stands only while a start is under way.
  */
 int watch_start(struct watch *w) {
         int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH,
@@ -216,7 +216,7 @@ static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         return 0;
 }
 
-/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and tell. */
+/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and report that. */
 int watch_ask(struct watch *w) {
         char unit[RUN_UNIT_MAX];
         int r;

@@ -40,5 +40,5 @@ int watch_start(struct watch *w);
 /* It is no error when there is none. */
 void watch_forget(struct unit_bus *u, const char *name);
 void watch_forget_all(struct unit_bus *u);
-/* Asks for the state, then for pid and group: "running" or "gone" is told later. */
+/* Asks for the state, then for pid and group: "running" or "gone" is reported later. */
 int watch_ask(struct watch *w);

@@ -28,7 +28,7 @@ enum goodput_cause goodput_cause_of(enum pause_kind k) {
 }
 
 /* Up to now; the caller says into what it goes. */
-static usec_t take(struct goodput *g, usec_t now) {
+static usec_t take_span(struct goodput *g, usec_t now) {
         usec_t span = now > g->mark ? now - g->mark : 0;
 
         g->mark = MAX(now, g->mark);
@@ -37,7 +37,7 @@ static usec_t take(struct goodput *g, usec_t now) {
 
 void goodput_begin(struct goodput *g, usec_t from, bool again) {
         if (g->mark > 0)
-                g->spent[GOODPUT_RESTART] += take(g, from);
+                g->spent[GOODPUT_RESTART] += take_span(g, from);
         else
                 g->mark = from;
         g->counted = 0;
@@ -56,7 +56,7 @@ static enum goodput_cause of_start(const struct goodput *g) {
 }
 
 /* What is left of a step's usual time is a step's; the rest is lost. */
-static void part(struct goodput *g, usec_t span, usec_t usual, enum goodput_cause cause) {
+static void part_span(struct goodput *g, usec_t span, usec_t usual, enum goodput_cause cause) {
         usec_t left = usual > g->counted ? usual - g->counted : 0, step = MIN(span, left);
 
         g->spent[GOODPUT_STEP] += step;
@@ -64,12 +64,13 @@ static void part(struct goodput *g, usec_t span, usec_t usual, enum goodput_caus
         g->counted += step;
 }
 
-void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, usec_t first, enum goodput_cause cause) {
+void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, usec_t first,
+                  enum goodput_cause cause) {
         usec_t span;
 
         if (g->mark == 0)
                 return;
-        span = take(g, now);
+        span = take_span(g, now);
         if (g->starting) {
                 usec_t compiled = MIN(first, span);
 
@@ -78,7 +79,7 @@ void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, us
         } else if (step < g->best)
                 g->spent[GOODPUT_RESTART] += span; /* made before, and again now */
         else
-                part(g, span, usual > 0 ? usual : g->counted + span, cause);
+                part_span(g, span, usual > 0 ? usual : g->counted + span, cause);
         g->starting = false;
         g->counted = 0;
         g->best = MAX(g->best, step);
@@ -86,13 +87,13 @@ void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, us
 
 void goodput_lose(struct goodput *g, usec_t now, usec_t usual, enum goodput_cause cause) {
         if (g->mark > 0 && !g->starting)
-                part(g, take(g, now), usual, cause);
+                part_span(g, take_span(g, now), usual, cause);
 }
 
 void goodput_end(struct goodput *g, usec_t now, enum goodput_cause cause) {
         if (g->mark == 0)
                 return;
-        g->spent[g->starting ? of_start(g) : cause] += take(g, now);
+        g->spent[g->starting ? of_start(g) : cause] += take_span(g, now);
         g->counted = 0;
 }
 

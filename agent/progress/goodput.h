@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a run's time on this host went into, as sums that only grow and add up to the time since it began, but for the step
- * that is under way. Of an interval between two steps, what a step usually takes is a step's, and all of it while it is no
- * pause; the rest is the pause's. A first step is compiled: it counts as that, as long as its line says it took.
- * Pure; time is the caller's, of the boot clock.
+ * What a run's time on this host went into, as sums that only grow and add up to the time since it began,
+ * but for the step that is under way. Of an interval between two steps, what a step usually takes is a
+ * step's, and all of it while it is no pause; the rest is the pause's. A first step is compiled: it counts
+ * as that, as long as its line says it took. Pure; time is the caller's, of the boot clock.
  */
 #include "base.h"
 #include "rhythm.h"
@@ -17,7 +17,8 @@ enum goodput_cause {
         GOODPUT_EVALUATION,
         GOODPUT_PAUSE,      /* it wrote or computed, and nothing says what */
         GOODPUT_STALL,
-        GOODPUT_RESTART,    /* from its end to the first step of its next start, and steps that were made again */
+        /* from its end to the first step of its next start, and steps that were made again */
+        GOODPUT_RESTART,
         _GOODPUT_MAX,
 };
 /* "step", "start", … */
@@ -37,10 +38,11 @@ void goodput_begin(struct goodput *g, usec_t from, bool again);
 /* It was seen running first at now: how it began is not known. */
 void goodput_join(struct goodput *g, usec_t now);
 /*
- * A step at now. usual: how long one takes, 0: all of it. first: how long the first one took, as its line says (0: not
- * known). cause: what the rest went into.
+ * A step at now. usual: how long one takes, 0: all of it. first: how long the first one took, as its line
+ * says (0: not known). cause: what the rest went into.
  */
-void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, usec_t first, enum goodput_cause cause);
+void goodput_step(struct goodput *g, uint64_t step, usec_t now, usec_t usual, usec_t first,
+                  enum goodput_cause cause);
 /* No step so far, and by now that is a pause, or a stall. */
 void goodput_lose(struct goodput *g, usec_t now, usec_t usual, enum goodput_cause cause);
 /* It ended at now. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rhythm.h"
 
+#include <assert.h>
+
 /* --- Intervals ----------------------------------------------------------------------------------------- */
 
 void rhythm_clear(struct rhythm *r) {
@@ -35,6 +37,7 @@ void rhythm_add(struct rhythm *r, usec_t interval) {
         if (r->n == RHYTHM_KEPT)
                 forget(r, r->last[r->next]);
         at = place_of(r, interval);
+        assert(at <= r->n && r->n < RHYTHM_KEPT && r->next < RHYTHM_KEPT);
         memmove(&r->sorted[at + 1], &r->sorted[at], (r->n - at) * sizeof(r->sorted[0]));
         r->sorted[at] = interval;
         r->last[r->next] = interval;
@@ -89,12 +92,14 @@ const char *pause_kind_name(enum pause_kind k) {
 }
 
 /*
- * Lower case; the first that is found counts, so that what ends or only tells comes before the words in general.
+ * Lower case. The first that is found counts, so that what ends a pause, or only reports one, comes before
+ * the words in general.
  *   MaxText   checkpointing.py print_save_message(), metric_logger.py, train.py "Completed eval step"
  *   Orbax     "Finished saving checkpoint (finalized tmp dir) to `…`"
- *   JAX       pxla.py under jax_log_compiles: "Compiling NAME with global shapes", "Finished XLA compilation of"
- *   Megatron  checkpointing.py "saving checkpoint at iteration", "successfully saved checkpoint from iteration";
- *             training.py "validation loss at iteration"
+ *   JAX       pxla.py under jax_log_compiles: "Compiling NAME with global shapes",
+ *             "Finished XLA compilation of"
+ *   Megatron  checkpointing.py "saving checkpoint at iteration",
+ *             "successfully saved checkpoint from iteration"; training.py "validation loss at iteration"
  *   Trainer   transformers/trainer.py "***** Running Evaluation *****", "Saving model checkpoint to"
  * An asynchronous save gives the run back at once: its line is no pause.
  */
@@ -157,9 +162,10 @@ enum pause_sign pause_sign_of(const char *line, size_t len, enum pause_kind *ret
 /* --- Pauses: where they are ---------------------------------------------------------------------------- */
 
 #define PERIOD_MIN 3u /* closer ones are a pace, not pauses */
-#define SLACK_FROM 20u /* a pause that comes by time, not by steps, may be one step off when they are that far apart */
+/* a pause that comes by time, not by steps, may be one step off when they are that far apart */
+#define SLACK_FROM 20u
 
-static bool fits(const struct pause_chain *c, uint64_t step) {
+static bool fits_chain(const struct pause_chain *c, uint64_t step) {
         uint64_t slack = c->period >= SLACK_FROM, off;
 
         if (c->period == 0)
@@ -182,7 +188,7 @@ void pauses_take(struct pauses *p, uint64_t step, usec_t length) {
 
         for (uint32_t i = 0; i < p->n; i++) {
                 c = &p->chains[i];
-                if (fits(c, step)) {
+                if (fits_chain(c, step)) {
                         meet(c, step, length);
                         return;
                 }
@@ -202,7 +208,7 @@ usec_t pauses_expected(const struct pauses *p, uint64_t step) {
         usec_t longest = 0;
 
         for (uint32_t i = 0; i < p->n; i++)
-                if (fits(&p->chains[i], step))
+                if (fits_chain(&p->chains[i], step))
                         longest = MAX(longest, p->chains[i].longest);
         return longest;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How long a run's steps take, learned from the run itself: the last intervals between two signs of progress. Robust:
- * half of them may be pauses without moving the median. Pure, of fixed size, nothing is allocated.
+ * How long a run's steps take, learned from the run itself: the last intervals between two signs of
+ * progress. Robust: half of them may be pauses without moving the median. Pure, of fixed size, nothing is
+ * allocated.
  */
 #include "base.h"
 
@@ -78,13 +79,15 @@ struct pause_chain {
 };
 struct pauses {
         struct pause_chain chains[PAUSE_CHAINS];
-        usec_t longest[_PAUSE_KIND_MAX]; /* of those that were told, from the line that told it; 0: none was */
+        /* of those that were reported, from the line that reported it; 0: none was */
+        usec_t longest[_PAUSE_KIND_MAX];
         uint32_t n, next;                /* chains in use; the one that a new one takes the place of */
 };
 
-/* A pause of that length was behind step. Once seen twice at a distance, it is expected at that distance again. */
+/* A pause of that length was behind step. Once seen twice at a distance, it is expected at that distance
+ * again. */
 void pauses_take(struct pauses *p, uint64_t step, usec_t length);
 /* How long the longest pause was that is expected behind step; 0: none is. */
 usec_t pauses_expected(const struct pauses *p, uint64_t step);
-/* One of a kind that was told took so long. */
+/* One of a kind that was reported took so long. */
 void pauses_told(struct pauses *p, enum pause_kind kind, usec_t length);

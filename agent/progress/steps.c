@@ -139,7 +139,8 @@ static int64_t last_number(const char *p, const char *end) {
 }
 
 bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step) {
-        static const char maxtext[] = "aved a checkpoint at step ", orbax[] = "Finished saving checkpoint (finalized tmp dir)";
+        static const char maxtext[] = "aved a checkpoint at step ",
+                          orbax[] = "Finished saving checkpoint (finalized tmp dir)";
         struct text t;
         uint64_t step;
 
@@ -186,7 +187,8 @@ static const char *find_word(const struct lowered *t, const char *from, const ch
         size_t n = strlen(word);
 
         while ((p = memmem(p, (size_t) (end - p), word, n))) {
-                if ((p == t->line || !(is_letter(p[-1]) || is_digit(p[-1]))) && (p + n == end || !is_letter(p[n])))
+                if ((p == t->line || !(is_letter(p[-1]) || is_digit(p[-1]))) &&
+                    (p + n == end || !is_letter(p[n])))
                         return p;
                 p += n;
         }
@@ -275,7 +277,8 @@ static bool take_named_step(const struct lowered *t, uint64_t *ret) {
 }
 
 static bool is_of_something_else(const struct lowered *t) {
-        static const char *const words[] = { "eval", "valid", "checkpoint", "ckpt", "resum", "sav", "load", "test" };
+        static const char *const words[] = {"eval",  "valid", "checkpoint", "ckpt",
+                                            "resum", "sav",   "load",       "test"};
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
                 if (find(t, words[i]))
@@ -288,7 +291,8 @@ static bool torch_line_parse(const char *line, size_t len, struct step_line *ret
         struct lowered t;
 
         t.len = MIN(len, (size_t) LOOKED_AT);
-        if (t.len == 0 || !(memmem(line, t.len, "oss", 3) || memmem(line, t.len, "OSS", 3))) /* most lines tell no loss */
+        /* most lines tell no loss */
+        if (t.len == 0 || !(memmem(line, t.len, "oss", 3) || memmem(line, t.len, "OSS", 3)))
                 return false;
         for (size_t i = 0; i < t.len; i++)
                 t.line[i] = line[i] >= 'A' && line[i] <= 'Z' ? (char) (line[i] | 0x20) : line[i];
@@ -346,8 +350,8 @@ static unsigned long copies_of(const char *p) {
 }
 
 /*
- * Whether regcomp() would make too much of it: it copies what is repeated, and what was copied already again,
- * so that 40 bytes can ask for all memory there is.
+ * Whether regcomp() would make too much of it: it copies what is repeated, and what was copied already
+ * again, so that 40 bytes can ask for all memory there is.
  */
 static bool grows_too_large(const char *text) {
         unsigned long sums[STEP_EXPRESSION_MAX + 2] = { 0 }, atom = 0;
@@ -415,7 +419,8 @@ int step_expression_new(const char *text, char *why, size_t why_size, struct ste
                 *ret = e;
                 return 0;
         } else {
-                (void) snprintf(why, why_size, "it has no group for the step's number, as in \"step ([0-9]+)\"");
+                (void) snprintf(why, why_size,
+                                "it has no group for the step's number, as in \"step ([0-9]+)\"");
                 regfree(&e->regex);
         }
         free(e);
@@ -449,7 +454,8 @@ static bool take_number(const char *p, const char *end, uint64_t *ret) {
 }
 
 /* As step_line_parse(); all but the step is NAN. A line whose group is no number is no step line. */
-static bool step_expression_parse(const struct step_expression *e, const char *line, size_t len, struct step_line *ret) {
+static bool step_expression_parse(const struct step_expression *e, const char *line, size_t len,
+                                  struct step_line *ret) {
         char text[STEP_EXPRESSION_LINE_MAX + 1];
         regmatch_t found[2];
         uint64_t step;
@@ -461,7 +467,9 @@ static bool step_expression_parse(const struct step_expression *e, const char *l
         if (regexec(&e->regex, text, ELEMENTSOF(found), found, 0) != 0 || found[1].rm_so < 0 ||
             !take_number(text + found[1].rm_so, text + found[1].rm_eo, &step))
                 return false;
-        *ret = (struct step_line){ .step = step, .seconds = NAN, .tflops = NAN, .tokens_per_second = NAN, .loss = NAN };
+        *ret = (struct step_line){
+                .step = step, .seconds = NAN, .tflops = NAN, .tokens_per_second = NAN, .loss = NAN
+        };
         return true;
 }
 

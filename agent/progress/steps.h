@@ -2,19 +2,25 @@
 #pragma once
 /*
  * Training steps from log lines, without any change to the training code. The format is MaxText's
- *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175, total_weights:
- * 262144, loss: 0.334" anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]"
- * behind it). Else those of programs that print them in words of their own:
- *   Megatron-LM  " iteration       20/    5000 | consumed samples: … | elapsed time per iteration (ms): 19138.8 | throughput per GPU
- *                (TFLOP/s/GPU): 80.2 | … | lm loss: 1.04E+01 |" (megatron/training/training.py, training_log())
- *   torchtitan   "step: 10  loss:  8.1372  grad_norm: …  memory: …  tps: 2,345  tflops: 12.31  mfu: 3.95%" (components/metrics.py)
+ *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175,
+ *    total_weights: 262144, loss: 0.334"
+ * anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]" behind it). Other
+ * programs print them in words of their own:
+ *   Megatron-LM  " iteration       20/    5000 | consumed samples: … | elapsed time per iteration (ms):
+ *                19138.8 | throughput per GPU (TFLOP/s/GPU): 80.2 | … | lm loss: 1.04E+01 |"
+ *                (megatron/training/training.py, training_log())
+ *   torchtitan   "step: 10  loss:  8.1372  grad_norm: …  memory: …  tps: 2,345  tflops: 12.31  mfu: 3.95%"
+ *                (components/metrics.py)
  *   nanoGPT      "iter 100: loss 3.1234, time 123.45ms, mfu 12.30%" (train.py)
- *   examples     "Epoch: [0][  10/5005]  Time  0.370 ( 1.2)  …  Loss 6.9e+00 (…)" (pytorch/examples, imagenet)
- * and in general: the word step, iter or iteration with a number behind it, in a line that also tells a loss. Lines about
- * evaluation, checkpoints and what was resumed have numbers of steps, too, and are none.
- * Or by an expression of the site or of the run: a POSIX extended one (regex(7)), whose first group is the step's number. Where one
- * is given, no other form of a step line counts. The C library's matcher can take long for some expressions: lines are cut,
- * references back are refused, and who calls measures and gives up (hostd does).
+ *   examples     "Epoch: [0][  10/5005]  Time  0.370 ( 1.2)  …  Loss 6.9e+00 (…)"
+ *                (pytorch/examples, imagenet)
+ * In general it is the word step, iter or iteration with a number behind it, in a line that also has a loss.
+ * Lines about evaluation, checkpoints and what was resumed have numbers of steps, too, and are none.
+ *
+ * The site or the run may give an expression instead: a POSIX extended one (regex(7)), whose first group is
+ * the step's number. Then no other form of a step line counts. The C library's matcher can take long for
+ * some expressions: lines are cut, references back are refused, and the caller measures and gives up (hostd
+ * does).
  *
  * Pure; lines are hostile input.
  */
@@ -55,8 +61,9 @@ DEFINE_CLEANUP(struct step_expression *, step_expression_free)
 bool step_of_line(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);
 
 /*
- * True when line says that a checkpoint is whole: MaxText's "saved a checkpoint at step 40", Orbax' "Finished saving
- * checkpoint (finalized tmp dir) to `…/40`". That one was begun is none. *ret_step: -1 when the line does not say.
+ * True when line says that a checkpoint is whole: MaxText's "saved a checkpoint at step 40", Orbax'
+ * "Finished saving checkpoint (finalized tmp dir) to `…/40`". That one was begun is none. *ret_step: -1 when
+ * the line does not say.
  */
 bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step);
 

@@ -1,12 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "suspicion.h"
 
+#include <assert.h>
 #include <stdarg.h>
+
+/* --- What a run takes of its host --------------------------------------------------------------------- */
+
+#define CORES_MORE 1.5 /* a compiler takes so many more than steps do, */
+#define CORES_TIMES 1.5
+#define WRITTEN_MORE (4.0 * 1024 * 1024) /* bytes a second: far above what a log takes, */
+#define WRITTEN_TIMES 4.0
+#define NET_TELLS 50e3 /* bytes a second: below, the network says nothing of a run */
+#define LATELY (10 * USEC_PER_SEC)
+
+static double counter_rate(int64_t from, int64_t to, usec_t span) {
+        return from < 0 || to < from ? -1 : (double) (to - from) * USEC_PER_SEC / (double) span;
+}
+
+struct activity_rate activity_between(const struct activity_reading *from,
+                                      const struct activity_reading *to) {
+        usec_t span = to->at > from->at ? to->at - from->at : 0;
+        struct activity_rate r = { .cores = -1, .written = -1, .net = -1 };
+
+        if (from->at == 0 || span == 0)
+                return r;
+        r.cores = counter_rate(from->cpu_usec, to->cpu_usec, span);
+        if (r.cores > 0)
+                r.cores /= USEC_PER_SEC;
+        r.written = counter_rate(from->written_bytes, to->written_bytes, span);
+        r.net = counter_rate(from->net_bytes, to->net_bytes, span);
+        return r;
+}
+
+void activity_take(struct activity *a, const struct activity_reading *r, bool calm) {
+        if (calm && a->last.at > 0 && r->at > a->last.at) {
+                a->pending = activity_between(&a->last, r);
+                a->pends = true;
+        }
+        if (a->mark.at == 0)
+                a->mark = a->mid = *r;
+        else if (r->at >= a->mid.at + LATELY) {
+                a->mark = a->mid;
+                a->mid = *r;
+        }
+        a->last = *r;
+}
+
+void activity_stepped(struct activity *a, bool in_time) {
+        assert(a->n <= ACTIVITY_KEPT && a->next < ACTIVITY_KEPT);
+        if (a->pends && in_time) {
+                a->usual[a->next] = a->pending;
+                a->next = (a->next + 1) % ACTIVITY_KEPT;
+                a->n = MIN(a->n + 1, ACTIVITY_KEPT);
+        }
+        a->pends = false;
+        a->mark.at = 0;
+}
+
+struct activity_rate activity_since(const struct activity *a) {
+        return activity_between(&a->mark, &a->last);
+}
+
+static int compare_doubles(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* Of what is known among one column of the rates. */
+static double median_of(const struct activity *a, size_t offset) {
+        double known[ACTIVITY_KEPT];
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < a->n; i++) {
+                double v = *(const double *) (const void *) ((const char *) &a->usual[i] + offset);
+
+                if (v >= 0)
+                        known[n++] = v;
+        }
+        if (n < ACTIVITY_ENOUGH)
+                return -1;
+        qsort(known, n, sizeof(known[0]), compare_doubles);
+        return known[n / 2];
+}
+
+struct activity_rate activity_usual(const struct activity *a) {
+        return (struct activity_rate){ .cores = median_of(a, offsetof(struct activity_rate, cores)),
+                                       .written = median_of(a, offsetof(struct activity_rate, written)),
+                                       .net = median_of(a, offsetof(struct activity_rate, net)) };
+}
+
+static bool is_about(double usual, double now) {
+        return usual >= 0 && now >= usual / 4 && now <= usual * 4;
+}
+
+static bool as_usual(const struct activity_rate *usual, const struct activity_rate *now) {
+        return usual->net >= NET_TELLS && is_about(usual->net, now->net) &&
+               is_about(usual->cores, now->cores);
+}
+
+bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now) {
+        bool cores = now->cores >= 0 && usual->cores >= 0 && now->cores >= usual->cores + CORES_MORE &&
+                     now->cores >= usual->cores * CORES_TIMES;
+
+        return cores || as_usual(usual, now) ||
+               (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
+}
+
+/* --- Silence ------------------------------------------------------------------------------------------- */
+
+#define NET_USUAL 100e3 /* bytes a second: below that the network says nothing */
+#define NET_SHARE 0.1
+#define IDLE_SHARE 0.1
+#define IDLE_CORES 0.05
+#define CHANGED 2.0 /* times more, or less, than usual */
+#define FLAT_SHARE 0.05
+#define FLAT_CORES 0.02
+#define DEVICE_IDLE 10.0
+
+static bool cpu_is_silent(const struct silence *s, double usual, double cores) {
+        double low = s->since > 0 ? MIN(s->low, cores) : cores,
+               high = s->since > 0 ? MAX(s->high, cores) : cores;
+
+        if (usual < 0 || cores < 0)
+                return false;
+        if (high <= MAX(usual * IDLE_SHARE, IDLE_CORES))
+                return true;
+        return high - low <= MAX(high * FLAT_SHARE, FLAT_CORES) &&
+               (low >= usual * CHANGED || high <= usual / CHANGED);
+}
+
+bool silence_take(struct silence *s, const struct activity *a, const struct activity_rate *window,
+                  usec_t began, usec_t now, usec_t line_at, double idle) {
+        struct activity_rate usual = activity_usual(a);
+        bool silent = a->n >= SILENCE_WINDOWS && usual.net >= NET_USUAL && window->net >= 0 &&
+                      window->net <= usual.net * NET_SHARE && now - MIN(now, line_at) >= SILENCE_LOG &&
+                      (idle < 0 || idle >= DEVICE_IDLE) && cpu_is_silent(s, usual.cores, window->cores);
+
+        if (!silent) {
+                s->since = 0;
+                return false;
+        }
+        s->low = s->since > 0 ? MIN(s->low, window->cores) : window->cores;
+        s->high = s->since > 0 ? MAX(s->high, window->cores) : window->cores;
+        if (s->since == 0)
+                s->since = began;
+        return true;
+}
+
+usec_t silence_due(const struct silence *s) {
+        return s->since > 0 ? s->since + SILENCE_SPAN : USEC_INFINITY;
+}
+
+/* --- Suspicion ---------------------------------------------------------------------------------------- */
 
 #define EARLY_LEAST (60 * USEC_PER_SEC) /* while too few intervals are known */
 #define EARLY_TIMES 5
 #define SECOND_STEP (600 * USEC_PER_SEC)
-#define ANNOUNCED_FIRST (60 * USEC_PER_SEC) /* of the first pause of its kind, while the run works; a step follows it */
+/* of the first pause of its kind, while the run works; a step follows it */
+#define ANNOUNCED_FIRST (60 * USEC_PER_SEC)
 #define WORKING_CORES 0.2 /* while it is not known what is usual */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 #define LONG_ONES 4 /* in a row: that is the run's pace from now on */
@@ -41,9 +193,10 @@ static usec_t pause_limit(usec_t longest) {
         return longest + longest / 2;
 }
 
-/* Until when: the first instant at which a step is missed. */
+/* Until when: the first instant at which a step is overdue. */
 static usec_t patience(const struct run_watch *w) {
-        usec_t until = w->last_at + MAX(ordinary_limit(w), pause_limit(pauses_expected(&w->pauses, w->last_step)));
+        usec_t until =
+                w->last_at + MAX(ordinary_limit(w), pause_limit(pauses_expected(&w->pauses, w->last_step)));
 
         if (w->announced != PAUSE_NONE)
                 until = MAX(until, w->announced_at + pause_limit(w->pauses.longest[w->announced]));
@@ -62,7 +215,7 @@ static bool learn_interval(struct run_watch *w, usec_t interval) {
                 return false;
         }
         w->rough = true;
-        if (++w->long_ones >= LONG_ONES) { /* learned anew */
+        if (++w->long_ones >= LONG_ONES) { /* learned again */
                 rhythm_clear(&w->rhythm);
                 w->long_ones = 0;
         } else
@@ -71,7 +224,7 @@ static bool learn_interval(struct run_watch *w, usec_t interval) {
         return true;
 }
 
-/* A pause that was told, and not told to be over, ends with the step. */
+/* A pause that was reported, and not reported to be over, ends with the step. */
 static void learn_told(struct run_watch *w, usec_t at) {
         if (w->announced != PAUSE_NONE && at > w->announced_at + SUSPICION_LEAST / 2)
                 pauses_told(&w->pauses, w->announced, at - w->announced_at);
@@ -83,8 +236,9 @@ static enum run_step step_is(const struct run_watch *w, uint64_t step, usec_t at
         if (step == w->last_step)
                 return RUN_STEP_SAME;
         /* A process that is a little late says it soon after the others; one that began again does not. */
-        return w->last_step - step > LATE_STEPS || at - MIN(at, w->last_at) > ordinary_limit(w) / 2 ? RUN_STEP_BACK :
-                                                                                                      RUN_STEP_SAME;
+        return w->last_step - step > LATE_STEPS || at - MIN(at, w->last_at) > ordinary_limit(w) / 2
+                       ? RUN_STEP_BACK
+                       : RUN_STEP_SAME;
 }
 
 enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret) {
@@ -121,7 +275,8 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
         w->line_at = MAX(at, w->line_at);
         if (sign == PAUSE_SIGN_NONE)
                 return;
-        if (sign != PAUSE_BEGINS && (sign == PAUSE_GOES_ON || w->announced != PAUSE_NONE || w->alive_at == 0))
+        if (sign != PAUSE_BEGINS &&
+            (sign == PAUSE_GOES_ON || w->announced != PAUSE_NONE || w->alive_at == 0))
                 w->alive_at = at;
         w->told = kind;
         if (w->announced != PAUSE_NONE && (w->announced != kind || sign == PAUSE_ENDS))
@@ -138,7 +293,8 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
 static bool is_busy(struct run_watch *w, const struct activity_reading *r) {
         struct activity_rate window = activity_between(&w->activity.last, r);
 
-        return !silence_take(&w->silence, &w->activity, &window, w->activity.last.at, r->at, w->line_at, r->device_idle);
+        return !silence_take(&w->silence, &w->activity, &window, w->activity.last.at, r->at, w->line_at,
+                             r->device_idle);
 }
 
 bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, struct suspicion *ret_ended) {
@@ -167,7 +323,8 @@ usec_t run_watch_due(const struct run_watch *w) {
         if (!w->stepped && !w->suspicion.suspected)
                 return silence_due(&w->silence);
         if (w->suspicion.suspected)
-                return w->suspicion.counts ? USEC_INFINITY : MAX(w->suspicion.at + SUSPICION_GRACE, w->look_at);
+                return w->suspicion.counts ? USEC_INFINITY
+                                           : MAX(w->suspicion.at + SUSPICION_GRACE, w->look_at);
         return patience(w);
 }
 
@@ -179,10 +336,11 @@ static usec_t announced_end(const struct run_watch *w) {
 static bool may_go_on(const struct run_watch *w, const struct suspicion *s, usec_t now) {
         if (w->announced == PAUSE_NONE || w->pauses.longest[w->announced] > 0 || now >= announced_end(w))
                 return false;
-        return s->now.cores < 0 || s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
+        return s->now.cores < 0 ||
+               s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
 }
 
-static _printf_(2, 3) void say(char why[static SUSPICION_WHY_MAX], const char *fmt, ...) {
+static _printf_(2, 3) void add_reason(char why[static SUSPICION_WHY_MAX], const char *fmt, ...) {
         size_t n = strlen(why);
         va_list ap;
 
@@ -197,35 +355,37 @@ static double seconds(usec_t t) {
 
 static void say_activity(struct suspicion *s) {
         if (s->now.cores >= 0 && s->usual.cores >= 0)
-                say(s->why, ", the run's CPU %s from %.1f to %.1f cores",
-                    s->now.cores < s->usual.cores ? "fell" : "rose", s->usual.cores, s->now.cores);
+                add_reason(s->why, ", the run's CPU %s from %.1f to %.1f cores",
+                           s->now.cores < s->usual.cores ? "fell" : "rose", s->usual.cores, s->now.cores);
         if (s->now.net >= 0 && s->usual.net >= 0)
-                say(s->why, ", the network %s from %.2f to %.2f MB/s", s->now.net < s->usual.net ? "fell" : "rose",
-                    s->usual.net / 1e6, s->now.net / 1e6);
+                add_reason(s->why, ", the network %s from %.2f to %.2f MB/s",
+                           s->now.net < s->usual.net ? "fell" : "rose", s->usual.net / 1e6,
+                           s->now.net / 1e6);
         if (s->kind == SUSPICION_WORK && s->now.written >= 0)
-                say(s->why, ", it writes %.1f MB/s", s->now.written / 1e6);
+                add_reason(s->why, ", it writes %.1f MB/s", s->now.written / 1e6);
 }
 
 static void say_why(const struct run_watch *w, struct suspicion *s) {
         usec_t silent = s->at - MIN(s->at, MAX(w->line_at, s->since));
 
         if (w->stepped)
-                (void) snprintf(s->why, sizeof(s->why), "no step for %.0f s after step %" PRIu64, seconds(s->at - s->since),
-                                s->last_step);
+                (void) snprintf(s->why, sizeof(s->why), "no step for %.0f s after step %" PRIu64,
+                                seconds(s->at - s->since), s->last_step);
         else
-                (void) snprintf(s->why, sizeof(s->why), "its log tells no steps, and for %.0f s nothing else moves",
+                (void) snprintf(s->why, sizeof(s->why),
+                                "its log tells no steps, and for %.0f s nothing else moves",
                                 seconds(s->at - s->since));
         if (s->expected > 0)
-                say(s->why, ", steps took %.1f s (median of %u)", seconds(s->expected), w->rhythm.n);
+                add_reason(s->why, ", steps took %.1f s (median of %u)", seconds(s->expected), w->rhythm.n);
         if (w->announced != PAUSE_NONE && w->pauses.longest[w->announced] > 0)
-                say(s->why, ", the longest %s took %.0f s", pause_kind_name(w->announced),
-                    seconds(w->pauses.longest[w->announced]));
+                add_reason(s->why, ", the longest %s took %.0f s", pause_kind_name(w->announced),
+                           seconds(w->pauses.longest[w->announced]));
         say_activity(s);
         if (w->activity.last.device_idle >= 1)
-                say(s->why, ", the TPU is idle for %.0f s", w->activity.last.device_idle);
-        say(s->why, ", its log is silent for %.0f s", seconds(silent));
+                add_reason(s->why, ", the TPU is idle for %.0f s", w->activity.last.device_idle);
+        add_reason(s->why, ", its log is silent for %.0f s", seconds(silent));
         if (w->announced != PAUSE_NONE)
-                say(s->why, "; it had told of a pause (%s)", pause_kind_name(w->announced));
+                add_reason(s->why, "; its log had reported a pause (%s)", pause_kind_name(w->announced));
 }
 
 static enum suspicion_kind kind_of(const struct run_watch *w, const struct suspicion *s) {
@@ -243,7 +403,9 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
                 .at = now,
                 .last_step = w->stepped ? w->last_step : SUSPICION_STEP_NONE,
                 .expected = rhythm_median(&w->rhythm),
-                .limit = w->suspicion.suspected ? w->suspicion.limit : w->stepped ? patience(w) - w->last_at : SILENCE_SPAN,
+                .limit = w->suspicion.suspected ? w->suspicion.limit
+                         : w->stepped           ? patience(w) - w->last_at
+                                                : SILENCE_SPAN,
                 .usual = activity_usual(&w->activity),
                 .now = activity_since(&w->activity),
         };
@@ -259,11 +421,12 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
                 w->look_at = now + LOOK_AGAIN;
                 return RUN_JUDGED_SAME;
         }
-        s.counts = known || (w->stepped && s.kind == SUSPICION_STALL && (s.usual.cores >= 0 || s.now.cores < 0));
+        s.counts = known ||
+                   (w->stepped && s.kind == SUSPICION_STALL && (s.usual.cores >= 0 || s.now.cores < 0));
         say_why(w, &s);
         if (known) {
                 s.since = w->suspicion.since;
-                s.kind = w->suspicion.kind; /* as it was told */
+                s.kind = w->suspicion.kind; /* as it was reported */
                 s.at = w->suspicion.at;
                 s.at_real = w->suspicion.at_real;
         } else

@@ -1,33 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether a run on this host has stalled, from outside and without settings: it learns how long the run's steps take,
- * and suspects when none comes for longer than that run ever makes one wait. What it learns is of one start of the run;
- * a new start begins with run_watch_init().
+ * What a run takes of its host, beside its log: CPU and disk of its control group, bytes of the host's NICs.
+ * From counters that are read now and then it finds what is usual while steps go on, and what it is since
+ * the last one. Pure, of fixed size. What is not known is negative, and is evidence of nothing.
+ */
+#include "base.h"
+#include "rhythm.h"
+
+#define ACTIVITY_KEPT 16u /* windows of steps that went on */
+#define ACTIVITY_ENOUGH 2u /* of them, before anything is called usual */
+
+/* Counters since any moment; at is of the boot clock. */
+struct activity_reading {
+        usec_t at;
+        int64_t cpu_usec, written_bytes, net_bytes;
+        double device_idle; /* seconds that the TPU has done nothing; not a counter */
+};
+/* A second. */
+struct activity_rate {
+        double cores, written, net;
+};
+
+struct activity {
+        struct activity_reading last;      /* at 0: none, as of the others */
+        /* behind the last step, and 10 to 20 s back: what is done now counts */
+        struct activity_reading mark, mid;
+        struct activity_rate usual[ACTIVITY_KEPT];
+        uint32_t n, next;
+        struct activity_rate pending; /* usual, unless a pause has begun in it */
+        bool pends;
+};
+
+/* The rates between two readings. All unknown when no time lies between them; a counter that went back is
+ * unknown. */
+struct activity_rate activity_between(const struct activity_reading *from,
+                                      const struct activity_reading *to);
+/* calm: steps went on since the last reading, without a pause; unless the next step tells otherwise, that is
+ * usual. */
+void activity_take(struct activity *a, const struct activity_reading *r, bool calm);
+/* A step was done, after no longer than it should take, or not: what is read next is behind it. */
+void activity_stepped(struct activity *a, bool in_time);
+/* The median of each while steps go on; unknown while too little was seen. */
+struct activity_rate activity_usual(const struct activity *a);
+/* Lately, up to the last reading; of what lies behind the last step alone. */
+struct activity_rate activity_since(const struct activity *a);
+
+/*
+ * It does something: it writes, or burns more cores, as checkpoints and compilers do; or it takes the CPU
+ * and the network that steps take, which a long step behind a pause does and nothing that stands. Unknown is
+ * no.
+ */
+bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now);
+
+/* --- Silence --- */
+
+/*
+ * Whether a run whose log tells no steps has gone silent. No single sign says so: its log, the network and
+ * its CPU must, and where it is known how long the TPU has been idle, that, too; and all of them for
+ * SILENCE_SPAN, after the run was busy for long enough to know what that is (SILENCE_WINDOWS windows of
+ * readings, with traffic on the network). A CPU is silent when it falls to almost nothing, or to another
+ * height than it had and stays there: a loop that spins.
+ */
+#define SILENCE_SPAN (60 * USEC_PER_SEC)
+#define SILENCE_LOG (30 * USEC_PER_SEC)
+#define SILENCE_WINDOWS 12u
+
+struct silence {
+        usec_t since;     /* all signs say so since then; 0: they do not */
+        double low, high; /* cores of the windows since then */
+};
+
+/*
+ * One window of readings, that ended at now; line_at: the last line of the log (0: none); idle: seconds that
+ * the TPU did nothing (negative: not known). Returns whether it was silent.
+ */
+bool silence_take(struct silence *s, const struct activity *a, const struct activity_rate *window,
+                  usec_t began, usec_t now, usec_t line_at, double idle);
+/* When it is to be believed; USEC_INFINITY: it is not silent. */
+usec_t silence_due(const struct silence *s);
+
+/*
+ * Whether a run on this host has stalled, from outside and without settings. It learns how long the run's
+ * steps take, and suspects when none comes for longer than that run ever makes one wait. What it learns is
+ * of one start of the run; a new start begins with run_watch_init().
  *
- * It is suspected SUSPICION_LEAST, or SUSPICION_TIMES the median interval between two steps, after the last step,
- * whichever is longer. Later only
- *  - behind a step where a pause was before, or after a line that announces one of a kind seen before: one and a half times
- *    the longest of those after the step, or the line;
+ * A run is suspected SUSPICION_LEAST, or SUSPICION_TIMES the median interval between two steps, after its
+ * last step, whichever is longer. It is suspected later only
+ *  - behind a step where a pause was before, or after a line that announces a kind of pause seen before: one
+ *    and a half times the longest of those after the step, or the line;
  *  - while the log says that a pause is under way and the run works: a minute later, if none of its kind was
  *    seen before.
- * A run whose log tells no steps at all is suspected when all other signs agree (activity.h).
- * Before SUSPICION_STEPS intervals are known: after a minute or five times the longest, whichever is longer; with one
- * step alone, after ten minutes (the second step may be compiled, too); before the first step, by silence alone.
+ * A run whose log reports no steps at all is suspected when all other signs agree (struct silence). Before
+ * SUSPICION_STEPS intervals are known it is suspected after a minute or five times the longest, whichever
+ * is longer; with one step alone, after ten minutes (the second step may be compiled, too); before the
+ * first step, by silence alone. A line that reports a pause that goes on, or is over, counts like a step.
  *
- * A line that tells of a pause that goes on, or is over, counts like a step: it is waited anew from there.
- *
- * A suspicion is no verdict. Its kind says what else is seen; who decides looks at all hosts, at their stacks, and twice.
- * They are to look (counts) at once when nothing explains the silence; what may well be a pause is given SUSPICION_GRACE
- * more, and SUSPICION_WORK_MAX while it still works; a run of which it is not known yet what it takes while steps go on is
- * given the grace, too. For a look at all hosts is had once in five minutes only.
+ * A suspicion is no verdict. Its kind says what else is seen; who decides looks at all hosts, at their
+ * stacks, and twice. That look is had once in five minutes only. So a suspicion counts at once when nothing
+ * explains the silence. What may well be a pause is given SUSPICION_GRACE more, and SUSPICION_WORK_MAX while
+ * it still works. A run whose usual load is not known yet is given the grace, too.
  *
  * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
  */
-#include "activity.h"
-#include "rhythm.h"
 
-/* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault broke. */
+/* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault
+ * broke. */
 #define SUSPICION_LEAST (14 * USEC_PER_SEC)
 #define SUSPICION_TIMES 2.4
 #define SUSPICION_STEPS 3u
@@ -38,7 +116,8 @@
 
 enum suspicion_kind {
         SUSPICION_STALL, /* nothing that is seen explains it */
-        SUSPICION_WORK,  /* no step, but the run writes, or burns more cores than in steps: it may compile or save */
+        /* no step, but the run writes, or burns more cores than in steps: it may compile or save */
+        SUSPICION_WORK,
         SUSPICION_PAUSE, /* the log announced a pause, which lasts too long */
         _SUSPICION_KIND_MAX,
 };
@@ -52,8 +131,9 @@ struct suspicion {
         enum pause_kind pause;   /* what the log announced; PAUSE_NONE: nothing */
         usec_t since;            /* the last sign of progress: what stopped the run came after it */
         usec_t at;               /* when it was suspected */
-        usec_t at_real;          /* the same on the real clock: the caller's to fill in, kept while it lasts */
-        uint64_t last_step;      /* SUSPICION_STEP_NONE: its log told none */
+        /* the same on the real clock: the caller's to fill in, kept while it lasts */
+        usec_t at_real;
+        uint64_t last_step;      /* SUSPICION_STEP_NONE: its log reported none */
         usec_t expected;         /* the median interval between two steps; 0: not known */
         usec_t limit;            /* how long was waited */
         struct activity_rate usual, now; /* what the run took in steps, and takes since */
@@ -70,10 +150,11 @@ struct run_watch {
         uint64_t last_step;   /* the highest, since the run last went back */
         usec_t last_at;
         usec_t line_at;       /* the last line of any kind; 0: none */
-        enum pause_kind announced; /* by a line behind the last step, and not told to be over */
+        enum pause_kind announced; /* by a line behind the last step, and not reported to be over */
         usec_t announced_at;
-        enum pause_kind told;  /* the last that a line told of behind the last step, over or not */
-        usec_t alive_at;       /* a line told that a pause goes on, or that it is over: a sign of life, as a step is */
+        enum pause_kind told;  /* the last that a line reported behind the last step, over or not */
+        /* a line reported that a pause goes on, or that it is over: a sign of life, as a step is */
+        usec_t alive_at;
         unsigned long_ones;   /* intervals in a row that were longer than they should be */
         usec_t look_at;       /* not suspected before; 0: when it is due */
         struct suspicion suspicion;
@@ -100,8 +181,8 @@ enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, stru
 /* Any other line. */
 void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at);
 /*
- * Counters of the run, every now and then, and when it is due. True: the suspicion of a run without steps is over, for it
- * does something again; *ret_ended is it.
+ * Counters of the run, every now and then, and when it is due. True: the suspicion of a run without steps is
+ * over, for it does something again; *ret_ended is it.
  */
 bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, struct suspicion *ret_ended);
 /* When to judge it next; USEC_INFINITY: not before there is another step. */

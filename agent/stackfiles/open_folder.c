@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
-#include "mountinfo.h"
+#include "host_stat.h"
 #include "open_folder.h"
 
 /* --- The path ---------------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ struct file {
         off_t at;   /* what was dealt with */
         off_t size; /* as of the last look */
         usec_t written;
-        const char *refused; /* why, as it was told; NULL: it is taken */
+        const char *refused; /* why, as it was reported; NULL: it is taken */
         bool there;          /* in the listing at hand */
 };
 
@@ -52,8 +52,8 @@ struct stack_folder {
 
 /* --- What is refused --------------------------------------------------------------------------------- */
 
-/* why: a literal, by which it is known that it was told. */
-static void refuse(struct stack_folder *f, struct file *file, const char *why) {
+/* why: a literal, by which it is known that it was reported. */
+static void report_refused(struct stack_folder *f, struct file *file, const char *why) {
         char path[OPEN_FOLDER_PATH_MAX + NAME_SIZE];
         const char **told = file ? &file->refused : &f->refused;
 
@@ -85,7 +85,7 @@ static uint64_t key_of(const struct stack_folder *f, const struct file *file, co
         return fnv_text(fnv_text(t->hash, f->path), file->name);
 }
 
-static void tell(struct stack_folder *f, const struct file *file, uid_t owner, unsigned *told) {
+static void report_snapshots(struct stack_folder *f, const struct file *file, uid_t owner, unsigned *told) {
         uint64_t key = key_of(f, file, f->text);
         char path[OPEN_FOLDER_PATH_MAX + NAME_SIZE];
         const struct stack_source s = { .path = path, .owner = owner, .written_real = file->written };
@@ -123,11 +123,11 @@ static size_t read_chunk(struct stack_folder *f, struct file *file, int fd, uid_
         last = file->at + n >= file->size;
         end = last ? is_quiet(f, file) : (size_t) n == CHUNK_SIZE;
         while (stack_text_next(f->chunk, (size_t) n, last && end, &at, f->text) > 0)
-                tell(f, file, owner, told);
+                report_snapshots(f, file, owner, told);
         if (at == 0 && !last &&
             (size_t) n == CHUNK_SIZE) { /* a snapshot longer than a chunk: what is there of it */
                 if (stack_text_next(f->chunk, (size_t) n, true, &at, f->text) > 0)
-                        tell(f, file, owner, told);
+                        report_snapshots(f, file, owner, told);
                 at = (size_t) n;
         }
         file->at += (off_t) at;
@@ -143,15 +143,16 @@ static void read_file(struct stack_folder *f, struct file *file, size_t *budget,
         const char *why;
 
         if (fd < 0)
-                return refuse(f, file, errno == EACCES ? "we may not read it" : "it cannot be opened");
+                return report_refused(f, file,
+                                      errno == EACCES ? "we may not read it" : "it cannot be opened");
         if (fstat(fd, &st) < 0)
                 return;
         why = why_not(f, &st); /* another one may lie there since it was looked at */
         if (why)
-                return refuse(f, file, why);
+                return report_refused(f, file, why);
         file->refused = NULL;
         if (st.st_dev != file->dev || st.st_ino != file->ino || st.st_size < file->at)
-                file->at = 0; /* replaced, or cut and written anew */
+                file->at = 0; /* replaced, or cut and written again */
         file->dev = st.st_dev;
         file->ino = st.st_ino;
         file->size = st.st_size;
@@ -211,11 +212,11 @@ static void look_at_entry(struct stack_folder *f, const char *name) {
         why = why_not(f, &st);
         if (why) {
                 file->there = false; /* not opened */
-                refuse(f, file, why);
+                report_refused(f, file, why);
         }
 }
 
-static void list(struct stack_folder *f) {
+static void list_files(struct stack_folder *f) {
         int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_closedir_ DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *e;
@@ -223,17 +224,18 @@ static void list(struct stack_folder *f) {
 
         if (!d) {
                 (void) close_fd(fd);
-                return refuse(f, NULL, "it cannot be listed");
+                return report_refused(f, NULL, "it cannot be listed");
         }
         while ((e = readdir(d)))
                 if (++n > ENTRIES_MAX)
-                        return refuse(f, NULL, "it has more than 4096 entries: the rest is not looked at");
+                        return report_refused(f, NULL,
+                                              "it has more than 4096 entries: the rest is not looked at");
                 else
                         look_at_entry(f, e->d_name);
 }
 
 /* Everything that has changed; in the order of the files' names within the listing. */
-static void look(struct stack_folder *f) {
+static void look_at_folder(struct stack_folder *f) {
         _cleanup_free_ struct stack_text *text = malloc(sizeof(*text));
         _cleanup_free_ char *chunk = malloc(CHUNK_SIZE);
         size_t budget = STACK_LOOK_BYTES_MAX;
@@ -248,7 +250,7 @@ static void look(struct stack_folder *f) {
         f->chunk = chunk;
         for (size_t i = 0; i < f->n_files; i++)
                 f->files[i].there = false;
-        list(f);
+        list_files(f);
         for (size_t i = 0; i < f->n_files; i++)
                 if (f->files[i].there)
                         read_file(f, &f->files[i], &budget, &told);
@@ -266,7 +268,7 @@ static int watch(struct stack_folder *f, int fd, uint32_t mask) {
         return inotify_add_watch(f->inotify, link, mask) < 0 ? -errno : 0;
 }
 
-/* The inotify instance is made anew each time: no watch of before is left. */
+/* The inotify instance is made again each time: no previous watch is left. */
 static int fresh_inotify(struct stack_folder *f);
 
 /* Waits for the folder, or that part of its path which is missing. Returns 0, or 1: it is there by now. */
@@ -275,7 +277,7 @@ static int wait_for(struct stack_folder *f, int parent) {
         int fd = -1, r;
 
         if (watch(f, parent, WATCH_PARENT) < 0) {
-                refuse(f, NULL, "nobody can be told when it is made");
+                report_refused(f, NULL, "nobody can be told when it is made");
                 return 0;
         }
         r = open_folder(f->host, f->path, &fd, missing, sizeof(missing));
@@ -311,7 +313,7 @@ static void attach(struct stack_folder *f) {
         f->attached = false;
         f->again = true; /* what is refused is tried again with each tick */
         if (fresh_inotify(f) < 0)
-                return refuse(f, NULL, "it cannot be watched");
+                return report_refused(f, NULL, "it cannot be watched");
         r = open_folder(f->host, f->path, &fd, missing, sizeof(missing));
         if (r == -ENOENT) {
                 f->refused = NULL;
@@ -325,7 +327,7 @@ static void attach(struct stack_folder *f) {
         else
                 why = begin_watch(f, fd);
         if (why)
-                return refuse(f, NULL, why);
+                return report_refused(f, NULL, why);
         f->fd = TAKE_FD(fd);
 }
 
@@ -358,7 +360,7 @@ static bool drain(struct stack_folder *f) {
         return moved;
 }
 
-static void arm(struct stack_folder *f) {
+static void arm_settled(struct stack_folder *f) {
         if (sd_event_source_set_time_relative(f->settled, f->settle) >= 0)
                 (void) sd_event_source_set_enabled(f->settled, SD_EVENT_ONESHOT);
         (void) sd_event_source_set_enabled(f->io, SD_EVENT_OFF);
@@ -366,7 +368,7 @@ static void arm(struct stack_folder *f) {
 
 static int on_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         (void) source, (void) fd, (void) revents;
-        arm(userdata);
+        arm_settled(userdata);
         return 0;
 }
 
@@ -377,8 +379,8 @@ static int on_settled(sd_event_source *source, uint64_t usec, void *userdata) {
         if (drain(f) || !still_there(f))
                 attach(f);
         if (f->fd >= 0)
-                look(f);
-        f->fd = close_fd(f->fd); /* held open, it would not be told as deleted */
+                look_at_folder(f);
+        f->fd = close_fd(f->fd); /* held open, it would not be reported as deleted */
         return 0;
 }
 
@@ -411,7 +413,7 @@ void stack_folder_tick(struct stack_folder *f) {
         if (!f->io || sd_event_source_get_enabled(f->settled, &on) < 0 || on)
                 return;
         if (f->again)
-                arm(f);
+                arm_settled(f);
         else
                 (void) sd_event_source_set_enabled(f->io, SD_EVENT_ON);
 }

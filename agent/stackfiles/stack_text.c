@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fnv.h"
 #include "stack_text.h"
 
+#include <assert.h>
+#include <fcntl.h>
+
+#include "fnv.h"
+#include "state_file.h"
 #include "utf8.h"
 
 #define LINE_MAX_BYTES                                                                                      \
@@ -216,7 +220,7 @@ static void take_line(struct building *b, enum line_kind k, const char *line, si
                 t->hash = fnv(t->hash, line, len);
 }
 
-static void begin(struct building *b, struct stack_text *t) {
+static void begin_snapshot(struct building *b, struct stack_text *t) {
         b->to = t;
         b->any = b->has_current = b->is_alone = b->in_stack = false;
         b->n_ids = 0;
@@ -237,7 +241,7 @@ int stack_text_next(const char *data, size_t len, bool end, size_t *at, struct s
         struct building b;
         size_t from = *at;
 
-        begin(&b, ret);
+        begin_snapshot(&b, ret);
         while (from < len) {
                 const char *line = data + from, *newline = memchr(line, '\n', len - from);
                 size_t n = newline ? (size_t) (newline - line) : len - from;
@@ -252,7 +256,7 @@ int stack_text_next(const char *data, size_t len, bool end, size_t *at, struct s
                         *at = from;
                         if (is_worth(&b))
                                 return 1;
-                        begin(&b, ret);
+                        begin_snapshot(&b, ret);
                 }
                 take_line(&b, k, line, n);
                 from = newline ? (size_t) (newline - data) + 1 : len;
@@ -263,4 +267,49 @@ int stack_text_next(const char *data, size_t len, bool end, size_t *at, struct s
                 return 0;
         *at = len;
         return is_worth(&b);
+}
+
+/* --- Which were reported ------------------------------------------------------------------------------- */
+
+static const struct state_format seen_format = { .what = "stack-files",
+                                                 .version = 1,
+                                                 .max = STACK_SEEN_MAX * sizeof(uint64_t),
+                                                 .options = { .mode = 0600, .lazy = true } };
+
+bool stack_seen_has(const struct stack_seen *s, uint64_t key) {
+        for (size_t i = 0; i < s->n; i++)
+                if (s->keys[i] == key)
+                        return true;
+        return false;
+}
+
+void stack_seen_add(struct stack_seen *s, uint64_t key) {
+        assert(s->n <= STACK_SEEN_MAX && s->next < STACK_SEEN_MAX);
+        if (s->n < STACK_SEEN_MAX) {
+                s->keys[s->n++] = key;
+                return;
+        }
+        s->keys[s->next] = key;
+        s->next = (s->next + 1) % STACK_SEEN_MAX;
+}
+
+int stack_seen_load(const char *path, struct stack_seen *s) {
+        _cleanup_free_ char *keys = NULL;
+        size_t len;
+        int r = state_file_load(AT_FDCWD, path, &seen_format, &keys, &len);
+
+        *s = (struct stack_seen){ .n = 0 };
+        if (r < 0)
+                return r;
+        s->n = MIN(len / sizeof(s->keys[0]), (size_t) STACK_SEEN_MAX);
+        memcpy(s->keys, keys, s->n * sizeof(s->keys[0]));
+        return 0;
+}
+
+int stack_seen_save(const char *path, const struct stack_seen *s) {
+        uint64_t keys[STACK_SEEN_MAX];
+
+        for (size_t i = 0; i < s->n; i++)
+                keys[i] = s->keys[(s->next + i) % s->n];
+        return state_file_write(AT_FDCWD, path, &seen_format, keys, s->n * sizeof(keys[0]));
 }

@@ -40,3 +40,21 @@ struct stack_text {
  * otherwise), 0: no whole one; what is left from *at is to be offered again with more.
  */
 int stack_text_next(const char *data, size_t len, bool end, size_t *at, struct stack_text *ret);
+
+/*
+ * Which snapshots were reported already, by a key of 64 bits: the last STACK_SEEN_MAX of them, over restarts
+ * of the agent. Losing it costs repeats, no more. Kept in a state file (state_file.h): the keys, the oldest
+ * first.
+ */
+#define STACK_SEEN_MAX 1024
+
+struct stack_seen {
+        uint64_t keys[STACK_SEEN_MAX];
+        size_t n, next; /* next: where the one goes that takes the oldest one's place */
+};
+
+bool stack_seen_has(const struct stack_seen *s, uint64_t key);
+void stack_seen_add(struct stack_seen *s, uint64_t key);
+/* -ENOENT: there is none that can be used; -errno. *s is empty then. */
+int stack_seen_load(const char *path, struct stack_seen *s);
+int stack_seen_save(const char *path, const struct stack_seen *s);

@@ -206,6 +206,7 @@ static void remove_settled(struct ledger *l, size_t i) {
 int ledger_add(struct ledger *l, uint64_t from, uint64_t to) {
         size_t i = 0;
 
+        assert(from <= to && l->n_settled <= LEDGER_SETTLED_MAX);
         while (i < l->n_settled && l->settled[i].to + 1 < from)
                 i++;
         if (i < l->n_settled && l->settled[i].from <= to + 1) {
@@ -299,5 +300,5 @@ const struct spool_gap *ledger_gap(const struct ledger *l, enum spool_loss why) 
 void ledger_told(struct ledger *l, enum spool_loss why) {
         l->closed[why] = (struct spool_gap) { 0 };
         l->changed = true;
-        (void) ledger_save(l); /* if it cannot be written, the gap is told once more, as the same one */
+        (void) ledger_save(l); /* if it cannot be written, the gap is reported once more, as the same one */
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The account of a spool: which records are done with, and what of them was lost and not told yet. Each loss
- * is counted once and each gap is told until it is durable elsewhere, through kills and power cuts.
+ * The account of a spool: which records are done with, and what of them was lost and not reported yet. Each
+ * loss is counted once and each gap is reported until it is durable elsewhere, through kills and power cuts.
  *
  * File "ledger": two slots. It is on the disk before a file that it speaks of is removed and before a gap is
- * told; how far was acknowledged is written without waiting for the disk: what a power cut takes of that is
- * delivered again. What was synced is never written over before the other slot is synced.
+ * reported; how far was acknowledged is written without waiting for the disk: what a power cut takes of that
+ * is delivered again. What was synced is never written over before the other slot is synced.
  */
 #include "base.h"
 
@@ -27,7 +27,7 @@ enum spool_loss {
  * at or between from_seq and to_seq, where others may have been delivered.
  */
 struct spool_gap {
-        uint64_t number; /* of this spool, from 1: told twice, it has the same number and content */
+        uint64_t number; /* of this spool, from 1: reported twice, it has the same number and content */
         uint64_t from_seq, to_seq, records, items;
 };
 
@@ -87,8 +87,8 @@ void ledger_lose_of(struct ledger *l, uint64_t seq, const struct spool_gap *lost
 void ledger_lose_before(struct ledger *l, uint64_t seq);
 
 /*
- * Gives open gaps their numbers, where the gap before of the same reason was told; they do not change any
- * more, and may be told when ledger_end() had a good result. False: there are none.
+ * Gives open gaps their numbers, where the gap before of the same reason was reported; they do not change
+ * any more, and may be reported when ledger_end() had a good result. False: there are none.
  */
 bool ledger_close_gaps(struct ledger *l);
 /* The closed one of a reason, NULL for none. */

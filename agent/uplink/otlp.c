@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "arena.h"
 #include "otlp.h"
 #include "otlp_attributes.h"
 
@@ -68,8 +67,8 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
         o->scope.version = arena_text(&o->resource_arena, scope_version);
         if (!o->scope.name || !o->scope.version)
                 return -ENOMEM;
-        o->resource_bytes =
-                METRIC_BYTES + otlp_attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
+        o->resource_bytes = METRIC_BYTES + otlp_attributes_bytes(resource, n) + strlen(SCOPE_NAME) +
+                            strlen(scope_version);
         o->bytes = o->resource_bytes;
         *ret = TAKE_PTR(o);
         return 0;
@@ -153,7 +152,8 @@ static struct point *new_histogram(struct otlp *o, const struct otlp_point *p) {
         }
         t->h.n_explicit_bounds = h->n_bounds;
         t->h.n_bucket_counts = h->n_bounds + 1;
-        t->h.explicit_bounds = arena_alloc(&o->points_arena, MAX(h->n_bounds, (size_t) 1) * sizeof(*h->bounds));
+        t->h.explicit_bounds =
+                arena_alloc(&o->points_arena, MAX(h->n_bounds, (size_t) 1) * sizeof(*h->bounds));
         t->h.bucket_counts = arena_alloc(&o->points_arena, t->h.n_bucket_counts * sizeof(*h->counts));
         if (!t->h.explicit_bounds || !t->h.bucket_counts)
                 return NULL;
@@ -302,7 +302,8 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
 /* Upper bound of what an encoded one takes. */
 static size_t record_bytes(const struct otlp_event *e) {
         return POINT_BYTES + strlen(e->name) + (e->text ? strlen(e->text) : 0) +
-               otlp_attributes_bytes(e->attributes, e->n_attributes) + otlp_attributes_bytes(e->body, e->n_body);
+               otlp_attributes_bytes(e->attributes, e->n_attributes) +
+               otlp_attributes_bytes(e->body, e->n_body);
 }
 
 /* NULL: out of memory. */
@@ -379,7 +380,7 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
         return 0;
 }
 
-/* --- Lines ----------------------------------------------------------------------------------------------- */
+/* --- Lines --------------------------------------------------------------------------------------------- */
 
 int otlp_add_line(struct otlp *o, const struct otlp_event *l, size_t max) {
         size_t bytes = record_bytes(l);

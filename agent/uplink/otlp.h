@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again; between two
- * requests it keeps what all of them begin with, and the last one until otlp_drop_output(). Texts are copied when they are added; bytes
- * that are no UTF-8 become '?', because a strict receiver would refuse the whole request for one of them.
+ * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again; between
+ * two requests it keeps what all of them begin with, and the last one until otlp_drop_output(). Texts are
+ * copied when they are added; bytes that are no UTF-8 become '?', because a strict receiver would refuse the
+ * whole request for one of them.
  */
 #include "base.h"
 #include "events.h"
@@ -43,7 +44,8 @@ struct otlp_point {
 
 /* A log record. */
 struct otlp_event {
-        const char *name; /* "tpu.nic.mtu_drift"; of a line that another program wrote: what kind of line it is */
+        /* "tpu.nic.mtu_drift"; of a line that another program wrote: what kind of line it is */
+        const char *name;
         enum severity severity;
         usec_t time_real;
         const char *text; /* the body is this text; NULL: it is a key-value list */
@@ -61,23 +63,24 @@ DEFINE_CLEANUP(struct otlp *, otlp_free)
 
 /*
  * Adds a point to the metric of its name; unit, description and kind are those of the name's first point.
- * -E2BIG when the request would exceed OTLP_REQUEST_MAX or OTLP_METRICS_MAX: encode and begin anew.
+ * -E2BIG when the request would exceed OTLP_REQUEST_MAX or OTLP_METRICS_MAX: encode and start again.
  * -EINVAL: more than OTLP_ATTRIBUTES_MAX attributes, or the name is there with another kind.
  */
 int otlp_add_point(struct otlp *o, const struct otlp_point *p);
 /*
- * Encodes all points added since the last encode into an ExportMetricsServiceRequest, and begins anew;
+ * Encodes all points added since the last encode into an ExportMetricsServiceRequest, and starts again;
  * *ret points into o, valid until the next call of an encode. 0 points: -ENODATA.
  */
 int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
 /* What an encode gave is not needed any more. */
 void otlp_drop_output(struct otlp *o);
 /*
- * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the request
- * would exceed max bytes (at most OTLP_REQUEST_MAX): encode and begin anew.
+ * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the
+ * request would exceed max bytes (at most OTLP_REQUEST_MAX): encode and start again.
  */
 int otlp_add_line(struct otlp *o, const struct otlp_event *l, size_t max);
-/* All lines since the last encode as an ExportLogsServiceRequest, as otlp_encode_metrics(). 0 lines: -ENODATA. */
+/* All lines since the last encode as an ExportLogsServiceRequest, as otlp_encode_metrics(). 0 lines:
+ * -ENODATA. */
 int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len);
 /* Forgets the lines that were added. */
 void otlp_drop_lines(struct otlp *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "otlp.pb-c.h"
 #include "otlp_look.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 
 /* Metric.gauge, .sum, .histogram */
 static bool is_kind(uint32_t number) {
@@ -25,14 +25,14 @@ static bool next_message(struct wire *at, uint32_t number, struct wire *ret) {
 }
 
 /* The first one. */
-static bool find(struct wire in, enum wire_type type, uint32_t number, struct wire *ret) {
+static bool find_field(struct wire in, enum wire_type type, uint32_t number, struct wire *ret) {
         return next_field(&in, type, number, ret);
 }
 
 static usec_t fixed_time(struct wire in, uint32_t number) {
         uint64_t ns;
 
-        if (!find(in, WIRE_FIXED64, number, &in))
+        if (!find_field(in, WIRE_FIXED64, number, &in))
                 return 0;
         memcpy(&ns, in.next, sizeof(ns)); /* little endian, as this machine is (x86-64 only) */
         return ns / NSEC_PER_USEC;
@@ -49,7 +49,8 @@ static struct wire whole(const void *data, size_t len) {
 static bool first_item(const void *data, size_t len, struct wire *ret) {
         struct wire b = whole(data, len);
 
-        return find(b, WIRE_BYTES, 1, &b) && find(b, WIRE_BYTES, 2, &b) && find(b, WIRE_BYTES, 2, ret);
+        return find_field(b, WIRE_BYTES, 1, &b) && find_field(b, WIRE_BYTES, 2, &b) &&
+               find_field(b, WIRE_BYTES, 2, ret);
 }
 
 usec_t otlp_first_log_time(const void *data, size_t len) {
@@ -61,7 +62,8 @@ usec_t otlp_first_log_time(const void *data, size_t len) {
 usec_t otlp_first_point_time(const void *data, size_t len) {
         struct wire b;
 
-        if (!first_item(data, len, &b) || !find(b, WIRE_BYTES, 0, &b) || !find(b, WIRE_BYTES, 1, &b))
+        if (!first_item(data, len, &b) || !find_field(b, WIRE_BYTES, 0, &b) ||
+            !find_field(b, WIRE_BYTES, 1, &b))
                 return 0;
         return fixed_time(b, 3); /* …DataPoint.time_unix_nano */
 }
@@ -83,7 +85,7 @@ static uint64_t one(struct wire record) {
 }
 
 /* The sum over all metrics, or log records, of a request. */
-static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct wire item)) {
+static uint64_t count_items(const void *data, size_t len, uint64_t (*of)(struct wire item)) {
         struct wire request = whole(data, len), resource, scope, item;
         uint64_t n = 0;
 
@@ -95,17 +97,17 @@ static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct wire i
 }
 
 uint64_t otlp_count_points(const void *data, size_t len) {
-        return count(data, len, points_of_metric);
+        return count_items(data, len, points_of_metric);
 }
 
 uint64_t otlp_count_logs(const void *data, size_t len) {
-        return count(data, len, one);
+        return count_items(data, len, one);
 }
 
 bool otlp_first_event_is(const void *data, size_t len, const char *name) {
         struct wire b;
 
-        return first_item(data, len, &b) && find(b, WIRE_BYTES, 12, &b) &&
+        return first_item(data, len, &b) && find_field(b, WIRE_BYTES, 12, &b) &&
                (size_t) (b.end - b.next) == strlen(name) && memcmp(b.next, name, strlen(name)) == 0;
 }
 

@@ -6,7 +6,7 @@
  * File <first_seq as 16 hex digits>.seg: header {u32 magic "TPUS", u16 version, u16 capacity in 64 KiB,
  * u64 spool id, u64 first_seq, u32 salt, u32 crc32c of the 28 bytes before}; then records, 8-byte aligned:
  * {u32 length, u32 crc32c(salt, length, seq, payload), u64 seq, payload}. Little endian. The header keeps
- * this layout in every version, so that a newer version is told from damage.
+ * this layout in every version, so that a newer version can be distinguished from damage.
  */
 #include <assert.h>
 

@@ -223,6 +223,8 @@ int segment_continue(int dir_fd, const struct segment *g, struct segment_fds *re
 }
 
 void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len) {
+        assert(seq > g->last_seq || g->records == 0);
+        assert(g->end + segment_record_size(len) <= g->size); /* the caller has made sure of room */
         segment_record_make(g->salt, seq, out, len);
         g->end += segment_record_size(len);
         g->last_seq = seq;
@@ -232,6 +234,7 @@ void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len) {
 int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len) {
         uint64_t offset = g->end - len;
 
+        assert(len <= g->end);
         for (size_t done = 0; done < len;) {
                 ssize_t n = pwrite(fd, data + done, len - done, (off_t) (offset + done));
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -39,7 +40,7 @@ static int lock_directory(const char *path, int *ret) {
 }
 
 /* All segments, and the id that they carry. *ret_clean: the last one may be continued. */
-static int recover(struct spool *s, uint64_t *ret_id, bool *ret_clean) {
+static int recover_segments(struct spool *s, uint64_t *ret_id, bool *ret_clean) {
         struct segments *all = &s->segments;
         int r;
 
@@ -77,8 +78,7 @@ static int open_ledger(struct spool *s, uint64_t id) {
 }
 
 /*
- * Decides the next sequence number (spool.h, Invariant), and goes on in the last segment where that is
- * safe.
+ * Decides the next sequence number (spool.h, Invariant), and goes on in the last segment where that is safe.
  */
 static int continue_last(struct spool *s, bool clean) {
         const struct segment *g = s->segments.n > 0 ? &s->segments.list[s->segments.n - 1] : NULL;
@@ -121,7 +121,7 @@ int spool_open(const char *path, const struct spool_options *o, struct spool **r
                 return -EINVAL;
         r = lock_directory(path, &s->dir_fd);
         if (r >= 0)
-                r = recover(s, &id, &clean);
+                r = recover_segments(s, &id, &clean);
         if (r >= 0)
                 r = open_ledger(s, id);
         if (r >= 0)
@@ -154,7 +154,7 @@ uint64_t spool_id(const struct spool *s) {
 
 /* --- The segments that are written ------------------------------------------------------------------- */
 
-static struct segment *current(struct spool *s) {
+static struct segment *current_segment(struct spool *s) {
         return s->current.write >= 0 ? &s->segments.list[s->segments.n - 1] : NULL;
 }
 
@@ -164,20 +164,21 @@ static size_t pending_limit(const struct spool *s) {
 }
 
 /* The file keeps what it holds and gives the rest back. Called when all of it is durable. */
-static void seal(struct segment *g, int fd) {
+static void seal_segment(struct segment *g, int fd) {
         if (ftruncate(fd, (off_t) g->end) >= 0)
                 g->size = g->end;
 }
 
 /* Takes the current segment out of use: at once when all of it is durable, else it waits as the old one. */
 static void retire_current(struct spool *s) {
-        struct segment *g = current(s);
+        struct segment *g = current_segment(s);
 
         if (g->last_seq <= s->synced) {
-                seal(g, s->current.write);
+                seal_segment(g, s->current.write);
                 segment_fds_close(&s->current);
                 return;
         }
+        assert(s->old.write < 0); /* unsynced records never lie in more than two segments */
         s->old = s->current;
         s->current = SEGMENT_FDS_NONE;
 }
@@ -229,8 +230,8 @@ static int new_current(struct spool *s) {
         return 0;
 }
 
-static bool fits(struct spool *s, size_t len) {
-        const struct segment *g = current(s);
+static bool record_fits(struct spool *s, size_t len) {
+        const struct segment *g = current_segment(s);
 
         return g && g->end + segment_record_size(len) <= g->size;
 }
@@ -239,7 +240,7 @@ static bool fits(struct spool *s, size_t len) {
  * Nothing of the segments in use counts beyond the last good sync. A segment that begins right behind it
  * stays until the next one takes its name: it keeps the sequence numbers.
  */
-static void give_up(struct spool *s) {
+static void give_segments_up(struct spool *s) {
         s->generation++;
         s->given_up++;
         segment_fds_close(&s->current);
@@ -261,19 +262,19 @@ static void give_up(struct spool *s) {
 
 /* A write or a sync has failed with error, which is returned. */
 static int start_anew(struct spool *s, int error) {
-        give_up(s);
+        give_segments_up(s);
         if (s->pending_len > 0)
                 (void) new_current(s); /* if this fails, the next append or sync tries again */
         return error;
 }
 
 /* Writes what is in memory only, all of it by one call. */
-static int flush(struct spool *s) {
+static int flush_pending(struct spool *s) {
         int r;
 
         if (s->written == s->pending_len)
                 return 0;
-        r = segment_write(current(s), s->current.write, s->pending + s->written,
+        r = segment_write(current_segment(s), s->current.write, s->pending + s->written,
                           s->pending_len - s->written);
         if (r < 0)
                 return start_anew(s, r);
@@ -289,21 +290,21 @@ static int make_room(struct spool *s, size_t len) {
                 if (r < 0)
                         return r;
         }
-        if (fits(s, len))
+        if (record_fits(s, len))
                 return 0;
         if (s->old.write >= 0) { /* never three segments with unsynced records */
                 r = spool_sync(s);
                 if (r < 0)
                         return r;
         }
-        if (fits(s, len))
+        if (record_fits(s, len))
                 return 0;
-        r = flush(s);
+        r = flush_pending(s);
         return r < 0 ? r : new_current(s);
 }
 
 /* Lists the spool's own descriptors that a sync needs now: 0 when nothing waits. */
-static int collect(struct spool *s, bool own, struct spool_sync_task *ret) {
+static int collect_descriptors(struct spool *s, bool own, struct spool_sync_task *ret) {
         struct spool_sync_task task = { .seq = s->next_seq - 1, .generation = s->generation };
         const struct segment *g;
         int r;
@@ -315,10 +316,10 @@ static int collect(struct spool *s, bool own, struct spool_sync_task *ret) {
                 if (r < 0)
                         return r;
         }
-        r = flush(s);
+        r = flush_pending(s);
         if (r < 0)
                 return r;
-        g = current(s);
+        g = current_segment(s);
         if (s->pending_len == 0 && g->durable)
                 return 0;
         if (s->old.write >= 0)
@@ -336,7 +337,7 @@ int spool_sync_begin(struct spool *s, struct spool_sync_task *ret) {
         struct spool_sync_task task;
         int r;
 
-        r = collect(s, false, &task);
+        r = collect_descriptors(s, false, &task);
         if (r <= 0)
                 return r;
         for (size_t i = 0; i < task.n_fds; i++) {
@@ -358,7 +359,7 @@ int spool_sync(struct spool *s) {
         struct spool_sync_task task;
         int r;
 
-        r = collect(s, true, &task);
+        r = collect_descriptors(s, true, &task);
         if (r <= 0)
                 return r;
         r = 0;
@@ -376,9 +377,10 @@ static void pop_pending(struct spool *s, uint64_t n) {
                 memcpy(&length, s->pending + at, sizeof(length));
                 at += segment_record_size(length);
         }
+        assert(at <= s->written); /* only what was written can have been synced */
         memmove(s->pending, s->pending + at, s->pending_len - at);
         s->pending_len -= at;
-        s->written -= at; /* only what was written can have been synced */
+        s->written -= at;
         if (s->pending_len == 0) { /* seldom, once a push: not kept from one to the next */
                 free(TAKE_PTR(s->pending));
                 s->pending_size = 0;
@@ -390,6 +392,7 @@ int spool_sync_end(struct spool *s, const struct spool_sync_task *task, int resu
                 return 0;
         if (result < 0)
                 return start_anew(s, result);
+        assert(task->seq < s->next_seq);
         if (task->seq > s->synced) {
                 pop_pending(s, task->seq - s->synced);
                 s->synced = task->seq;
@@ -398,7 +401,7 @@ int spool_sync_end(struct spool *s, const struct spool_sync_task *task, int resu
                 s->segments.list[i].durable = true;
         if (s->old.write >= 0 && s->segments.n >= 2 &&
             s->segments.list[s->segments.n - 2].last_seq <= s->synced) {
-                seal(&s->segments.list[s->segments.n - 2], s->old.write);
+                seal_segment(&s->segments.list[s->segments.n - 2], s->old.write);
                 segment_fds_close(&s->old);
         }
         spool_trim(s, 0);
@@ -446,7 +449,7 @@ int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_se
                 return r;
         out = s->pending + s->pending_len;
         memcpy(out + sizeof(struct segment_record), data, len);
-        segment_put(current(s), s->next_seq, out, len);
+        segment_put(current_segment(s), s->next_seq, out, len);
         s->pending_len += segment_record_size(len);
         s->appended++;
         *ret_seq = s->next_seq++;

@@ -8,7 +8,7 @@
  * Reading and acknowledging is by sequence number, from 1. Torn tails are cut on open; a bad record in the
  * middle is skipped and counted. Past the byte limit the oldest segment goes first and its records are
  * counted. What is lost for whatever reason is kept account of (ledger.h), exactly, through kills and power
- * cuts, until it was told.
+ * cuts, until it was reported.
  *
  * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have
  * seen (acknowledged or sent) therefore names a record that is on the disk, and never gets another
@@ -124,6 +124,6 @@ void spool_set_limit(struct spool *s, uint64_t max_bytes);
 /* The oldest segment goes, though there is room under the limit. False: there is none that may. */
 bool spool_shed(struct spool *s);
 
-/* What was lost and not told yet, and how far was acknowledged (ledger_save()). */
+/* What was lost and not reported yet, and how far was acknowledged (ledger_save()). */
 struct ledger *spool_ledger(struct spool *s);
 void spool_get_stats(const struct spool *s, struct spool_stats *ret);

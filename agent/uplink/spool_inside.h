@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Inside of a spool. spool.c makes it, appends and syncs; spool_kept.c, which knows nothing of that, reads
- * what is kept, settles it, and removes the oldest.
+ * What spool.c and spool_kept.c share; as one file they would be too long. spool.c makes a spool, appends
+ * and syncs; spool_kept.c, which knows nothing of that, reads what is kept, settles it, and removes the
+ * oldest.
  */
 #include "segment_file.h"
 #include "spool.h"

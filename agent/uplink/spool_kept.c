@@ -166,7 +166,7 @@ static void give_account(struct spool *s, size_t i) {
                 ledger_advance(&s->ledger, to);
 }
 
-static int drop(struct spool *s, size_t i) {
+static int drop_segment(struct spool *s, size_t i) {
         struct segment *g = &s->segments.list[i];
         int r;
 
@@ -185,7 +185,7 @@ static int drop(struct spool *s, size_t i) {
 }
 
 /* The oldest segment that may go though not all of it is delivered; n_segments: none. */
-static size_t oldest(const struct spool *s) {
+static size_t oldest_droppable(const struct spool *s) {
         size_t i = 0;
 
         if (s->ledger.held > s->ledger.acked && s->segments.n > 0 &&
@@ -196,14 +196,14 @@ static size_t oldest(const struct spool *s) {
 }
 
 bool spool_shed(struct spool *s) {
-        size_t i = oldest(s);
+        size_t i = oldest_droppable(s);
 
-        return i < s->segments.n && drop(s, i) >= 0;
+        return i < s->segments.n && drop_segment(s, i) >= 0;
 }
 
 void spool_trim(struct spool *s, uint64_t wanted) {
         while (may_drop(s, 0) && s->segments.list[0].last_seq <= s->ledger.acked)
-                if (drop(s, 0) < 0)
+                if (drop_segment(s, 0) < 0)
                         return;
         while (total_bytes(s) + wanted > s->options.max_bytes)
                 if (!spool_shed(s))

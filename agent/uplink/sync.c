@@ -22,7 +22,7 @@ struct sync {
         void *userdata;
 };
 
-static bool receive(int fd, struct task *ret, int flags) {
+static bool receive_task(int fd, struct task *ret, int flags) {
         ssize_t n;
 
         do
@@ -33,32 +33,32 @@ static bool receive(int fd, struct task *ret, int flags) {
 
 static void *thread_main(void *userdata) {
         const struct sync *s = userdata;
-        struct task j;
+        struct task task;
 
-        while (receive(s->its, &j, 0)) { /* until the other end says that there is no more */
-                j.result = 0;
-                for (size_t i = 0; i < j.n; i++) {
-                        bool whole = j.directory && i + 1 == j.n;
+        while (receive_task(s->its, &task, 0)) { /* until the other end says that there is no more */
+                task.result = 0;
+                for (size_t i = 0; i < task.n; i++) {
+                        bool whole = task.directory && i + 1 == task.n;
 
-                        if (j.result == 0 && (whole ? fsync(j.fds[i]) : fdatasync(j.fds[i])) < 0)
-                                j.result = -errno;
-                        (void) close(j.fds[i]);
+                        if (task.result == 0 && (whole ? fsync(task.fds[i]) : fdatasync(task.fds[i])) < 0)
+                                task.result = -errno;
+                        (void) close(task.fds[i]);
                 }
                 /* cannot fail: there is room for a task of each slot */
-                (void) send(s->its, &j, sizeof(j), MSG_NOSIGNAL);
+                (void) send(s->its, &task, sizeof(task), MSG_NOSIGNAL);
         }
         return NULL;
 }
 
 static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         struct sync *s = userdata;
-        struct task j;
+        struct task task;
 
         (void) source;
         (void) revents;
-        while (receive(fd, &j, MSG_DONTWAIT)) {
-                s->busy[j.slot] = false;
-                s->done(j.slot, j.result, s->userdata);
+        while (receive_task(fd, &task, MSG_DONTWAIT)) {
+                s->busy[task.slot] = false;
+                s->done(task.slot, task.result, s->userdata);
         }
         return 0;
 }
@@ -118,13 +118,13 @@ struct sync *sync_free(struct sync *s) {
 }
 
 int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory) {
-        struct task j = { .slot = slot, .n = n, .directory = directory };
+        struct task task = { .slot = slot, .n = n, .directory = directory };
 
         assert(slot < SYNC_SLOTS_MAX && n <= SYNC_FDS_MAX);
         if (s->busy[slot])
                 return -EBUSY;
-        memcpy(j.fds, fds, n * sizeof(*fds));
-        if (send(s->ours, &j, sizeof(j), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        memcpy(task.fds, fds, n * sizeof(*fds));
+        if (send(s->ours, &task, sizeof(task), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
                 return -errno;
         s->busy[slot] = true;
         return 0;

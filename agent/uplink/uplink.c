@@ -8,7 +8,8 @@
 #define SYNC_ACCURACY (250 * USEC_PER_MSEC)
 #define FULL_PAUSE (4 * USEC_PER_SEC)
 #define FAILED_PAUSE (8 * USEC_PER_SEC) /* a try costs a segment; what waits for it is in memory only */
-#define SHED_MOST 4 /* segments that one record may cost others on a full disk, which somebody else may fill, too */
+/* segments that one record may cost others on a full disk, which somebody else may fill, too */
+#define SHED_MOST 4
 
 static_assert(2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
               "slots for each class: behind those of the records, those of the ledgers");
@@ -110,7 +111,7 @@ static void sync_soon(struct channel *ch) {
                 arm_sync(ch, UPLINK_SYNC_METRICS - SYNC_ACCURACY);
 }
 
-/* --- What was lost is told --------------------------------------------------------------------------- */
+/* --- What was lost is reported ------------------------------------------------------------------------ */
 
 /* A gap is closed in the ledger, synced, submitted as an event, and forgotten when that is durable. */
 
@@ -211,10 +212,12 @@ static void on_synced(size_t slot, int result, void *userdata) {
 }
 
 static uint64_t segment_bytes(const struct uplink *u) {
-        return MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, u->options.max_bytes / 16), (uint64_t) SPOOL_SEGMENT_MIN);
+        return MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, u->options.max_bytes / 16),
+                   (uint64_t) SPOOL_SEGMENT_MIN);
 }
 
-/* Classes in the order of their importance: each has what the ones before it leave, and a new segment of theirs. */
+/* Classes in the order of their importance: each has what the ones before it leave, and a new segment of
+ * theirs. */
 static void share_out(struct uplink *u) {
         uint64_t segment = segment_bytes(u), left = u->options.max_bytes - _UPLINK_CLASS_MAX * 2 * segment;
 
@@ -355,9 +358,10 @@ struct uplink *uplink_free(struct uplink *u) {
                 ch->sync_timer = sd_event_source_disable_unref(ch->sync_timer);
                 channel_clear_send(ch);
                 if (ch->spool) {
-                        if (ch->gap_syncing) /* nobody waits for it any more: what was decided since goes in now */
+                        /* nobody waits for it any more: what was decided since goes in now */
+                        if (ch->gap_syncing)
                                 ledger_end(spool_ledger(ch->spool), -ECANCELED);
-                        (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
+                        (void) spool_sync(ch->spool); /* nobody is left to report it to; the stats were */
                         (void) ledger_save(spool_ledger(ch->spool));
                 }
                 ch->spool = spool_free(ch->spool);

@@ -3,22 +3,23 @@
 /*
  * Durable delivery to OTLP/HTTP endpoints: one spool and at most one outstanding request per class. A
  * submitted record is acknowledged through on_durable when its fdatasync returned (done by the one thread,
- * sync.h): for events at once, for metrics within a second. Only durable records are sent
- * (spool.h), at least once, in order; retried on transport failure and 429/502/503/504 (Retry-After
- * honoured, up to an hour) with full-jitter backoff; refused content (400, 413, 422, partial success) is
- * dropped and counted; any other answer, and a certificate that either side does not believe, parks the
- * endpoint for the class (one try a minute) and keeps the spool. With several endpoints the first in the
- * list that works is used (route.h). Bodies are packed with gzip where that pays. Names are looked up in
- * processes of their own (exchange.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id,
- * 16 hex digits>/<class name>/<seq>" so that a collector can drop repeats.
+ * sync.h): for events at once, for metrics within a second. Only durable records are sent (spool.h), at
+ * least once, in order; retried on transport failure and 429/502/503/504 (Retry-After honoured, up to an
+ * hour) with full-jitter backoff; refused content (400, 413, 422, partial success) is dropped and counted;
+ * any other answer, and a certificate that either side does not believe, parks the endpoint for the class
+ * (one try a minute) and keeps the spool. With several endpoints the first in the list that works is used
+ * (route.h). Bodies are packed with gzip where that pays. Names are looked up in processes of their own
+ * (exchange.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id, 16 hex digits>/<class
+ * name>/<seq>" so that a collector can drop repeats.
  *
- * What is lost (forced out by the byte limit, damaged, refused, thinned) is told through on_gap, at most once in
- * gap_pause for a class and a reason, and is remembered on the disk until the event that tells it is durable.
+ * What is lost (forced out by the byte limit, damaged, refused, thinned) is reported through on_gap, at most
+ * once in gap_pause for a class and a reason, and is remembered on the disk until the event that reports it
+ * is durable.
  *
  * A spool that fails never stops the program: what cannot be written is refused with -errno and counted,
- * what is kept is still sent, and the disk is tried again within 8 s. Two things block the loop by
- * design: uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced or that
- * forces a segment out (sync in the caller).
+ * what is kept is still sent, and the disk is tried again within 8 s. Two things block the loop by design:
+ * uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced or that forces a
+ * segment out (sync in the caller).
  */
 #include <systemd/sd-event.h>
 
@@ -37,14 +38,14 @@ const char *uplink_class_name(enum uplink_class c); /* "events", "metrics", "log
 const char *uplink_loss_name(enum spool_loss why);
 
 /*
- * After an outage: while the oldest metrics are older than UPLINK_BEHIND, the newest go first; of those older
- * than UPLINK_THIN_AGE, the first record of each minute (of the time they were made) is sent.
+ * After an outage: while the oldest metrics are older than UPLINK_BEHIND, the newest go first; of those
+ * older than UPLINK_THIN_AGE, the first record of each minute (of the time they were made) is sent.
  */
 #define UPLINK_BEHIND (60 * USEC_PER_SEC)
 #define UPLINK_THIN_AGE (600 * USEC_PER_SEC)
 #define UPLINK_THIN_EACH (60 * USEC_PER_SEC)
 
-/* The event that tells a gap: one that is refused is not told by another one. */
+/* The event that reports a gap: one that is refused is not reported by another. */
 #define UPLINK_GAP_PAUSE (60 * USEC_PER_SEC)
 
 #define UPLINK_RECORD_HEADER "TPU-Spool-Record"
@@ -61,16 +62,17 @@ struct uplink_options {
         const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
         bool plain;             /* bodies are not packed */
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
-        uint64_t max_bytes;     /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
+        uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
-        uint64_t log_bytes;     /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */
+        /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */
+        uint64_t log_bytes;
         const char *user_agent; /* "tpu-hostd/0.2" */
         usec_t timeout;         /* of one request; 0: UPLINK_TIMEOUT */
         /* seq of class c and all before are durable. May be NULL. Runs in the loop; may submit. */
         void (*on_durable)(enum uplink_class c, uint64_t seq, void *userdata);
         /*
-         * To be submitted to UPLINK_EVENTS, its sequence in ret_seq (-errno: asked again later). The same gap may be
-         * told again after a restart, with the same number. May be NULL.
+         * To be submitted to UPLINK_EVENTS, its sequence in ret_seq (-errno: asked again later). The same
+         * gap may be reported again after a restart, with the same number. May be NULL.
          */
         int (*on_gap)(enum uplink_class c, uint64_t spool_id, const struct spool_gap *g, enum spool_loss why,
                       uint64_t *ret_seq, void *userdata);
@@ -145,7 +147,7 @@ void uplink_sync_now(struct uplink *u, enum uplink_class c);
 int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool_id, uint64_t *ret_seq);
 void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret);
 /*
- * To be called now and then (each tick): gaps are told, certificate files that are others now are taken into use
- * (connections are made anew, parked endpoints tried at once).
+ * To be called now and then (each tick): gaps are reported, certificate files that have changed are taken
+ * into use (connections are made again, parked endpoints tried at once).
  */
 void uplink_refresh(struct uplink *u);

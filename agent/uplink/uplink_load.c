@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which record of a class is sent next: the oldest; after an outage the newest first, and not all old metrics. */
+/* Which record of a class is sent next: the oldest; after an outage the newest first, and not all old
+ * metrics. */
 #include "otlp_look.h"
 #include "uplink_state.h"
 
 #define BUFFER_FIRST (16 * 1024)
 #define THIN_AT_ONCE 256 /* records that one call may thin out: the loop goes on in between */
 
-static int grow(struct channel *ch) {
+static int grow_buffer(struct channel *ch) {
         size_t size = ch->size == 0 ? BUFFER_FIRST : MIN(ch->size * 4, (size_t) SPOOL_RECORD_MAX);
         uint8_t *p = realloc(ch->record, size);
 
@@ -31,7 +32,7 @@ static int read_record(struct channel *ch, uint64_t after) {
                 int r = spool_read(ch->spool, after, ch->record, ch->size, &ch->len, &ch->seq);
 
                 if (r == -ENOBUFS && ch->size < SPOOL_RECORD_MAX)
-                        r = grow(ch);
+                        r = grow_buffer(ch);
                 else if (r > 0)
                         return 1;
                 else {
@@ -43,7 +44,7 @@ static int read_record(struct channel *ch, uint64_t after) {
         }
 }
 
-static uint64_t newest(const struct channel *ch) {
+static uint64_t newest_durable(const struct channel *ch) {
         struct spool_stats st;
 
         spool_get_stats(ch->spool, &st);
@@ -52,7 +53,7 @@ static uint64_t newest(const struct channel *ch) {
 
 /* The newest record instead of the one in the buffer. 1: it is there; 0: that one stays. */
 static int read_ahead(struct channel *ch) {
-        uint64_t oldest = ch->seq, wanted = newest(ch);
+        uint64_t oldest = ch->seq, wanted = newest_durable(ch);
 
         if (!spool_may_settle_ahead(ch->spool, wanted))
                 return 0;
@@ -64,7 +65,7 @@ static int read_ahead(struct channel *ch) {
 }
 
 /* An old record that another one of its minute stands for. */
-static bool thin(struct channel *ch, usec_t made, usec_t now) {
+static bool thin_out(struct channel *ch, usec_t made, usec_t now) {
         struct spool_gap lost[_SPOOL_LOSS_MAX] = { 0 };
         uint64_t minute = made / UPLINK_THIN_EACH;
 
@@ -82,8 +83,9 @@ static bool thin(struct channel *ch, usec_t made, usec_t now) {
         return true;
 }
 
-/* Metrics: 1: the record in the buffer is to be sent; 0: it was thinned out, another one is needed; -errno. */
-static int choose(struct channel *ch, usec_t now) {
+/* Metrics: 1: the record in the buffer is to be sent; 0: it was thinned out, another one is needed;
+ * -errno. */
+static int choose_record(struct channel *ch, usec_t now) {
         usec_t made = otlp_first_point_time(ch->record, ch->len);
         int r;
 
@@ -93,11 +95,11 @@ static int choose(struct channel *ch, usec_t now) {
         r = read_ahead(ch);
         if (r != 0)
                 return r;
-        return thin(ch, made, now) ? 0 : 1;
+        return thin_out(ch, made, now) ? 0 : 1;
 }
 
 /* What is known of it now, before it is sent for the first time. */
-static void begin(struct channel *ch) {
+static void begin_record(struct channel *ch) {
         ch->taken = ch->tried = ch->unsure = false;
         memset(ch->lost, 0, sizeof(ch->lost));
         spool_hold(ch->spool, ch->seq);
@@ -121,7 +123,7 @@ int channel_load(struct channel *ch) {
                 if (r <= 0)
                         break;
                 if (ch->class == UPLINK_METRICS)
-                        r = choose(ch, now);
+                        r = choose_record(ch, now);
                 else
                         ch->oldest_real = otlp_first_log_time(ch->record, ch->len);
         }
@@ -132,7 +134,7 @@ int channel_load(struct channel *ch) {
         if (r == 0) /* until the next push */
                 channel_drop_buffers(ch);
         if (r > 0)
-                begin(ch);
+                begin_record(ch);
         else
                 ch->seq = 0;
         return r;
@@ -140,7 +142,7 @@ int channel_load(struct channel *ch) {
 
 int channel_freshen(struct channel *ch) {
         if (ch->class != UPLINK_METRICS || ch->seq == 0 || !ch->tried || ch->unsure || ch->parts > 0 ||
-            ch->seq == newest(ch))
+            ch->seq == newest_durable(ch))
                 return 0;
         ch->seq = 0;
         ch->kept_minute = 0;

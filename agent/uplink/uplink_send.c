@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <sys/random.h>
 
-#include "answer.h"
+#include "endpoint.h"
 #include "backoff.h"
 #include "gzip.h"
 #include "events.h"
@@ -11,14 +10,6 @@
 
 #define ANSWER_MAX (4 * 1024 * 1024) /* OTLP specification 1.11: what a client should at most accept */
 #define ANSWER_KEPT (16 * 1024) /* of that; protobuf-c takes many times as much for what it reads */
-
-static uint64_t chance(void) {
-        uint64_t v = 0;
-
-        (void) getrandom(&v, sizeof(v),
-                         GRND_NONBLOCK); /* without entropy yet: at once, which is a valid draw, too */
-        return v;
-}
 
 /* --- Waiting and routes ------------------------------------------------------------------------------- */
 
@@ -47,12 +38,12 @@ static void wake_at(struct channel *ch, usec_t at, usec_t now) {
                 ch->wake = at;
 }
 
-static void say(struct channel *ch, const char *text) {
+static void note_error(struct channel *ch, const char *text) {
         struct uplink *u = ch->uplink;
 
         if (*text)
-                (void) snprintf(u->last_error, sizeof(u->last_error), "%.48s%s: %s", u->endpoints[ch->route].base,
-                                endpoint_path(ch->class), text);
+                (void) snprintf(u->last_error, sizeof(u->last_error), "%.48s%s: %s",
+                                u->endpoints[ch->route].base, endpoint_path(ch->class), text);
         else
                 u->last_error[0] = '\0';
 }
@@ -62,14 +53,15 @@ static void try_again(struct channel *ch, usec_t at_least, const char *why) {
         struct uplink_route *r = &ch->routes[ch->route];
 
         ch->stats.retried++;
-        say(ch, why);
-        route_failed(r, boot_now(ch), at_least + backoff_next(r->failures, chance()), why);
+        note_error(ch, why);
+        route_failed(r, boot_now(ch), at_least + backoff_next(r->failures, backoff_random()), why);
 }
 
 static void park(struct channel *ch, const char *why) {
         ch->stats.retried++;
-        say(ch, why);
-        route_park(&ch->routes[ch->route], boot_now(ch), BACKOFF_PARKED + backoff_next(0, chance()), why);
+        note_error(ch, why);
+        route_park(&ch->routes[ch->route], boot_now(ch), BACKOFF_PARKED + backoff_next(0, backoff_random()),
+                   why);
 }
 
 void channel_try_now(struct channel *ch) {
@@ -228,7 +220,8 @@ static void decided(struct channel *ch) {
         channel_drop_piece(ch);
         spool_hold(ch->spool, 0);
         if (ch->ahead)
-                (void) spool_settle_ahead(ch->spool, ch->seq, ch->lost); /* no place: its turn comes once more */
+                /* no place: its turn comes once more */
+                (void) spool_settle_ahead(ch->spool, ch->seq, ch->lost);
         else
                 spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
@@ -279,7 +272,8 @@ static void on_answered(const struct exchange_answer *a, void *userdata) {
         ch->sending = false;
         (void) snprintf(p->dns_error, sizeof(p->dns_error), "%s", a->unnamed ? a->why : "");
         /* a gateway that answers so may have passed it on */
-        ch->unsure = ch->unsure || (a->failed ? !a->unsent && !a->refused : a->status >= 500 && a->status != 503);
+        ch->unsure =
+                ch->unsure || (a->failed ? !a->unsent && !a->refused : a->status >= 500 && a->status != 503);
         if (a->failed) {
                 no_answer(ch, a);
                 channel_send(ch);
@@ -289,11 +283,11 @@ static void on_answered(const struct exchange_answer *a, void *userdata) {
         case ANSWER_DONE:
         case ANSWER_PARTIAL:
                 count_sent(ch, rejected);
-                say(ch, text);
+                note_error(ch, text);
                 decided(ch);
                 break;
         case ANSWER_REFUSED:
-                say(ch, text);
+                note_error(ch, text);
                 if (a->status == 413 && set_piece(ch, ch->part * 2, MAX(ch->parts, 1u) * 2))
                         break; /* in halves, at once */
                 count_refusal(ch, a->status);

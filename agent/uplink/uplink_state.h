@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * Inside of the uplink, shared by the uplink*.c files only.
- */
+/* Inside of the uplink, shared by the uplink*.c files only. */
 #include "endpoint.h"
 #include "sync.h"
 #include "uplink.h"
@@ -42,8 +40,8 @@ struct channel {
         sd_event_source *send_timer;
 
         bool gap_syncing;
-        usec_t gap_next;                      /* boot clock: none is told before */
-        uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that tells it; 0: not submitted */
+        usec_t gap_next;                      /* boot clock: none is reported before */
+        uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that reports it; 0: not submitted */
 
         struct uplink_class_stats stats; /* what is counted */
 };
@@ -61,7 +59,8 @@ struct uplink {
         usec_t last_ok_boot;
 };
 
-/* uplink_load.c: which record is next. 1: it is in the buffer; 0: there is none; -EAGAIN: call again soon; -errno. */
+/* uplink_load.c: which record is next. 1: it is in the buffer; 0: there is none; -EAGAIN: call again soon;
+ * -errno. */
 int channel_load(struct channel *ch);
 void channel_drop_buffers(struct channel *ch);
 void channel_drop_piece(struct channel *ch);

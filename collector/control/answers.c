@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "fnv.h"
 #include "inside.h"
 #include "json_text.h"
@@ -18,7 +20,8 @@ struct view {
         uint64_t revision;       /* of the records, when this was made */
         struct record **records; /* oldest change first does not matter; by place */
         size_t n;
-        uint64_t left_out; /* last change of what found no room: who does not know it is told all anew */
+        uint64_t left_out; /* last change of what found no room: a host that does not know it is sent
+                              everything */
         struct kept kept[VIEW_BODIES];
         unsigned turn;
 };
@@ -51,8 +54,9 @@ struct registry_body *body_error(const char *error, const char *remedy) {
         json_t *v = json_pack("{s:s, s:s}", "error", error, "remedy", remedy);
 
         /* what a host sent may be no UTF-8 */
-        return body_json(v ? v : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy",
-                                           remedy));
+        return body_json(
+                v ? v
+                  : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy", remedy));
 }
 
 struct registry_body *body_elsewhere(const char *leader) {
@@ -60,9 +64,10 @@ struct registry_body *body_elsewhere(const char *leader) {
 }
 
 struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict) {
-        return body_json(json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:o}", "v", 1, "lease", (int) a->lease,
-                                   "term", (json_int_t) a->term, "store", a->store, "revision", "", "whole", 0,
-                                   "records", "tell", tell, "conflict", conflict));
+        return body_json(json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:o}", "v", 1, "lease",
+                                   (int) a->lease, "term", (json_int_t) a->term, "store", a->store,
+                                   "revision", "", "whole", 0, "records", "tell", tell, "conflict",
+                                   conflict));
 }
 
 static void forget_bodies(struct view *v) {
@@ -89,7 +94,7 @@ void answers_clear(struct answers *a) {
                 }
 }
 
-static struct view **bucket(struct answers *a, const char *slice) {
+static struct view **bucket_of_slice(struct answers *a, const char *slice) {
         return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
@@ -117,7 +122,7 @@ static enum run_place place_of(const struct record *r) {
         return streq(state, "waiting") || streq(state, "ended") ? RUN_WAITS_OR_ENDED : RUN_HAS_HOSTS;
 }
 
-/* A run that is forgotten concerned nobody knows whom: all are told. */
+/* It is not known which hosts a forgotten run concerned: it is sent to all. */
 static bool is_run_of(const struct gang *g, const struct record *r, enum run_place place,
                       const char *slice) {
         return startswith(r->key, "run/") && place_of(r) == place &&
@@ -152,7 +157,7 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
 
 static struct view *view_of(struct answers *a, const struct gang *g, const struct records *t,
                             const char *slice) {
-        struct view **at = bucket(a, slice), *v;
+        struct view **at = bucket_of_slice(a, slice), *v;
 
         for (v = *at; v && !streq(v->slice, slice);)
                 v = v->next;
@@ -244,7 +249,7 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
         return list;
 }
 
-/* A run over many hosts, as the hosts of one slice are told: each byte of it goes to each of them. */
+/* A run over many hosts, as it is sent to the hosts of one slice: each byte goes to each of them. */
 static char *run_in_short(const struct record *r, const char *slice) {
         json_t *copy = json_copy(r->value);
         char *text = NULL;
@@ -255,7 +260,8 @@ static char *run_in_short(const struct record *r, const char *slice) {
         return text;
 }
 
-/* While a slice forms, each host that comes changes its record, and each of its hosts is told: it grows with their square. */
+/* While a slice forms, each host that comes changes its record, and is sent to each of them: that grows with
+ * their square. */
 static bool is_long(const struct record *r) {
         const char *state = json_string_value(json_object_get(r->value, "state"));
 
@@ -265,11 +271,13 @@ static bool is_long(const struct record *r) {
 
 static char *slice_in_short(const struct record *r) {
         json_t *copy = json_copy(r->value), *nobody = json_object();
-        const json_t *roster = json_object_get(r->value, "roster"), *missing = json_object_get(r->value, "missing");
+        const json_t *roster = json_object_get(r->value, "roster"),
+                     *missing = json_object_get(r->value, "missing");
         char *text = NULL;
 
         if (copy && nobody && json_object_set_new(copy, "roster", list_in_short(roster, 0, nobody)) == 0 &&
-            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) == 0)
+            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) ==
+                    0)
                 text = json_dumps(copy, JSON_COMPACT);
         json_decref(copy);
         json_decref(nobody);
@@ -324,6 +332,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
 static struct kept wanted_of(const struct view *v, const struct records *t, const struct reader *w) {
         struct kept k = { .whole = w->whole || w->since < t->floor || w->since < v->left_out };
 
+        assert(v->n <= VIEW_RECORDS); /* bits of the mask */
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "control_etcd.h"
+#include "control_store.h"
 #include "json_text.h"
 #include "keep.h"
 #include "log.h"
@@ -21,7 +21,7 @@ struct control_etcd {
         sd_event_source *timer;
         char prefix[80], key[100];
         json_t *value; /* of the leader's key */
-        bool loaded; /* the registry was told that it leads */
+        bool loaded; /* the registry knows that it leads */
 };
 
 static void step_election(struct control_etcd *c) {
@@ -49,7 +49,7 @@ static void on_turned(void *userdata) {
         step_election(userdata);
 }
 
-/* --- Who leads ----------------------------------------------------------------------------------------- */
+/* --- Who leads ------------------------------------------------------------------------------------- */
 
 static void forget_leader(struct control_etcd *c) {
         c->base.agents_url[0] = c->base.people_url[0] = '\0';
@@ -90,7 +90,7 @@ static void on_news(void *userdata) {
 }
 
 static void on_watch_ended(void *userdata) {
-        (void) userdata; /* begun again with the next look */
+        (void) userdata; /* started again with the next look */
 }
 
 /* It becomes a header: what is no URL by its letters is none. */
@@ -122,7 +122,7 @@ static void on_resigned(void *userdata) {
         c->base.events->resigned(c->base.userdata);
 }
 
-/* --- Records ------------------------------------------------------------------------------------------- */
+/* --- Records --------------------------------------------------------------------------------------- */
 
 static void on_loaded(int error, const json_t *records, const char *why, void *userdata) {
         struct control_etcd *c = userdata;
@@ -149,14 +149,14 @@ static void on_deposed(const char *why, void *userdata) {
         election_depose(&((struct control_etcd *) userdata)->election, why);
 }
 
-/* --- control_ops --------------------------------------------------------------------------------------- */
+/* --- control_ops ----------------------------------------------------------------------------------- */
 
-static int start(struct control_store *s) {
+static int etcd_start(struct control_store *s) {
         step_election((struct control_etcd *) s);
         return 0;
 }
 
-static bool leads(const struct control_store *s) {
+static bool etcd_leads(const struct control_store *s) {
         const struct control_etcd *c = (const struct control_etcd *) s;
 
         return c->loaded && election_leads(&c->election);
@@ -172,7 +172,7 @@ static int write_batch(struct control_store *s, const json_t *batch) {
         return r;
 }
 
-static int resign(struct control_store *s) {
+static int etcd_resign(struct control_store *s) {
         struct control_etcd *c = (struct control_etcd *) s;
 
         election_resign(&c->election);
@@ -193,14 +193,14 @@ static struct control_store *etcd_free(struct control_store *s) {
 }
 
 static const struct control_ops ops = {
-        .start = start,
-        .leads = leads,
+        .start = etcd_start,
+        .leads = etcd_leads,
         .write = write_batch,
-        .resign = resign,
+        .resign = etcd_resign,
         .free = etcd_free,
 };
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------------ */
 
 static int make_value(struct control_etcd *c) {
         char host[64] = "?", incarnation[17];
@@ -215,7 +215,7 @@ static int make_value(struct control_etcd *c) {
         return c->value ? 0 : -EINVAL; /* no UTF-8 */
 }
 
-static int prepare(struct control_etcd *c, char why[static 256]) {
+static int prepare_parts(struct control_etcd *c, char why[static 256]) {
         const struct etcd_client_options client = {
                 .event = c->o.event,
                 .members = c->o.members,
@@ -278,7 +278,7 @@ int control_etcd_new(const struct control_etcd_options *o, struct control_store 
         if (!c)
                 return -ENOMEM;
         *c = (struct control_etcd){ .base.ops = &ops, .o = *o };
-        r = prepare(c, why);
+        r = prepare_parts(c, why);
         if (r < 0) {
                 etcd_free(&c->base);
                 return r;

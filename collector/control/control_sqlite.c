@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control_sqlite.h"
+/* One of the two implementations of control_store.h. */
+#include "control_store.h"
 #include "log.h"
 
 struct control_sqlite {
@@ -7,7 +8,7 @@ struct control_sqlite {
         struct store *store;
 };
 
-static struct store *database(const struct control_store *s) {
+static struct store *database_of(const struct control_store *s) {
         return ((const struct control_sqlite *) s)->store;
 }
 
@@ -21,9 +22,9 @@ static int on_row(const char *key, const char *value, void *userdata) {
         return json_object_set_new(userdata, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static int start(struct control_store *s) {
+static int sqlite_start(struct control_store *s) {
         json_t *records = json_object();
-        int r = records ? store_list_registry(database(s), on_row, records) : -ENOMEM;
+        int r = records ? store_list_registry(database_of(s), on_row, records) : -ENOMEM;
 
         if (r >= 0)
                 r = s->events->led(records, s->userdata);
@@ -31,7 +32,7 @@ static int start(struct control_store *s) {
         return r < 0 ? r : 0;
 }
 
-static bool leads(const struct control_store *s) {
+static bool sqlite_leads(const struct control_store *s) {
         (void) s;
         return true;
 }
@@ -45,7 +46,7 @@ static int write_record(struct store *t, const char *key, const json_t *value) {
 }
 
 static int write_batch(struct control_store *s, const json_t *batch) {
-        struct store *t = database(s);
+        struct store *t = database_of(s);
         const char *key;
         json_t *v;
         int r;
@@ -66,7 +67,7 @@ static int write_batch(struct control_store *s, const json_t *batch) {
         return r;
 }
 
-static int resign(struct control_store *s) {
+static int sqlite_resign(struct control_store *s) {
         (void) s;
         return 0;
 }
@@ -78,10 +79,10 @@ static struct control_store *sqlite_free(struct control_store *s) {
 
 static const struct control_ops ops = {
         .takes_along = true,
-        .start = start,
-        .leads = leads,
+        .start = sqlite_start,
+        .leads = sqlite_leads,
         .write = write_batch,
-        .resign = resign,
+        .resign = sqlite_resign,
         .free = sqlite_free,
 };
 

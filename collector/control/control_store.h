@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where the registry's records are kept, and with it who may decide. A store tells the registry that this
- * collector leads, with all records as of one moment, and that it does not any more; between the two it
- * takes batches of changed records, one at a time. With SQLite (control_sqlite.h) there is always a leader
- * and a batch is written at once; with etcd (control_etcd.h) whoever holds the leader's key leads.
+ * Where the registry's records are kept, and with it who may decide. A store reports to the registry that
+ * this collector leads, with all records as of one moment, and that it does not any more; between the two it
+ * takes batches of changed records, one at a time. With SQLite (control_sqlite.c) there is always a leader
+ * and a batch is written at once; with etcd (control_etcd.c) whoever holds the leader's key leads.
  */
 #include <jansson.h>
+#include <systemd/sd-event.h>
 
 #include "base.h"
+#include "clock.h"
+#include "store.h"
 
 #define CONTROL_URL_MAX 192
 #define CONTROL_ID_MAX 41 /* docs/registry.md: at most 40 bytes */
@@ -23,10 +26,10 @@ struct control_events {
          * may call it.
          */
         int (*led)(const json_t *records, void *userdata); /* -errno: it cannot */
-        /* It leads no more: nothing of the term may be told or decided any more. */
+        /* It leads no more: nothing of the term may be published or decided any more. */
         void (*lost)(const char *why, void *userdata);
         /*
-         * The batch of control_write() is written (0), or not, or nobody knows (-errno, store->why): it is
+         * The batch of ops->write() is written (0), or not, or nobody knows (-errno, store->why): it is
          * to be written again.
          */
         void (*wrote)(int error, void *userdata);
@@ -35,7 +38,7 @@ struct control_events {
          * store that has one.
          */
         int (*along)(void *userdata);
-        /* control_resign() has ended. */
+        /* ops->resign() has ended. */
         void (*resigned)(void *userdata);
 };
 
@@ -72,19 +75,30 @@ static inline int control_start(struct control_store *s, const struct control_ev
         return s->ops->start(s);
 }
 
-static inline bool control_leads(const struct control_store *s) {
-        return s->ops->leads(s);
-}
-
-static inline int control_write(struct control_store *s, const json_t *batch) {
-        return s->ops->write(s, batch);
-}
-
-static inline int control_resign(struct control_store *s) {
-        return s->ops->resign(s);
-}
-
 static inline struct control_store *control_free(struct control_store *s) {
         return s ? s->ops->free(s) : NULL;
 }
 DEFINE_CLEANUP(struct control_store *, control_free)
+
+/*
+ * The registry's records in the collector's own database: one collector, which always leads; its term is 0.
+ */
+/* store is borrowed. */
+int control_sqlite_new(struct store *store, struct control_store **ret);
+
+/*
+ * The registry's records in etcd, shared by any number of collectors, of which one leads (etcd/election.h,
+ * etcd/keep.h).
+ */
+
+struct control_etcd_options {
+        sd_event *event;
+        const struct clock *clock;
+        usec_t lease;
+        const char *tenant;
+        const char *agents_url, *people_url; /* own, as others reach it */
+        const char *members, *user, *password_file, *ca, *certificate, *key; /* as in etcd/client.h */
+};
+
+/* o's texts are borrowed. -EINVAL: why. */
+int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret, char why[static 256]);

@@ -4,9 +4,9 @@
 #include "inside.h"
 #include "json_text.h"
 
-/* --- What is said -------------------------------------------------------------------------------------- */
+/* --- What is said ---------------------------------------------------------------------------------- */
 
-static json_t *text(const json_t *member, const char *key, size_t max) {
+static json_t *text_of(const json_t *member, const char *key, size_t max) {
         const char *t = json_string_value(json_object_get(member, key));
         json_t *v = json_stringn(t ? t : "", t ? strnlen(t, max) : 0);
 
@@ -29,26 +29,28 @@ static const json_t *run_of(const json_t *member) {
 
 void hosts_take_member(struct session *s, const json_t *member) {
         const json_t *run = run_of(member), *step = json_object_get(run, "step");
-        json_t *v = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state",
-                              text(member, "state", 31), "reasons", text(member, "reasons", 400), "orders",
-                              text(member, "orders", 400), "observe",
-                              json_is_true(json_object_get(member, "observe")), "notice",
-                              text(member, "notice", 31), "accelerator", text(member, "accelerator", 63),
-                              "version", text(member, "version", 63), "run", text(run, "name", 63), "step",
-                              json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
+        json_t *v =
+                json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state",
+                          text_of(member, "state", 31), "reasons", text_of(member, "reasons", 400), "orders",
+                          text_of(member, "orders", 400), "observe",
+                          json_is_true(json_object_get(member, "observe")), "notice",
+                          text_of(member, "notice", 31), "accelerator", text_of(member, "accelerator", 63),
+                          "version", text_of(member, "version", 63), "run", text_of(run, "name", 63), "step",
+                          json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
 
         free(s->report);
         s->report = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
 }
 
-static int64_t number(const json_t *v, const char *key) {
+static int64_t number_of(const json_t *v, const char *key) {
         const json_t *n = json_object_get(v, key);
 
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
-/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody knows whose they are. */
+/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody knows whose they
+ * are. */
 static bool may_speak_of(const struct registry *r, const struct session *s, const char *run) {
         char key[GANG_KEY_MAX];
         const json_t *v;
@@ -71,7 +73,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
                 if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run))
                         continue;
                 (void) snprintf(s->run, sizeof(s->run), "%s", run);
-                s->step = number(v, "step");
+                s->step = number_of(v, "step");
                 if (json_array_append(taken, v) < 0)
                         break; /* out of memory: the next sync brings newer ones */
         }
@@ -80,7 +82,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
         json_decref(taken);
 }
 
-/* --- What is shown ------------------------------------------------------------------------------------- */
+/* --- What is shown --------------------------------------------------------------------------------- */
 
 struct showing {
         const struct registry *registry;
@@ -123,7 +125,7 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
         json_array_foreach (list, i, v) {
                 const char *name = json_string_value(json_object_get(v, "host")),
                            *why = json_string_value(json_object_get(v, "why"));
-                int64_t worker = number(v, "worker");
+                int64_t worker = number_of(v, "worker");
 
                 if (w->result == 0 && name && *name && worker >= 0 &&
                     !sessions_find(&w->registry->sessions, slice, (unsigned) worker))
@@ -131,8 +133,9 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
                                 w->visit(&(struct registry_host){ .name = name,
                                                                   .slice = slice,
                                                                   .worker = (unsigned) worker,
-                                                                  .heard = (usec_t) MAX(number(v, "since"),
-                                                                                        INT64_C(0)),
+                                                                  .heard =
+                                                                          (usec_t) MAX(number_of(v, "since"),
+                                                                                       INT64_C(0)),
                                                                   .why = why ? why : otherwise,
                                                                   .run = "",
                                                                   .step = -1 },

@@ -3,20 +3,21 @@
 /* What the parts of the registry share. Inside this room only. */
 #include "registry.h"
 
-/* --- records.c: what hosts are told --------------------------------------------------------------- */
+/* --- records.c: what is published to hosts ----------------------------------------------------------------
+ */
 
 struct record {
         struct record *newer, *older; /* by revision */
         json_t *value;                /* NULL: forgotten */
         char *text;                   /* the same as JSON; NULL: not needed yet */
-        uint64_t revision, urgent;    /* of its last change, of the last that a host is to be told at once */
+        uint64_t revision, urgent;    /* of its last change, of the last that is published at once */
         char key[];
 };
 
 struct records {
         json_t *index; /* key -> json_integer of the pointer */
         struct record *newest, *oldest;
-        uint64_t revision, floor; /* below the floor something was forgotten: all is told then */
+        uint64_t revision, floor; /* below the floor something was forgotten: everything is sent then */
         size_t forgotten;
 };
 
@@ -26,12 +27,13 @@ struct record *records_find(const struct records *t, const char *key);
 /* Takes value over, NULL: forgotten. */
 int records_put(struct records *t, const char *key, json_t *value, bool urgent, uint64_t revision);
 const char *record_text(struct record *r); /* NULL: out of memory */
-/* Whether all that changed is what a host can be told later: who is missing while a slice forms, and its like. */
+/* Whether all that changed is what can be published later: missing hosts while a slice forms, and its
+ * like. */
 bool record_is_urgent(const char *key, const json_t *before, const json_t *now);
 
-/* --- answers.c -------------------------------------------------------------------------------------- */
+/* --- answers.c ------------------------------------------------------------------------------------- */
 
-struct view; /* what the hosts of one slice are told, once for all of them */
+struct view; /* what is sent to the hosts of one slice, once for all of them */
 
 struct answers {
         struct view *views[1024];
@@ -47,19 +49,20 @@ struct reader { /* who asks */
         uint64_t since;
         bool whole; /* it has nothing yet */
 };
-/* Something that it is to be told at once. */
+/* There is something that is sent at once. */
 bool answers_is_due(struct answers *a, const struct gang *g, const struct records *t,
                     const struct reader *w);
 /* All that it does not know. Shared; one more user. NULL: out of memory. */
 struct registry_body *answers_make(struct answers *a, const struct gang *g, const struct records *t,
                                    const struct reader *w);
-/* One that has no records. tell: the whole member is asked for. conflict is taken over: json_null(), or who has its place. */
+/* One that has no records. tell: the whole member is asked for. conflict is taken over: json_null(), or who
+ * has its place. */
 struct registry_body *answers_without(const struct answers *a, bool tell, json_t *conflict);
 /* Bodies beside other statuses than 200. NULL: out of memory, as of all of these. */
 struct registry_body *body_error(const char *error, const char *remedy);
 struct registry_body *body_elsewhere(const char *leader);
 
-/* --- sessions.c -------------------------------------------------------------------------------------- */
+/* --- sessions.c ------------------------------------------------------------------------------------ */
 
 #define WHEEL_SLOTS 64
 #define WHEEL_SLOT  (250 * USEC_PER_MSEC)
@@ -76,7 +79,8 @@ struct session {
         char *report;   /* what people are shown of its member, as JSON; NULL: out of memory */
         char run[64];   /* by its last figures; "": none, or not known */
         int64_t step;
-        uint64_t since, said; /* said: the number of what it said last, of this incarnation; 0: it gives none */
+        uint64_t since,
+                said;   /* said: the number of what it said last, of this incarnation; 0: it gives none */
         uint64_t fresh; /* the decision about what it said, whose storing it waits for; 0: it does not */
         bool whole;
 };
@@ -100,13 +104,13 @@ struct session *sessions_due(struct sessions *t, usec_t now);
 /* When the next lease or the next waiting ends. */
 usec_t sessions_next(const struct sessions *t);
 
-/* --- story.c: what is worth an event -------------------------------------------------------------------- */
+/* --- story.c: what is worth an event --------------------------------------------------------------- */
 
 /* Inside a transaction. The record as it was (NULL: none) and as it is. */
-int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
-               bool *ret_told);
+int story_store(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
+                bool *ret_stored);
 
-/* --- hosts.c: what people are shown of hosts; figures --------------------------------------------- */
+/* --- hosts.c: what people are shown of hosts; figures ---------------------------------------------- */
 
 /* What was said of the host; its figures (a list, or NULL). */
 void hosts_take_member(struct session *s, const json_t *member);
@@ -114,7 +118,8 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
 
 #define REGISTRY_OWN "episode/" /* records of the collector's own */
 
-/* --- registry.c, leading.c: all of it ---------------------------------------------------------------------------------- */
+/* --- registry.c, leading.c: all of it
+ * ---------------------------------------------------------------------------------- */
 
 struct registry {
         struct registry_options o;
@@ -159,12 +164,12 @@ struct waiter { /* for a decision to be stored */
         void *userdata;
 };
 /* Calls and forgets those whose decision is stored; with an error: all. */
-void registry_tell_waiters(struct registry *r, int error);
+void registry_call_waiters(struct registry *r, int error);
 /* control_events */
 void registry_wrote(int error, void *userdata);
-int registry_tell_story(void *userdata);
+int registry_store_story(void *userdata);
 /* What hosts are never sent need not be remembered for them. */
-bool registry_is_told(const char *key);
+bool registry_is_published(const char *key);
 int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata);
 /* The timer stands at what is due next. */
 void registry_arm(struct registry *r);

@@ -20,7 +20,7 @@ const struct control_store *registry_control(const struct registry *r) {
         return r->control;
 }
 
-/* --- It leads no more ---------------------------------------------------------------------------------- */
+/* --- It leads no more ------------------------------------------------------------------------------ */
 
 static void answer_all(struct registry *r, const char *why) {
         while (r->sessions.first) {
@@ -40,7 +40,7 @@ static void answer_all(struct registry *r, const char *why) {
 
 /* All that was known is forgotten, whether it was stored or not. */
 static void forget_all(struct registry *r) {
-        registry_tell_waiters(r, -EAGAIN);
+        registry_call_waiters(r, -EAGAIN);
         answers_clear(&r->answers);
         records_clear(&r->records);
         r->records = (struct records){ 0 };
@@ -64,7 +64,7 @@ static void lose_lead(struct registry *r, const char *why) {
 }
 
 bool registry_leads(struct registry *r) {
-        if (r->gang && !control_leads(r->control))
+        if (r->gang && !r->control->ops->leads(r->control))
                 lose_lead(r, "its time has run out");
         return r->gang;
 }
@@ -73,7 +73,7 @@ static void on_lost(const char *why, void *userdata) {
         lose_lead(userdata, why);
 }
 
-/* --- It leads ------------------------------------------------------------------------------------------ */
+/* --- It leads -------------------------------------------------------------------------------------- */
 
 static int load_record(struct registry *r, const char *key, json_t *v) {
         char why[GANG_WHY_MAX];
@@ -85,7 +85,7 @@ static int load_record(struct registry *r, const char *key, json_t *v) {
                 log_error("registry: a record is left out: %s: %s", key, why);
                 return 0;
         }
-        if (x >= 0 && registry_is_told(key))
+        if (x >= 0 && registry_is_published(key))
                 x = records_put(&r->records, key, json_incref(v), true, 1);
         return x < 0 ? x : json_object_set(r->kept, key, v) < 0 ? -ENOMEM : 0;
 }
@@ -150,17 +150,17 @@ int registry_resign(struct registry *r) {
         if (r->control->ops->takes_along)
                 return 0; /* there is nobody else */
         lose_lead(r, "it is being stopped");
-        return control_resign(r->control);
+        return r->control->ops->resign(r->control);
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------------ */
 
 int registry_new(const struct registry_options *o, struct registry **ret) {
         static const struct control_events events = {
                 .led = on_led,
                 .lost = on_lost,
                 .wrote = registry_wrote,
-                .along = registry_tell_story,
+                .along = registry_store_story,
                 .resigned = on_resigned,
         };
         _cleanup_(control_freep) struct control_store *control = o->control;

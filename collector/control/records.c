@@ -3,7 +3,7 @@
 
 #include "inside.h"
 
-#define FORGOTTEN_MAX 1024 /* records that are gone and still told so */
+#define FORGOTTEN_MAX 1024 /* records that are gone and still published as gone */
 
 int records_init(struct records *t) {
         t->index = json_object();
@@ -46,7 +46,7 @@ struct record *records_find(const struct records *t, const char *key) {
         return at ? (struct record *) (intptr_t) json_integer_value(at) : NULL;
 }
 
-static struct record *add(struct records *t, const char *key) {
+static struct record *add_record(struct records *t, const char *key) {
         struct record *r = calloc(1, sizeof(*r) + strlen(key) + 1);
 
         if (!r)
@@ -60,7 +60,7 @@ static struct record *add(struct records *t, const char *key) {
         return r;
 }
 
-/* The oldest of those that are gone; who is behind that is told everything anew. */
+/* The oldest of those that are gone; a host that is behind that is sent everything. */
 static void drop_forgotten(struct records *t) {
         struct record *r = t->oldest;
 
@@ -69,6 +69,7 @@ static void drop_forgotten(struct records *t) {
         if (!r)
                 return;
         t->floor = MAX(t->floor, r->revision);
+        assert(t->forgotten > 0);
         t->forgotten--;
         unlink_record(t, r);
         (void) json_object_del(t->index, r->key); /* it is there */
@@ -80,7 +81,7 @@ int records_put(struct records *t, const char *key, json_t *value, bool urgent, 
 
         assert(revision >= t->revision); /* the list is in its order */
         if (!r)
-                r = add(t, key);
+                r = add_record(t, key);
         else
                 t->forgotten -= !r->value;
         if (!r) {
@@ -109,7 +110,7 @@ const char *record_text(struct record *r) {
         return r->text;
 }
 
-static bool differs(const json_t *a, const json_t *b, const char *key) {
+static bool member_differs(const json_t *a, const json_t *b, const char *key) {
         const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
 
         return !x != !y || (x && !json_equal(x, y));
@@ -119,9 +120,9 @@ bool record_is_urgent(const char *key, const json_t *before, const json_t *now) 
         if (!before || !now)
                 return now != NULL || startswith(key, "order/") || startswith(key, "site/");
         if (startswith(key, "slice/"))
-                return differs(before, now, "state");
+                return member_differs(before, now, "state");
         if (startswith(key, "run/"))
-                return differs(before, now, "state") || differs(before, now, "generation") ||
-                       differs(before, now, "serial");
+                return member_differs(before, now, "state") || member_differs(before, now, "generation") ||
+                       member_differs(before, now, "serial");
         return true;
 }

@@ -28,7 +28,8 @@ usec_t registry_now(struct registry *r) {
         return clock_steady(&r->time, r->o.clock);
 }
 
-/* --- Decided, stored, told ----------------------------------------------------------------------------- */
+/* --- Decided, stored, published -------------------------------------------------------------------------
+ */
 
 static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */
@@ -39,10 +40,10 @@ static int add_pending(struct registry *r, const char *key, const json_t *value)
 
 static void on_changed(const char *key, const json_t *value, void *userdata) {
         if (add_pending(userdata, key, value) < 0)
-                log_error("registry: out of memory: %s is told later", key);
+                log_error("registry: out of memory: %s is published later", key);
 }
 
-int registry_tell_story(void *userdata) {
+int registry_store_story(void *userdata) {
         struct registry *r = userdata;
         usec_t now = clock_real(r->o.clock);
         const char *key;
@@ -52,17 +53,18 @@ int registry_tell_story(void *userdata) {
         r->events = false;
         json_object_foreach (r->sending, key, v)
                 if (x >= 0)
-                        x = story_tell(r->o.store, key, json_object_get(r->kept, key),
-                                       json_is_null(v) ? NULL : v, now, &r->events);
+                        x = story_store(r->o.store, key, json_object_get(r->kept, key),
+                                        json_is_null(v) ? NULL : v, now, &r->events);
         return x;
 }
 
-/* The records are written elsewhere already: what cannot be told of them here is lost, and they are not. */
-static void tell_story_alone(struct registry *r) {
+/* The records are written elsewhere already: events that cannot be stored here are lost, the records are
+ * not. */
+static void store_story_alone(struct registry *r) {
         int x = store_begin(r->o.store);
 
         if (x >= 0)
-                x = registry_tell_story(r);
+                x = registry_store_story(r);
         if (x >= 0)
                 x = store_commit(r->o.store);
         if (x >= 0)
@@ -74,11 +76,11 @@ static void tell_story_alone(struct registry *r) {
         r->o.failed(x, r->o.userdata);
 }
 
-bool registry_is_told(const char *key) {
+bool registry_is_published(const char *key) {
         return !startswith(key, "slot/") && !startswith(key, "intent/") && !startswith(key, REGISTRY_OWN);
 }
 
-static void publish(struct registry *r) {
+static void publish_written(struct registry *r) {
         uint64_t revision = r->records.revision + 1;
         const char *key;
         json_t *v;
@@ -89,18 +91,18 @@ static void publish(struct registry *r) {
 
                 if (r->o.published)
                         r->o.published(key, value, r->o.userdata);
-                if (registry_is_told(key) &&
+                if (registry_is_published(key) &&
                     records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
-                        log_error("registry: out of memory: hosts are not told of %s", key);
+                        log_error("registry: out of memory: %s is not sent to hosts", key);
                 if (!value)
                         (void) json_object_del(r->kept, key); /* or it never was there */
                 else if (json_object_set(r->kept, key, value) < 0)
-                        log_error("registry: out of memory: nobody is told of %s", key);
+                        log_error("registry: out of memory: %s is not published", key);
         }
 }
 
 /* Those who wait for decisions that are stored now, or for whom it failed. */
-void registry_tell_waiters(struct registry *r, int error) {
+void registry_call_waiters(struct registry *r, int error) {
         struct waiter **at = &r->waiters;
 
         while (*at) {
@@ -116,7 +118,7 @@ void registry_tell_waiters(struct registry *r, int error) {
         }
 }
 
-static void not_written(struct registry *r, int error) {
+static void on_not_written(struct registry *r, int error) {
         assert(r->sending);
         /*
          * What was decided since stands in front of what is not written. Out of memory: it is written with
@@ -125,32 +127,33 @@ static void not_written(struct registry *r, int error) {
         (void) json_object_update_missing(r->pending, r->sending);
         json_decref(TAKE_PTR(r->sending));
         if (!r->failing)
-                log_error("registry: cannot store what is decided, nobody is told of it before: %s",
+                log_error("registry: cannot store what is decided, and it is not published before: %s",
                           r->control->why);
         r->failing = true;
         r->counters.failed_commits++;
         r->gang_at = registry_boot_now(r) + RETRY;
         if (r->control->ops->takes_along)
                 r->o.failed(error, r->o.userdata);
-        registry_tell_waiters(r, -EIO);
+        registry_call_waiters(r, -EIO);
 }
 
-static void written(struct registry *r) {
+static void on_written(struct registry *r) {
         assert(r->sending && r->covers <= r->decided);
         if (!r->control->ops->takes_along)
-                tell_story_alone(r);
+                store_story_alone(r);
         if (r->failing)
                 log_notice("registry: what is decided is stored again");
         r->failing = false;
-        publish(r);
+        publish_written(r);
         json_decref(TAKE_PTR(r->sending));
+        assert(r->stored <= r->covers);
         r->stored = r->covers;
         if (r->events)
                 r->o.events(r->o.userdata);
 }
 
 /* What is pending is sent, unless a batch is under way. */
-static int commit(struct registry *r) {
+static int commit_pending(struct registry *r) {
         json_t *fresh;
         int x;
 
@@ -165,21 +168,22 @@ static int commit(struct registry *r) {
         fresh = json_object();
         if (!fresh)
                 return -ENOMEM; /* what is pending stays so */
+        assert(r->gang); /* who leads not writes nothing */
         r->sending = r->pending;
         r->pending = fresh;
         r->covers = r->decided;
-        x = control_write(r->control, r->sending);
+        x = r->control->ops->write(r->control, r->sending);
         if (x == 0)
-                written(r);
+                on_written(r);
         else if (x < 0)
-                not_written(r, x);
+                on_not_written(r, x);
         return x < 0 ? x : 0;
 }
 
-/* --- Those who wait ------------------------------------------------------------------------------------ */
+/* --- Those who wait -------------------------------------------------------------------------------- */
 
 /* False: this collector leads no more, and nobody waits. */
-static bool answer(struct registry *r, struct session *s) {
+static bool answer_session(struct registry *r, struct session *s) {
         const struct reader w = { .slice = s->slice, .host = s->host, .since = s->since, .whole = s->whole };
         struct registry_body *b;
         void *call;
@@ -194,7 +198,7 @@ static bool answer(struct registry *r, struct session *s) {
         return true;
 }
 
-/* All for whom there is something to be told at once, and those who waited for a decision that is stored. */
+/* All for whom there is something to be sent at once, and those who waited for a decision that is stored. */
 static void answer_due(struct registry *r) {
         for (struct session *s = r->sessions.first, *next; s; s = next) {
                 const struct reader w = {
@@ -204,7 +208,8 @@ static void answer_due(struct registry *r) {
                 next = s->later;
                 if (!s->call || s->fresh > r->stored)
                         continue;
-                if ((s->fresh > 0 || answers_is_due(&r->answers, r->gang, &r->records, &w)) && !answer(r, s))
+                if ((s->fresh > 0 || answers_is_due(&r->answers, r->gang, &r->records, &w)) &&
+                    !answer_session(r, s))
                         return;
         }
 }
@@ -215,17 +220,17 @@ void registry_wrote(int error, void *userdata) {
         if (!registry_leads(r) || !r->sending)
                 return;
         if (error < 0)
-                not_written(r, error);
+                on_not_written(r, error);
         else {
-                written(r);
-                (void) commit(r); /* what was decided meanwhile; tried again by the timer */
-                registry_tell_waiters(r, 0);
+                on_written(r);
+                (void) commit_pending(r); /* what was decided meanwhile; tried again by the timer */
+                registry_call_waiters(r, 0);
                 answer_due(r);
         }
         registry_arm(r);
 }
 
-/* The collector's own records of before, when its owner is complete. */
+/* The collector's own previous records, when its owner is complete. */
 static void publish_loaded(struct registry *r) {
         json_t *own = r->own_loaded ? json_copy(r->kept) : NULL, *v; /* published() may keep others */
         const char *key;
@@ -237,7 +242,7 @@ static void publish_loaded(struct registry *r) {
         json_decref(own);
 }
 
-static int decide(struct registry *r) {
+static int decide_now(struct registry *r) {
         usec_t began = registry_boot_now(r), now = registry_now(r), next;
         int x;
 
@@ -248,11 +253,11 @@ static int decide(struct registry *r) {
         next = gang_step(r->gang, now, on_changed, r);
         r->decided++;
         r->gang_at = next == USEC_INFINITY ? USEC_INFINITY : began + (next > now ? next - now : 0);
-        x = commit(r);
+        x = commit_pending(r);
         if (x < 0)
                 r->gang_at = began + RETRY;
         if (x >= 0) {
-                registry_tell_waiters(r, 0);
+                registry_call_waiters(r, 0);
                 answer_due(r);
         }
         r->cost = registry_boot_now(r) - began;
@@ -269,7 +274,7 @@ void registry_decide_soon(struct registry *r) {
                        MAX(REGISTRY_TOGETHER, MIN(DECISION_SHARE * r->cost, USEC_PER_SEC));
 }
 
-/* --- Leases -------------------------------------------------------------------------------------------- */
+/* --- Leases ---------------------------------------------------------------------------------------- */
 
 void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
@@ -300,24 +305,24 @@ int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         if (!registry_leads(r))
                 return 0;
         while ((s = sessions_due(&r->sessions, now)))
-                if (s->fresh > r->stored) /* it is told nothing that is not stored */
+                if (s->fresh > r->stored) /* it is sent nothing that is not stored */
                         refuse_fresh(r, s);
-                else if (!answer(r, s))
+                else if (!answer_session(r, s))
                         return 0;
         while (r->sessions.first && r->sessions.first->expires <= now) {
                 r->counters.expired++;
                 registry_drop(r, r->sessions.first, false);
         }
         if ((r->undecided && r->decide_at <= now) || r->gang_at <= now)
-                (void) decide(r); /* tried again by the timer */
+                (void) decide_now(r); /* tried again by the timer */
         registry_arm(r);
         return 0;
 }
 
-/* --- People -------------------------------------------------------------------------------------------- */
+/* --- People ---------------------------------------------------------------------------------------- */
 
 static int decide_for_people(struct registry *r, char why[static GANG_WHY_MAX]) {
-        int x = decide(r);
+        int x = decide_now(r);
 
         registry_arm(r);
         if (x == -EAGAIN)
@@ -347,7 +352,8 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
                 return -EINVAL;
         if (size > REGISTRY_KEPT_MAX)
                 return -E2BIG;
-        if (!r->gang || !control_leads(r->control)) /* may be inside of published(): nothing is forgotten here */
+        /* It may be inside of published(): nothing is forgotten here. */
+        if (!r->gang || !r->control->ops->leads(r->control))
                 return -EAGAIN;
         x = add_pending(r, key, value);
         if (x < 0)

@@ -5,7 +5,7 @@
  * a store (control_store.h), decided by the planner (gang.h). It knows no HTTP: calls come as bodies,
  * answers go to the owner.
  *
- * A record is written before anybody is told of it. Many changes are one decision and one batch; what is
+ * A record is written before it is published. Many changes are one decision and one batch; what is
  * decided while a batch is being written is the next one. A collector that does not lead knows no records:
  * it names the one that does.
  */
@@ -17,11 +17,17 @@
 #include "store.h"
 
 #define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most half of the lease */
-#define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
-#define REGISTRY_FORMING_NAMED 16 /* of a slice of more hosts that still forms a host is told how many they are, and so many of the missing */
+/* Hosts: of larger runs a host is sent the hosts of its own slice, and how many the others have. */
+#define REGISTRY_RUN_WHOLE 512
+/*
+ * Of a slice of more hosts that still forms a host is sent how many they are, and so many of the
+ * missing.
+ */
+#define REGISTRY_FORMING_NAMED 16
 #define REGISTRY_TENANT "default" /* of hosts and collectors that name none */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
-#define REGISTRY_FIGURES_MAX 64u /* runs of one host that its figures may be of: as many as its agent lists */
+/* Runs of one host that its figures may be of: as many as its agent lists. */
+#define REGISTRY_FIGURES_MAX 64u
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */
@@ -46,7 +52,7 @@ struct registry_options {
         const char *tenant; /* hosts of another are refused */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
-        /* a record is another one now, and stored; NULL: gone. May be NULL */
+        /* a record changed, and is stored; NULL: gone. May be NULL */
         void (*published)(const char *key, const json_t *value, void *userdata);
         /* What a host says of how its runs go on (docs/registry.md, figures): a list of at most
          * REGISTRY_FIGURES_MAX with a run that the host may speak of, else not looked at yet; borrowed. May
@@ -86,7 +92,7 @@ int registry_release(struct registry *r, const char *slice, unsigned worker, cha
 
 /*
  * A record of the collector's own, with a key of episode/: stored with the next batch, given to published(),
- * told to no host; NULL: forgotten. Those that were kept are given to published() from the loop, with the
+ * sent to no host; NULL: forgotten. Those that were kept are given to published() from the loop, with the
  * first decision of a term. -EAGAIN: this collector does not lead; -EINVAL: the key; -E2BIG
  * beyond REGISTRY_KEPT_MAX.
  */
@@ -99,7 +105,7 @@ bool registry_is_stored(const struct registry *r);
  */
 int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata);
 
-/* Whether this collector leads, this very moment. Looked at before anything of the registry is told. */
+/* Whether this collector leads, this very moment. Looked at before anything of the registry is published. */
 bool registry_leads(struct registry *r);
 /* Who leads when it does not: URLs for agents and for people, empty when not known. */
 const struct control_store *registry_control(const struct registry *r);
@@ -128,7 +134,7 @@ bool registry_is_member(const struct registry *r, const char *slice, unsigned wo
                         const char *incarnation);
 bool registry_has_host(const struct registry *r, const char *name);
 
-/* A record as it is stored and told; NULL: there is none. Borrowed until the next call. */
+/* A record as it is stored and published; NULL: there is none. Borrowed until the next call. */
 const json_t *registry_record(const struct registry *r, const char *key);
 void registry_visit(const struct registry *r, const char *prefix,
                     void (*visit)(const char *key, const json_t *value, void *userdata), void *userdata);
@@ -136,5 +142,5 @@ void registry_visit(const struct registry *r, const char *prefix,
 const struct gang *registry_gang(const struct registry *r);
 unsigned registry_members(const struct registry *r);
 const struct registry_counters *registry_counters(const struct registry *r);
-/* The store is another one now, and empty: everything is written again. */
+/* The store was replaced, and is empty: everything is written again. */
 void registry_write_all(struct registry *r);

@@ -4,14 +4,14 @@
 #include "fnv.h"
 #include "inside.h"
 
-static struct session **bucket(struct sessions *t, const char *slice, unsigned worker) {
+static struct session **bucket_of_worker(struct sessions *t, const char *slice, unsigned worker) {
         uint64_t h = fnv(fnv_text(FNV_BEGIN, slice), &worker, sizeof(worker));
 
         return &t->hash[(h ^ h >> 32) % ELEMENTSOF(t->hash)];
 }
 
 struct session *sessions_find(const struct sessions *t, const char *slice, unsigned worker) {
-        struct session *s = *bucket((struct sessions *) (uintptr_t) t, slice, worker);
+        struct session *s = *bucket_of_worker((struct sessions *) (uintptr_t) t, slice, worker);
 
         while (s && (s->worker != worker || !streq(s->slice, slice)))
                 s = s->hash_next;
@@ -19,7 +19,7 @@ struct session *sessions_find(const struct sessions *t, const char *slice, unsig
 }
 
 int sessions_add(struct sessions *t, const char *slice, unsigned worker, struct session **ret) {
-        struct session **at = bucket(t, slice, worker), *s = calloc(1, sizeof(*s));
+        struct session **at = bucket_of_worker(t, slice, worker), *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
@@ -41,11 +41,12 @@ static void unlink_lease(struct sessions *t, struct session *s) {
 }
 
 struct session *sessions_drop(struct sessions *t, struct session *s) {
-        struct session **at = bucket(t, s->slice, s->worker);
+        struct session **at = bucket_of_worker(t, s->slice, s->worker);
 
         while (*at != s)
                 at = &(*at)->hash_next;
         *at = s->hash_next;
+        assert(!s->call && t->n > 0); /* its call was answered */
         unlink_lease(t, s);
         t->n--;
         free(s->report);
@@ -56,6 +57,7 @@ struct session *sessions_drop(struct sessions *t, struct session *s) {
 /* All leases are as long, so that the one renewed last ends last. */
 void sessions_renew(struct sessions *t, struct session *s, usec_t expires) {
         unlink_lease(t, s);
+        assert(!t->last || t->last->expires <= expires);
         s->expires = expires;
         s->later = NULL;
         s->sooner = t->last;
@@ -88,6 +90,7 @@ void *sessions_take_call(struct sessions *t, struct session *s) {
                 if (s->wheel_next)
                         s->wheel_next->wheel_at = s->wheel_at;
                 s->wheel_at = NULL;
+                assert(t->waiting > 0);
                 t->waiting--;
         }
         s->fresh = 0;

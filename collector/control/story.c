@@ -5,18 +5,18 @@
 struct story {
         struct store *store;
         usec_t now;
-        bool *told;
+        bool *stored;
 };
 
-static int add(const struct story *y, const struct event *e, const char *host, const char *slice,
-               int64_t worker) {
-        int r = store_tell(y->store, e, host, slice, worker, y->now);
+static int add_event(const struct story *y, const struct event *e, const char *host, const char *slice,
+                     int64_t worker) {
+        int r = store_own_event(y->store, e, host, slice, worker, y->now);
 
-        *y->told = *y->told || r > 0;
+        *y->stored = *y->stored || r > 0;
         return MIN(r, 0);
 }
 
-/* --- Slices ------------------------------------------------------------------------------------------ */
+/* --- Slices ---------------------------------------------------------------------------------------- */
 
 /* Who is missing first, and how many more: "worker 1, h1 (10.0.0.2): its lease ended, and 3 more". */
 static void missing_text(const json_t *missing, char *buf, size_t size) {
@@ -36,20 +36,21 @@ static void missing_text(const json_t *missing, char *buf, size_t size) {
                         json_text_of(first, "why"), more);
 }
 
-static int tell_state(const struct story *y, const json_t *v, bool ready) {
+static int report_state(const struct story *y, const json_t *v, bool ready) {
         const json_t *missing = json_object_get(v, "missing"), *roster = json_object_get(v, "roster"),
                      *about = json_array_get(ready ? roster : missing, 0);
         const char *slice = json_text_of(v, "slice");
         char text[400];
 
         missing_text(missing, text, sizeof(text));
-        return add(y,
-                   EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN, .slice = slice,
-                            .generation = json_integer_value(json_object_get(v, "generation")),
-                            .state = json_text_of(v, "state"), .present = (int64_t) json_array_size(roster),
-                            .hosts = json_integer_value(json_object_get(v, "hosts")), .missing = text),
-                   json_text_of(about, "host"), slice,
-                   about ? json_integer_value(json_object_get(about, "worker")) : -1);
+        return add_event(y,
+                         EVENT_AS(SLICE_CHANGED, ready ? SEVERITY_INFO : SEVERITY_WARN, .slice = slice,
+                                  .generation = json_integer_value(json_object_get(v, "generation")),
+                                  .state = json_text_of(v, "state"),
+                                  .present = (int64_t) json_array_size(roster),
+                                  .hosts = json_integer_value(json_object_get(v, "hosts")), .missing = text),
+                         json_text_of(about, "host"), slice,
+                         about ? json_integer_value(json_object_get(about, "worker")) : -1);
 }
 
 static const json_t *same_worker(const json_t *list, const json_t *entry) {
@@ -83,10 +84,10 @@ static int slice_conflicts(const struct story *y, const json_t *before, const js
                                 "for good: tpuctl fleet release %s %lld",
                                 json_text_of(c, "holder"), json_text_of(c, "holder"),
                                 json_text_of(v, "slice"), worker);
-                r = add(y,
-                        EVENT_OF(SLICE_CONFLICT, .slice = json_text_of(v, "slice"), .worker = worker,
-                                 .machine = machine, .reason = reason),
-                        json_text_of(c, "host"), json_text_of(v, "slice"), worker);
+                r = add_event(y,
+                              EVENT_OF(SLICE_CONFLICT, .slice = json_text_of(v, "slice"), .worker = worker,
+                                       .machine = machine, .reason = reason),
+                              json_text_of(c, "host"), json_text_of(v, "slice"), worker);
         }
         return r;
 }
@@ -96,27 +97,27 @@ static int slice_unlike(const struct story *y, const json_t *before, const json_
 
         if (!u || json_array_size(json_object_get(before, "unlike")) > 0)
                 return 0;
-        return add(y,
-                   EVENT_OF(SLICE_UNLIKE, .slice = json_text_of(v, "slice"), .host = json_text_of(u, "host"),
-                            .part = json_text_of(u, "part"), .found = json_text_of(u, "found"),
-                            .others = json_text_of(u, "others")),
-                   json_text_of(u, "host"), json_text_of(v, "slice"),
-                   json_integer_value(json_object_get(u, "worker")));
+        return add_event(y,
+                         EVENT_OF(SLICE_UNLIKE, .slice = json_text_of(v, "slice"),
+                                  .host = json_text_of(u, "host"), .part = json_text_of(u, "part"),
+                                  .found = json_text_of(u, "found"), .others = json_text_of(u, "others")),
+                         json_text_of(u, "host"), json_text_of(v, "slice"),
+                         json_integer_value(json_object_get(u, "worker")));
 }
 
-static int tell_slice(const struct story *y, const json_t *before, const json_t *v) {
+static int report_slice(const struct story *y, const json_t *before, const json_t *v) {
         bool was_ready = streq(json_text_of(before, "state"), "ready"),
              ready = streq(json_text_of(v, "state"), "ready");
         int r = 0;
 
         if (ready != was_ready) /* the first time it forms is no news */
-                r = tell_state(y, v, ready);
+                r = report_state(y, v, ready);
         if (r >= 0)
                 r = slice_conflicts(y, before, v);
         return r < 0 ? r : slice_unlike(y, before, v);
 }
 
-/* --- Runs ---------------------------------------------------------------------------------------------- */
+/* --- Runs ------------------------------------------------------------------------------------------ */
 
 static enum severity run_severity(const char *state, const char *outcome, const char *cause) {
         if (streq(state, "ended"))
@@ -125,8 +126,9 @@ static enum severity run_severity(const char *state, const char *outcome, const 
         return streq(state, "stopping") && *cause ? SEVERITY_WARN : SEVERITY_INFO;
 }
 
-static int tell_run(const struct story *y, const json_t *before, const json_t *v) {
-        const char *state = json_text_of(v, "state"), *why = json_text_of(v, "why"), *outcome = json_text_of(v, "outcome");
+static int report_run(const struct story *y, const json_t *before, const json_t *v) {
+        const char *state = json_text_of(v, "state"), *why = json_text_of(v, "why"),
+                   *outcome = json_text_of(v, "outcome");
         const json_t *first = json_array_get(json_object_get(v, "slices"), 0);
         const char *blame = json_text_of(v, "blame");
         const char *waits = json_string_value(json_array_get(json_object_get(v, "waits_for"), 0));
@@ -135,25 +137,25 @@ static int tell_run(const struct story *y, const json_t *before, const json_t *v
             json_equal(json_object_get(before, "generation"), json_object_get(v, "generation")) &&
             json_equal(json_object_get(before, "serial"), json_object_get(v, "serial")))
                 return 0;
-        return add(y,
-                   EVENT_AS(RUN_CHANGED, run_severity(state, outcome, json_text_of(v, "cause")),
-                            .run = json_text_of(v, "name"),
-                            .generation = json_integer_value(json_object_get(v, "generation")),
-                            .state = state, .outcome = outcome, .reason = why,
-                            .cause = json_text_of(v, "cause"), .blame = blame,
-                            .waits_for = streq(state, "waiting") && waits ? waits : "",
-                            .slices = (int64_t) json_array_size(json_object_get(v, "slices"))),
-                   *blame ? blame : json_text_of(json_object_get(v, "coordinator"), "host"),
-                   json_text_of(first, "slice"), -1);
+        return add_event(y,
+                         EVENT_AS(RUN_CHANGED, run_severity(state, outcome, json_text_of(v, "cause")),
+                                  .run = json_text_of(v, "name"),
+                                  .generation = json_integer_value(json_object_get(v, "generation")),
+                                  .state = state, .outcome = outcome, .reason = why,
+                                  .cause = json_text_of(v, "cause"), .blame = blame,
+                                  .waits_for = streq(state, "waiting") && waits ? waits : "",
+                                  .slices = (int64_t) json_array_size(json_object_get(v, "slices"))),
+                         *blame ? blame : json_text_of(json_object_get(v, "coordinator"), "host"),
+                         json_text_of(first, "slice"), -1);
 }
 
-int story_tell(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
-               bool *ret_told) {
-        const struct story y = { .store = s, .now = now, .told = ret_told };
+int story_store(struct store *s, const char *key, const json_t *before, const json_t *now_value, usec_t now,
+                bool *ret_stored) {
+        const struct story y = { .store = s, .now = now, .stored = ret_stored };
 
         if (!now_value)
                 return 0;
         if (startswith(key, "slice/"))
-                return tell_slice(&y, before, now_value);
-        return startswith(key, "run/") ? tell_run(&y, before, now_value) : 0;
+                return report_slice(&y, before, now_value);
+        return startswith(key, "run/") ? report_run(&y, before, now_value) : 0;
 }

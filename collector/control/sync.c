@@ -4,18 +4,19 @@
 
 #define REQUEST_MAX (256 * 1024)
 
-static unsigned refuse(struct registry *r, unsigned status, const char *why, struct registry_body **ret) {
+static unsigned refuse_sync(struct registry *r, unsigned status, const char *why,
+                            struct registry_body **ret) {
         r->counters.refused++;
         *ret = body_error(why, "see docs/registry.md");
         return status;
 }
 
-static unsigned tell_again(const struct registry *r, struct registry_body **ret) {
+static unsigned ask_for_member(const struct registry *r, struct registry_body **ret) {
         *ret = answers_without(&r->answers, true, json_null());
         return 200;
 }
 
-static unsigned conflict(struct registry *r, const json_t *member, struct registry_body **ret) {
+static unsigned answer_conflict(struct registry *r, const json_t *member, struct registry_body **ret) {
         const char *slice = json_string_value(json_object_get(member, "slice"));
         json_int_t worker = json_integer_value(json_object_get(member, "worker"));
         char key[GANG_KEY_MAX];
@@ -24,9 +25,10 @@ static unsigned conflict(struct registry *r, const json_t *member, struct regist
         (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
         slot = gang_record(r->gang, key);
         *ret = answers_without(&r->answers, false,
-                               json_pack("{s:O?, s:O?, s:O?, s:I}", "holder", json_object_get(slot, "host"), "id",
-                                         json_object_get(slot, "id"), "address", json_object_get(slot, "address"),
-                                         "since", (json_int_t) registry_now(r)));
+                               json_pack("{s:O?, s:O?, s:O?, s:I}", "holder", json_object_get(slot, "host"),
+                                         "id", json_object_get(slot, "id"), "address",
+                                         json_object_get(slot, "address"), "since",
+                                         (json_int_t) registry_now(r)));
         return *ret ? 200 : 503;
 }
 
@@ -58,7 +60,7 @@ static int parse_same(const char *same, struct request *q) {
         return 0;
 }
 
-/* "EPOCH.REVISION" of ours; anything else is of another life: everything is told. */
+/* "EPOCH.REVISION" of ours; anything else is of another life: everything is sent. */
 static void parse_since(const struct registry *r, const char *text, struct request *q) {
         size_t n = strlen(r->answers.epoch);
         char *end;
@@ -71,7 +73,7 @@ static void parse_since(const struct registry *r, const char *text, struct reque
         q->whole = *end || q->since > r->records.revision;
 }
 
-static int parse(const struct registry *r, const json_t *v, struct request *ret) {
+static int parse_request(const struct registry *r, const json_t *v, struct request *ret) {
         struct request q = { .member = json_object_get(v, "member"),
                              .figures = json_object_get(v, "figures"),
                              .tenant = json_string_value(json_object_get(v, "tenant")),
@@ -85,7 +87,8 @@ static int parse(const struct registry *r, const json_t *v, struct request *ret)
             (!same && !json_is_object(q.member)))
                 return -EBADMSG;
         q.incarnation = json_string_value(json_object_get(v, "incarnation"));
-        q.said = json_is_integer(said) && json_integer_value(said) > 0 ? (uint64_t) json_integer_value(said) : 0;
+        q.said = json_is_integer(said) && json_integer_value(said) > 0 ? (uint64_t) json_integer_value(said)
+                                                                       : 0;
         if (same && (parse_same(same, &q) < 0 || !q.incarnation))
                 return -EBADMSG;
         if (same)
@@ -98,7 +101,7 @@ static int parse(const struct registry *r, const json_t *v, struct request *ret)
 }
 
 /* Spread, so that those who came together do not come together again. */
-static usec_t spread(const struct session *s, usec_t wait) {
+static usec_t spread_wait(const struct session *s, usec_t wait) {
         uint32_t h = (uint32_t) (s->expires ^ (s->worker * 2654435761U));
 
         h = (h ^ h >> 16) * 0x45d9f3bU;
@@ -106,8 +109,8 @@ static usec_t spread(const struct session *s, usec_t wait) {
 }
 
 /* Its lease is renewed, and the call is kept or answered. */
-static unsigned keep(struct registry *r, struct session *s, const struct request *q, bool fresh, void *call,
-                     struct registry_body **ret) {
+static unsigned keep_call(struct registry *r, struct session *s, const struct request *q, bool fresh,
+                          void *call, struct registry_body **ret) {
         const struct reader w = { .slice = s->slice, .host = s->host, .since = q->since, .whole = q->whole };
         void *old = sessions_take_call(&r->sessions, s);
 
@@ -125,7 +128,8 @@ static unsigned keep(struct registry *r, struct session *s, const struct request
                 return *ret ? 200 : 503;
         }
         s->fresh = fresh ? r->decided + 1 : 0;
-        sessions_wait(&r->sessions, s, call, registry_boot_now(r), (fresh ? registry_wait_max(r) : spread(s, q->wait)));
+        sessions_wait(&r->sessions, s, call, registry_boot_now(r),
+                      (fresh ? registry_wait_max(r) : spread_wait(s, q->wait)));
         registry_arm(r);
         return 0;
 }
@@ -135,21 +139,22 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
         struct session *s = sessions_find(&r->sessions, q->slice, q->worker);
 
         if (!s || !streq(s->incarnation, q->incarnation))
-                return tell_again(r, ret);
+                return ask_for_member(r, ret);
         if (q->leaves) {
                 registry_drop(r, s, true);
                 registry_arm(r);
-                return tell_again(r, ret);
+                return ask_for_member(r, ret);
         }
         if (q->said > 0 && s->said != q->said) /* what it said last was lost, or overtaken on the way */
-                return tell_again(r, ret);
-        return keep(r, s, q, false, call, ret);
+                return ask_for_member(r, ret);
+        return keep_call(r, s, q, false, call, ret);
 }
 
 /* Of a connection that was given up for the one that a later word came by. */
 static bool is_overtaken(const struct registry *r, const struct request *q) {
-        const struct session *s = sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
-                                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
+        const struct session *s =
+                sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
+                              (unsigned) json_integer_value(json_object_get(q->member, "worker")));
         const char *incarnation = json_string_value(json_object_get(q->member, "incarnation"));
 
         return s && incarnation && streq(s->incarnation, incarnation) && q->said > 0 && q->said < s->said;
@@ -179,38 +184,38 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         int x;
 
         if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
-                return tell_again(r, ret);
+                return ask_for_member(r, ret);
         x = gang_say(r->gang, q->member, registry_now(r), why);
         if (x == -EEXIST) {
                 registry_decide_soon(r);
                 registry_arm(r);
-                return conflict(r, q->member, ret);
+                return answer_conflict(r, q->member, ret);
         }
         if (x == -EBADMSG)
-                return refuse(r, 400, why, ret);
+                return refuse_sync(r, 400, why, ret);
         if (x < 0)
-                return refuse(r, 503, x == -ENOMEM ? "out of memory" : why, ret);
+                return refuse_sync(r, 503, x == -ENOMEM ? "out of memory" : why, ret);
         is_new = !sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
                                 (unsigned) json_integer_value(json_object_get(q->member, "worker")));
         x = find_session(r, q->member, &s);
         if (x < 0)
-                return refuse(r, 503, "out of memory", ret);
+                return refuse_sync(r, 503, "out of memory", ret);
         s->said = q->said;
         if (is_new)
                 s->joined = registry_boot_now(r);
         hosts_take_member(s, q->member);
         registry_decide_soon(r);
-        return keep(r, s, q, is_new || q->whole, call, ret);
+        return keep_call(r, s, q, is_new || q->whole, call, ret);
 }
 
-/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is told so. */
+/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is refused. */
 static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
         char why[200];
 
         (void) snprintf(why, sizeof(why),
                         "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
                         r->o.tenant, tenant);
-        return refuse(r, 404, why, ret);
+        return refuse_sync(r, 404, why, ret);
 }
 
 unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
@@ -224,10 +229,10 @@ unsigned registry_sync(struct registry *r, const char *body, size_t len, void *c
         if (!registry_leads(r))
                 return registry_elsewhere(r, ret_body);
         if (len > REQUEST_MAX)
-                return refuse(r, 413, "a member is at most 256 KiB", ret_body);
+                return refuse_sync(r, 413, "a member is at most 256 KiB", ret_body);
         v = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
-        if (!v || parse(r, v, &q) < 0)
-                status = refuse(r, 400, "the body is no sync request of version 1", ret_body);
+        if (!v || parse_request(r, v, &q) < 0)
+                status = refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
         else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
                 status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
         else

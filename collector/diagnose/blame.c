@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "blame.h"
 
-#include "active.h"
-#include "behind.h"
-#include "link_quote.h"
-#include "saving.h"
+#include "ranks.h"
+#include "paths.h"
 #include "sentence.h"
 
 const char *reason_name(enum reason r) {
@@ -132,7 +132,7 @@ static void count_check(struct overview *o, const struct captured_finding *f, si
         o->checks[i].last = host;
 }
 
-static int survey(struct diagnosis *d, struct overview *o) {
+static int survey_all(struct diagnosis *d, struct overview *o) {
         const struct evidence *e = &d->evidence;
         int r;
 
@@ -161,7 +161,7 @@ static int survey(struct diagnosis *d, struct overview *o) {
         return r < 0 ? r : survey_steps(e, o);
 }
 
-/* --- Does the run go on? ------------------------------------------------------------------------------- */
+/* --- Does the run go on? --------------------------------------------------------------------------- */
 
 static bool goes_on(const struct evidence *e, enum run_state run) {
         size_t both = 0, moved = 0;
@@ -193,11 +193,11 @@ static bool goes_on(const struct evidence *e, enum run_state run) {
 }
 
 /*
- * A synchronous run that is held up by one of its hosts has ranks that wait for it. Where none does, and most
- * do something, all of them compile, evaluate or save: no step, but no stall, and whoever is elsewhere is no
- * culprit. Of one rank alone this says nothing.
+ * A synchronous run that is held up by one of its hosts has ranks that wait for it. Where none does, and
+ * most do something, all of them compile, evaluate or save: no step, but no stall, and whoever is elsewhere
+ * is no culprit. Of one rank alone this says nothing.
  */
-static bool works(struct diagnosis *d) {
+static bool run_works(struct diagnosis *d) {
         const struct evidence *e = &d->evidence;
 
         if (d->n_waiting + d->n_ended + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
@@ -206,18 +206,19 @@ static bool works(struct diagnosis *d) {
         return d->n_active * 2 > e->n_ranks;
 }
 
-static enum outcome conclude(struct diagnosis *d) {
+static enum outcome conclude_outcome(struct diagnosis *d) {
         const struct suspect *first = d->n_suspects > 0 ? &d->suspects[0] : NULL;
         bool named = first && first->score >= BLAME_NAMED;
 
-        if (works(d) && (!named || first->reason == REASON_DIFFERENT))
+        if (run_works(d) && (!named || first->reason == REASON_DIFFERENT))
                 return OUTCOME_WORKS;
         return named ? OUTCOME_NAMED : OUTCOME_NOBODY;
 }
 
-/* --- One host ------------------------------------------------------------------------------------------ */
+/* --- One host -------------------------------------------------------------------------------------- */
 
-static void add(struct suspect *s, enum reason reason, double score, uint32_t rank) {
+static void add_reason(struct suspect *s, enum reason reason, double score, uint32_t rank) {
+        assert(score >= 0 && score <= 1);
         if (score <= s->parts[reason])
                 return;
         s->parts[reason] = score;
@@ -228,7 +229,7 @@ static void add(struct suspect *s, enum reason reason, double score, uint32_t ra
 }
 
 /* How much a place weighs when others wait for it. */
-static double weight(const struct rank *r) {
+static double weight_of_place(const struct rank *r) {
         bool stuck = r->both && !r->moved;
 
         switch (r->place.standing) {
@@ -257,8 +258,8 @@ static double weight(const struct rank *r) {
         return 0;
 }
 
-/* A rank that waits in another collective than most. Most wait in one that lets who is done with it go on: it may be
- * ahead of them, which is no fault. */
+/* A rank that waits in another collective than most. Most wait in one that lets who is done with it go on:
+ * it may be ahead of them, which is no fault. */
 static double weight_of_collective(const struct diagnosis *d, const struct overview *o) {
         bool explained = o->not_waiting + d->evidence.n_silent + d->n_ended > 0;
 
@@ -275,16 +276,18 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
 
         if (r->place.standing == STANDING_STOPPED) {
                 if (!o->all_stopped)
-                        add(s, REASON_STOPPED, weight(r) * (d->n_waiting > 0 ? 0.6 + 0.4 * waiting : 0.8),
-                            number);
+                        add_reason(s, REASON_STOPPED,
+                                   weight_of_place(r) * (d->n_waiting > 0 ? 0.6 + 0.4 * waiting : 0.8),
+                                   number);
         } else if (d->n_waiting > 0 && holds_up(r->place.standing))
-                add(s, REASON_PLACE, weight(r) * (0.5 + 0.5 * waiting) * (stopped ? 0.4 : 1), number);
+                add_reason(s, REASON_PLACE, weight_of_place(r) * (0.5 + 0.5 * waiting) * (stopped ? 0.4 : 1),
+                           number);
         else if (r->place.standing == STANDING_COLLECTIVE && r->class != o->collective &&
                  e->classes[o->collective].n * 2 > d->n_waiting)
-                add(s, REASON_COLLECTIVE, weight_of_collective(d, o) * waiting, number);
+                add_reason(s, REASON_COLLECTIVE, weight_of_collective(d, o) * waiting, number);
         else if (d->n_waiting == 0 && r->class != 0 && r->place.standing != STANDING_UNKNOWN &&
                  most->n * 2 > o->members && most->standing != STANDING_UNKNOWN && !o->all_stopped)
-                add(s, REASON_DIFFERENT, 0.75 * (double) most->n / (double) o->members, number);
+                add_reason(s, REASON_DIFFERENT, 0.75 * (double) most->n / (double) o->members, number);
 }
 
 static void judge_device(const struct diagnosis *d, const struct seen_host *h, struct suspect *s) {
@@ -295,11 +298,11 @@ static void judge_device(const struct diagnosis *d, const struct seen_host *h, s
         enum core_state state = cores_of_host(&d->cores, h, &s->core);
 
         if (state != CORE_LIKE_OTHERS)
-                add(s, REASON_DEVICE, weights[state], STACK_NONE);
+                add_reason(s, REASON_DEVICE, weights[state], STACK_NONE);
 }
 
-/* Of the two ends of a connection without an answer, that one is cut off which others miss, too. Where there is one such
- * connection, both of its ends are named: nobody can tell which it is. */
+/* Of the two ends of a connection without an answer, that one is cut off which others miss, too. Where there
+ * is one such connection, both of its ends are named: it is not known which it is. */
 static void judge_path(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         static const double scores[_PATHS_VERDICT_MAX] = {
                 [PATHS_NOTHING] = 0.2, [PATHS_LIKELY] = 0.6, [PATHS_CLEAR] = 0.85, [PATHS_PAIR] = 0.55
@@ -310,12 +313,12 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
         if (!end)
                 return;
         s->path = end;
-        add(s, REASON_PATH,
-            end->missing == d->paths.most && !explained ? scores[d->paths.verdict] : 0.1, STACK_NONE);
+        add_reason(s, REASON_PATH,
+                   end->missing == d->paths.most && !explained ? scores[d->paths.verdict] : 0.1, STACK_NONE);
 }
 
 /* On how many hosts this check fails, too. What was not counted is taken for common. */
-static size_t sharers(const struct overview *o, const struct captured_finding *f) {
+static size_t count_sharers(const struct overview *o, const struct captured_finding *f) {
         for (size_t i = 0; i < o->n_checks; i++)
                 if (o->checks[i].check == f->check && o->checks[i].fail == f->fail)
                         return o->checks[i].hosts;
@@ -335,11 +338,12 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
                             startswith(check, "route") || startswith(check, "tpu.");
                 double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
 
-                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) || score <= s->parts[REASON_FINDING] ||
-                    sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
+                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) ||
+                    score <= s->parts[REASON_FINDING] ||
+                    count_sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
                         continue;
                 s->finding = f;
-                add(s, REASON_FINDING, score, STACK_NONE);
+                add_reason(s, REASON_FINDING, score, STACK_NONE);
         }
 }
 
@@ -349,13 +353,13 @@ static void judge_end(const struct diagnosis *d, const struct overview *o, const
         double share = d->n_waiting > 0 ? 0.5 + 0.5 * (double) d->n_waiting / (double) o->members : 0.75;
 
         if (!h->last->ended)
-                add(s, REASON_LEFT, d->n_ended == 1 ? 0.9 * share : 0.4, STACK_NONE);
+                add_reason(s, REASON_LEFT, d->n_ended == 1 ? 0.9 * share : 0.4, STACK_NONE);
         else if (h->last->ended > o->first_end)
-                add(s, REASON_LEFT, h->last->ended - o->first_end <= margin ? 0.4 : 0.15, STACK_NONE);
+                add_reason(s, REASON_LEFT, h->last->ended - o->first_end <= margin ? 0.4 : 0.15, STACK_NONE);
         else if (o->next_end == USEC_INFINITY)
-                add(s, REASON_LEFT, 0.95 * MAX(share, 0.75), STACK_NONE);
+                add_reason(s, REASON_LEFT, 0.95 * MAX(share, 0.75), STACK_NONE);
         else
-                add(s, REASON_LEFT, o->next_end - o->first_end <= margin ? 0.55 : 0.95, STACK_NONE);
+                add_reason(s, REASON_LEFT, o->next_end - o->first_end <= margin ? 0.55 : 0.95, STACK_NONE);
 }
 
 static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
@@ -366,14 +370,14 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         for (uint32_t i = 0; i < h->n_ranks; i++)
                 judge_rank(d, o, h->first_rank + i, s);
         if (!h->last)
-                add(s, REASON_SILENT,
-                    (o->not_waiting + d->n_ended > 0 ? 0.35 : 0.85) * (0.5 + 0.5 * waiting) *
-                            (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
-                    STACK_NONE);
+                add_reason(s, REASON_SILENT,
+                           (o->not_waiting + d->n_ended > 0 ? 0.35 : 0.85) * (0.5 + 0.5 * waiting) *
+                                   (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
+                           STACK_NONE);
         else if (has_left(h, e))
                 judge_end(d, o, h, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step)
-                add(s, REASON_STEP, o->not_waiting > 0 ? 0.1 : 0.4, STACK_NONE);
+                add_reason(s, REASON_STEP, o->not_waiting > 0 ? 0.1 : 0.4, STACK_NONE);
         judge_device(d, h, s);
         judge_path(d, o, s);
         for (size_t i = 0; i < _REASON_MAX; i++)
@@ -381,9 +385,10 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         s->score = 1 - clear;
         judge_findings(d, o, h, s);
         s->score = 1 - clear * (1 - s->parts[REASON_FINDING]);
+        assert(s->score >= 0 && s->score <= 1);
 }
 
-/* --- All of them --------------------------------------------------------------------------------------- */
+/* --- All of them ----------------------------------------------------------------------------------- */
 
 static int compare_suspects(const void *x, const void *y) {
         const struct suspect *a = x, *b = y;
@@ -394,7 +399,7 @@ static int compare_suspects(const void *x, const void *y) {
 }
 
 /* Keeps the BLAME_SUSPECTS_MAX greatest. */
-static void keep(struct diagnosis *d, const struct suspect *s) {
+static void keep_suspect(struct diagnosis *d, const struct suspect *s) {
         size_t at = d->n_suspects;
 
         if (at == BLAME_SUSPECTS_MAX && compare_suspects(s, &d->suspects[at - 1]) >= 0)
@@ -427,7 +432,7 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
                 d->odd[i] = is_odd(&s);
                 d->n_odd += d->odd[i];
                 if (s.score > 0)
-                        keep(d, &s);
+                        keep_suspect(d, &s);
         }
         for (size_t i = 0; i < d->n_suspects; i++) {
                 struct suspect *s = &d->suspects[i];
@@ -449,7 +454,7 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
                 return -ENOMEM;
         r = evidence_gather(&d->evidence, s, o->slice, o->hosts);
         if (r == 0)
-                r = survey(d, &all);
+                r = survey_all(d, &all);
         if (r < 0)
                 return r;
         if (d->evidence.n_ranks == 0 && d->n_ended == 0)
@@ -460,7 +465,7 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
                 r = judge_all(d, &all);
                 if (r < 0)
                         return r;
-                d->outcome = conclude(d);
+                d->outcome = conclude_outcome(d);
         }
         sentence_summary(d);
         *ret = TAKE_PTR(d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cores.h"
 
-static int compare(int64_t a, int64_t b) {
+static int compare_values(int64_t a, int64_t b) {
         return a < b ? -1 : a > b;
 }
 
@@ -9,15 +9,15 @@ static int compare(int64_t a, int64_t b) {
 static int compare_cores(const void *x, const void *y) {
         const struct captured_core *a = *(const struct captured_core *const *) x,
                                    *b = *(const struct captured_core *const *) y;
-        int r = compare(a->fingerprint, b->fingerprint);
+        int r = compare_values(a->fingerprint, b->fingerprint);
 
         if (r == 0)
-                r = compare(a->launch, b->launch);
-        return r == 0 ? compare(a->pc, b->pc) : r;
+                r = compare_values(a->launch, b->launch);
+        return r == 0 ? compare_values(a->pc, b->pc) : r;
 }
 
 /* How alike two cores are: on 1 level (program), 2 (and launch), 3 (and counter). */
-static unsigned alike(const struct captured_core *a, const struct captured_core *b) {
+static unsigned alike_levels(const struct captured_core *a, const struct captured_core *b) {
         if (a->fingerprint != b->fingerprint)
                 return 0;
         if (a->launch != b->launch)
@@ -26,12 +26,12 @@ static unsigned alike(const struct captured_core *a, const struct captured_core 
 }
 
 /* The longest run of cores that are alike on a level, within [from, to). */
-static size_t longest(const struct captured_core **cores, size_t from, size_t to, unsigned level,
-                      size_t *ret_n) {
+static size_t longest_run(const struct captured_core **cores, size_t from, size_t to, unsigned level,
+                          size_t *ret_n) {
         size_t best = from, n = 0;
 
         for (size_t i = from, k; i < to; i = k) {
-                for (k = i + 1; k < to && alike(cores[i], cores[k]) >= level; k++)
+                for (k = i + 1; k < to && alike_levels(cores[i], cores[k]) >= level; k++)
                         ;
                 if (k - i > n) {
                         n = k - i;
@@ -58,13 +58,13 @@ int cores_survey(const struct evidence *e, struct cores *ret) {
         all.n = n;
         if (n > 0) {
                 qsort(cores, n, sizeof(*cores), compare_cores);
-                at = longest(cores, 0, n, 1, &same);
+                at = longest_run(cores, 0, n, 1, &same);
                 all.program = cores[at]->fingerprint;
                 all.clear = same * 2 > n;
-                at = longest(cores, at, at + same, 2, &k);
+                at = longest_run(cores, at, at + same, 2, &k);
                 all.launch = cores[at]->launch;
                 all.clear_launch = k * 2 > same;
-                at = longest(cores, at, at + k, 3, &all.n_same);
+                at = longest_run(cores, at, at + k, 3, &all.n_same);
                 all.pc = cores[at]->pc;
                 all.location = cores[at]->location;
                 all.clear_pc = all.n_same * 2 > k;

@@ -7,8 +7,28 @@
  * another thread of theirs, the thread of that name which most ranks have, and which waits in a collective
  * on at least one.
  */
-#include "scene.h"
+#include "host_capture.h"
 #include "waits.h"
+
+/*
+ * All captures of one round of one episode, with one table of frames for all. In what order captures are
+ * added makes no difference to a diagnosis.
+ */
+#define SCENE_HOSTS_MAX    32768u
+#define SCENE_CAPTURES_MAX (3 * SCENE_HOSTS_MAX) /* two of each, and that it was asked */
+
+struct scene {
+        struct stack_table table;
+        struct host_capture *captures; /* numbers of the table */
+        size_t n_captures, captures_size;
+};
+#define SCENE_NULL ((struct scene){ 0 })
+void scene_clear(struct scene *s);
+#define _cleanup_scene_ _cleanup_(scene_clear)
+
+/* Takes c, whose numbers are of the scene's table, and which is empty afterwards, also on failure. -E2BIG,
+ * -ENOMEM. */
+int scene_add(struct scene *s, struct host_capture *c);
 
 #define RANK_NAME_MAX 32u
 
@@ -58,7 +78,3 @@ void evidence_clear(struct evidence *e);
 /* slice: only hosts of that one; NULL: all. hosts: how many the slice has, so that workers below it who are
  * missing are silent; 0: not known. The scene is borrowed. -ENOMEM, -E2BIG. */
 int evidence_gather(struct evidence *e, const struct scene *s, const char *slice, uint32_t hosts);
-
-/* Sorts the ranks into classes; evidence_gather() does it. -ENOMEM. */
-int evidence_classify(struct evidence *e);
-

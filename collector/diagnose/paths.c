@@ -2,11 +2,10 @@
 #include "paths.h"
 
 #include "grow.h"
-#include "link_quote.h"
 
 #define PAIRS_OF_HOST 64u
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
-#define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/reach.h */
+#define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/unanswered.h */
 
 struct text {
         const char *s;
@@ -45,7 +44,7 @@ static int compare_pairs(const void *x, const void *y) {
         return r != 0 ? r : compare_texts(a->peer, b->peer);
 }
 
-/* --- What is told --------------------------------------------------------------------------------------- */
+/* --- What is found --------------------------------------------------------------------------------- */
 
 /* Both directions, so that each end has all of its own side by side. */
 static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, bool tcp) {
@@ -58,8 +57,8 @@ static int add_pair(struct pairs *p, struct text local, struct text peer, uint32
         return 0;
 }
 
-static int take_finding(const struct evidence *e, const struct captured_finding *f, const char *check, uint32_t host,
-                        bool datagrams, struct pairs *p) {
+static int take_finding(const struct evidence *e, const struct captured_finding *f, const char *check,
+                        uint32_t host, bool datagrams, struct pairs *p) {
         static const char start[] = "from ";
         const char *found = stack_table_text(&e->scene->table, f->found),
                    *peer = stack_table_text(&e->scene->table, f->subject), *comma = strchr(found, ',');
@@ -73,7 +72,7 @@ static int take_finding(const struct evidence *e, const struct captured_finding 
                         (struct text) { peer, strlen(peer) }, host, tcp);
 }
 
-/* Whether datagrams tell anything: where some were asked for, somebody must have answered. */
+/* Whether datagrams show anything: where some were asked for, somebody must have answered. */
 static bool datagrams_tell(const struct evidence *e) {
         bool asked = false;
 
@@ -91,7 +90,7 @@ static bool datagrams_tell(const struct evidence *e) {
 }
 
 /* What either capture says: a connection may be gone by the second. */
-static int gather(const struct evidence *e, const char *check, struct pairs *p) {
+static int gather_ends(const struct evidence *e, const char *check, struct pairs *p) {
         bool datagrams = datagrams_tell(e);
         int r = 0;
 
@@ -108,10 +107,11 @@ static int gather(const struct evidence *e, const char *check, struct pairs *p) 
         return r;
 }
 
-/* --- Whose ends they are -------------------------------------------------------------------------------- */
+/* --- Whose ends they are --------------------------------------------------------------------------- */
 
 /* The NIC of an address "NIC ADDRESS" of the capture that is this end; NULL: it is none of these. */
-static const char *own_nic(const struct evidence *e, const struct host_capture *c, const struct path_end *end) {
+static const char *own_nic(const struct evidence *e, const struct host_capture *c,
+                           const struct path_end *end) {
         for (size_t i = 0; c && i < c->n_own; i++) {
                 const char *nic = stack_table_text(&e->scene->table, c->own[i]), *blank = strchr(nic, ' ');
 
@@ -178,7 +178,7 @@ static void make_ends(const struct evidence *e, const struct pairs *p, struct pa
                         find_owner(e, &ret->ends[i]);
 }
 
-/* --- Who misses whom ------------------------------------------------------------------------------------ */
+/* --- Who misses whom ------------------------------------------------------------------------------- */
 
 /* Each pair of ends once for either of them, without machines outside; returns how many there are. */
 static size_t count_missing(const struct pairs *p, bool tcp_only, bool all, struct paths *x) {
@@ -224,25 +224,26 @@ static void rank_ends(struct paths *x) {
 }
 
 /* The one that misses most; NULL: there is none. */
-static const struct path_end *greatest(const struct paths *x) {
+static const struct path_end *greatest_end(const struct paths *x) {
         for (size_t i = 0; i < x->n && x->most > 0; i++)
                 if (x->ends[i].host != STACK_NONE && x->ends[i].missing == x->most)
                         return &x->ends[i];
         return NULL;
 }
 
-static enum paths_verdict judge(const struct pairs *p, bool tcp_only, struct paths *x) {
+static enum paths_verdict judge_ends(const struct pairs *p, bool tcp_only, struct paths *x) {
         const struct path_end *end;
         size_t bad;
         double share;
 
         bad = count_missing(p, tcp_only, false, x);
         rank_ends(x);
-        end = greatest(x);
+        end = greatest_end(x);
         if (!end || bad == 0)
                 return PATHS_NOTHING;
         if (bad == 1)
-                return end->other->host != STACK_NONE && end->other->host != end->host ? PATHS_PAIR : PATHS_NOTHING;
+                return end->other->host != STACK_NONE && end->other->host != end->host ? PATHS_PAIR
+                                                                                       : PATHS_NOTHING;
         share = (double) end->missing / (double) bad;
         if (x->n_most != 1 || share <= 0.5)
                 return PATHS_NOTHING;
@@ -262,10 +263,10 @@ static void note_worst(struct paths *x) {
 int paths_survey(const struct evidence *e, struct paths *ret) {
         struct paths found = PATHS_NULL;
         struct pairs p = { 0 };
-        int r = gather(e, PATH_CHECK, &p);
+        int r = gather_ends(e, PATH_CHECK, &p);
 
         if (r == 0 && p.n == 0)
-                r = gather(e, LINK_CHECK, &p); /* all are answered, some late */
+                r = gather_ends(e, LINK_CHECK, &p); /* all are answered, some late */
 
         if (r == 0) {
                 found.ends = calloc(p.n + 1, sizeof(*found.ends));
@@ -276,11 +277,11 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
                 qsort(p.items, p.n, sizeof(*p.items), compare_pairs);
                 make_ends(e, &p, &found);
                 find_outside(&p, &found);
-                found.verdict = judge(&p, false, &found);
+                found.verdict = judge_ends(&p, false, &found);
                 if (found.verdict == PATHS_NOTHING) {
-                        found.verdict = judge(&p, true, &found);
+                        found.verdict = judge_ends(&p, true, &found);
                         if (found.verdict == PATHS_NOTHING)
-                                found.verdict = judge(&p, false, &found); /* hints */
+                                found.verdict = judge_ends(&p, false, &found); /* hints */
                 }
                 note_worst(&found);
         }
@@ -290,4 +291,71 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
         else
                 *ret = found;
         return r;
+}
+
+/* --- What agents publish about their links --------------------------------------------------------- */
+
+static bool is_text(const struct path_end *end, const char *text, size_t len) {
+        return len == end->len && memcmp(text, end->address, len) == 0;
+}
+
+/* "from ADDRESS, WORDS": the words; NULL: it is no such finding. */
+static const char *words_of(const struct evidence *e, const struct captured_finding *f,
+                            const char **ret_local, size_t *ret_len) {
+        const char *found = stack_table_text(&e->scene->table, f->found), *comma = strchr(found, ',');
+
+        if (!streq(stack_table_text(&e->scene->table, f->check), LINK_CHECK) ||
+            !startswith(found, "from ") || !comma || comma[1] != ' ')
+                return NULL;
+        *ret_local = found + strlen("from ");
+        *ret_len = (size_t) (comma - *ret_local);
+        return comma + 2;
+}
+
+/* local: the finding's own address has to be this; peer: its subject. Either may be NULL. */
+static const char *find_quote(const struct evidence *e, uint32_t host, const struct path_end *local,
+                              const struct path_end *peer) {
+        for (size_t k = 2; k > 0; k--) { /* the later capture says it of now */
+                const struct host_capture *c = e->hosts[host].capture[k - 1];
+
+                for (size_t i = 0; c && i < c->n_findings; i++) {
+                        const char *subject = stack_table_text(&e->scene->table, c->findings[i].subject),
+                                   *from;
+                        size_t len;
+                        const char *words = words_of(e, &c->findings[i], &from, &len);
+
+                        if (words && (!local || is_text(local, from, len)) &&
+                            (!peer || is_text(peer, subject, strlen(subject))))
+                                return words;
+                }
+        }
+        return NULL;
+}
+
+const char *link_quote_own(const struct evidence *e, uint32_t host, const struct path_end *end) {
+        return find_quote(e, host, end, NULL);
+}
+
+const char *link_quote_of(const struct evidence *e, const struct path_end *end, uint32_t *ret_host) {
+        for (uint32_t i = 0; i < e->n_hosts; i++) {
+                const char *words = find_quote(e, i, NULL, end);
+
+                if (!words)
+                        continue;
+                *ret_host = i;
+                return words;
+        }
+        return NULL;
+}
+
+const char *link_quote_any(const struct evidence *e, uint32_t *ret_host) {
+        for (uint32_t i = 0; i < e->n_hosts; i++) {
+                const char *words = find_quote(e, i, NULL, NULL);
+
+                if (!words)
+                        continue;
+                *ret_host = i;
+                return words;
+        }
+        return NULL;
 }

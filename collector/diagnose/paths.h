@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Which host's network does not carry: out of connections that get no answer, as both of their ends tell of
- * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from ADDRESS,"). A
- * connection has two ends and does not say which of them is cut off; the end that all of them have in common is.
+ * Which host's network does not carry: out of connections that get no answer, as both of their ends report
+ * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from
+ * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
+ * have in common is.
  *
- * Where every connection is answered, those that lose packets (link_quote.h) stand in their place.
+ * Where every connection is answered, those that lose packets (link_quote_of()) stand in their place.
  *
- * A datagram that is not answered counts only where others were (a firewall may keep all of their answers back), and
- * where datagrams do not tell who it is, TCP alone is asked.
+ * A datagram that is not answered counts only where others were (a firewall may keep all of their answers
+ * back), and where datagrams do not show who it is, TCP alone is asked.
  */
 #include "evidence.h"
 
 #define PATH_CHECK "path.answer"
-#define PATH_SHARE 0.75 /* of all bad pairs that an end has to be in, to be the one; fewer than half say nothing */
+/* Of all bad pairs that an end has to be in, to be the one; fewer than half say nothing. */
+#define PATH_SHARE 0.75
 
 struct path_end {
         const char *address; /* not ended by NUL */
         size_t len;
         const char *nic;  /* as its host calls it, ended by ' '; NULL: not known */
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
-        uint32_t missing; /* how many others it has no answer from, or get none from it; without those outside */
+        uint32_t missing; /* how many others it has no answer from, or get none from it; without those
+                             outside */
         bool outside;     /* no host's, and missed by several */
         const struct path_end *other; /* an end that it misses */
 };
@@ -46,3 +49,21 @@ void paths_clear(struct paths *p);
 
 /* -ENOMEM. */
 int paths_survey(const struct evidence *e, struct paths *ret);
+
+/*
+ * What agents say of bad links of their hosts (findings LINK_CHECK, the worst first: subject is the peer's
+ * address, found is "from ADDRESS, NIC eth1 to worker 5: 38 RTOs in 10 s"): words for a verdict, and
+ * evidence only as paths.h takes them.
+ */
+
+#define LINK_CHECK "net.link"
+
+struct path_end;
+
+/* The worst of the host's own, of this end alone where there is one (end may be NULL), in either capture;
+ * "NIC eth1 to …". NULL: it says nothing. */
+const char *link_quote_own(const struct evidence *e, uint32_t host, const struct path_end *end);
+/* What another host says of its way to that end; ret_host: who. NULL: nobody. */
+const char *link_quote_of(const struct evidence *e, const struct path_end *end, uint32_t *ret_host);
+/* The first of all hosts, in their order. NULL: none. */
+const char *link_quote_any(const struct evidence *e, uint32_t *ret_host);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sentence.h"
 
-#include "behind.h"
-#include "link_quote.h"
+#include "ranks.h"
+#include "paths.h"
 #include "utf8.h"
 
 static FILE *open_text(char *text, size_t size) {
@@ -100,10 +100,10 @@ static void sentence_place(FILE *f, const struct stack_table *t, const struct ra
         }
 }
 
-/* --- The others ---------------------------------------------------------------------------------------- */
+/* --- The others ------------------------------------------------------------------------------------ */
 
-/* How many of the hosts that are not odd wait in a collective with all of their ranks. what: in that one; NULL:
- * in any. */
+/* How many of the hosts that are not odd wait in a collective with all of their ranks. what: in that one;
+ * NULL: in any. */
 static size_t count_waiting(const struct diagnosis *d, const char *what) {
         const struct evidence *e = &d->evidence;
         size_t n = 0;
@@ -174,7 +174,7 @@ static void put_count(FILE *f, const struct diagnosis *d) {
         fprintf(f, "%zu of %zu %s different", n, d->evidence.n_hosts, n == 1 ? "is" : "are");
 }
 
-/* --- Sentences ----------------------------------------------------------------------------------------- */
+/* --- Sentences ------------------------------------------------------------------------------------- */
 
 static void put_thread(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const struct rank *r = &d->evidence.ranks[s->rank];
@@ -379,7 +379,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
         if (h->last && host_capture_lateness(h->last) > USEC_PER_SEC)
                 fprintf(f, "captured %.1f s late\n",
                         (double) host_capture_lateness(h->last) / (double) USEC_PER_SEC);
-        if (h->last && h->last->clock_error > USEC_PER_SEC && s->parts[REASON_LEFT] > 0) /* its times count */
+        if (h->last && h->last->clock_error > USEC_PER_SEC &&
+            s->parts[REASON_LEFT] > 0) /* its times count */
                 fprintf(f, "its clock may be wrong by %.1f s\n",
                         (double) h->last->clock_error / (double) USEC_PER_SEC);
         if (h->last && h->last->cut)
@@ -419,7 +420,7 @@ static void put_nobody(FILE *f, const struct diagnosis *d) {
                 fputs("every process of the run is stopped (state T): somebody stopped the run", f);
         else if (d->n_waiting > 0 && d->n_waiting == e->n_ranks)
                 fprintf(f,
-                        "all %zu ranks wait for the others (%s): their stacks do not tell whose fault it is",
+                        "all %zu ranks wait for the others (%s): their stacks do not show whose fault it is",
                         e->n_ranks, e->classes[0].what);
         else
                 fputs("no host stands out", f);
@@ -453,7 +454,9 @@ void sentence_summary(struct diagnosis *d) {
                                 d->n_stopped == 1 ? "is" : "are");
                 break;
         case OUTCOME_WORKS:
-                fprintf(f, "no step, but nobody waits for another: %zu of %zu ranks do something; the largest group ",
+                fprintf(f,
+                        "no step, but nobody waits for another: %zu of %zu ranks do something; the largest "
+                        "group ",
                         d->n_active, e->n_ranks);
                 sentence_place(f, table_of(d), &e->classes[0]);
                 break;

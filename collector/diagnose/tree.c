@@ -11,7 +11,7 @@ void tree_clear(struct tree *t) {
         *t = TREE_NULL;
 }
 
-/* --- Whose stack is whose ------------------------------------------------------------------------------ */
+/* --- Whose stack is whose -------------------------------------------------------------------------- */
 
 typedef void (*thread_seen_t)(struct tree *t, uint32_t *at, uint32_t stack, uint32_t host);
 
@@ -77,7 +77,7 @@ static int sort_stacks(struct tree *t, const uint32_t *at) {
         return 0;
 }
 
-static int gather(struct tree *t, bool all) {
+static int gather_stacks(struct tree *t, bool all) {
         size_t n = t->evidence->scene->table.n_stacks;
         _cleanup_free_ uint32_t *at = calloc(n + 1, sizeof(*at));
         uint32_t sum = 0;
@@ -103,7 +103,7 @@ static int gather(struct tree *t, bool all) {
         return 0;
 }
 
-/* --- The tree ------------------------------------------------------------------------------------------ */
+/* --- The tree -------------------------------------------------------------------------------------- */
 
 static uint32_t length_of(const struct tree *t, uint32_t i) {
         return t->evidence->scene->table.stacks[t->stacks[i]].n;
@@ -114,7 +114,7 @@ static const uint32_t *frames_of(const struct tree *t, uint32_t i) {
 }
 
 /* How many frames the first and the last of a sorted range have in common: all between have them, too. */
-static uint32_t common(const struct tree *t, uint32_t lo, uint32_t hi, uint32_t from) {
+static uint32_t common_frames(const struct tree *t, uint32_t lo, uint32_t hi, uint32_t from) {
         const uint32_t *a = frames_of(t, lo), *b = frames_of(t, hi - 1);
         uint32_t n = MIN(length_of(t, lo), length_of(t, hi - 1));
 
@@ -130,7 +130,7 @@ static int add_node(struct tree *t, uint32_t from, uint32_t lo, uint32_t hi) {
                 return r;
         t->nodes[t->n_nodes++] = (struct tree_node){
                 .from = from,
-                .to = common(t, lo, hi, from),
+                .to = common_frames(t, lo, hi, from),
                 .lo = lo,
                 .hi = hi,
                 .child = TREE_NONE,
@@ -140,7 +140,7 @@ static int add_node(struct tree *t, uint32_t from, uint32_t lo, uint32_t hi) {
 }
 
 /* Splits a node where its stacks part. The children of one node lie one behind the other. */
-static int split(struct tree *t, size_t node) {
+static int split_node(struct tree *t, size_t node) {
         struct tree_node n = t->nodes[node];
         uint32_t lo = n.lo, last = TREE_NONE;
 
@@ -169,7 +169,7 @@ int tree_build(struct tree *t, const struct evidence *e, bool all) {
         int r;
 
         *t = (struct tree){ .evidence = e };
-        r = gather(t, all);
+        r = gather_stacks(t, all);
         if (r < 0)
                 return r;
         r = grow(&t->nodes, &t->nodes_size, 1, sizeof(*t->nodes));
@@ -179,11 +179,11 @@ int tree_build(struct tree *t, const struct evidence *e, bool all) {
                 (struct tree_node){ .hi = (uint32_t) t->n_stacks, .child = TREE_NONE, .next = TREE_NONE };
         for (size_t i = 0; i < t->n_nodes && r == 0; i++)
                 if (t->nodes[i].hi > t->nodes[i].lo)
-                        r = split(t, i);
+                        r = split_node(t, i);
         return r;
 }
 
-/* --- Looking at it ------------------------------------------------------------------------------------- */
+/* --- Looking at it --------------------------------------------------------------------------------- */
 
 size_t tree_hosts(const struct tree *t, const struct tree_node *n, bool *in, size_t *ret_threads) {
         size_t found = 0;

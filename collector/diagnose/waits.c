@@ -65,10 +65,10 @@ static const struct wait_frame wait_frames[] = {
           "the gradients' all-reduce", WHEN_ASLEEP },
         { FRAME_PYTHON, MATCH_LAST, "torch/autograd/__init__.py", "backward", STANDING_COLLECTIVE,
           "the gradients' all-reduce", WHEN_ASLEEP },
-        /* It meets the others before a step, too: in the second one it agrees on its buckets (Reducer::rebuild_buckets()
-         * of forward(), since 2.0 of _pre_forward()), in each it may send rank 0's buffers, and when it is made it
-         * compares and sends the parameters (torch/distributed/utils.py). The module's own forward() is behind these
-         * frames */
+        /* It meets the others before a step, too: in the second one it agrees on its buckets
+         * (Reducer::rebuild_buckets() of forward(), since 2.0 of _pre_forward()), in each it may send rank
+         * 0's buffers, and when it is made it compares and sends the parameters
+         * (torch/distributed/utils.py). The module's own forward() is behind these frames */
         BEFORE(DDP, "forward", "DDP's broadcast"),
         BEFORE(DDP, "_pre_forward", "DDP's broadcast"),
         BEFORE(DDP, "_distributed_broadcast_coalesced", "DDP's broadcast"),
@@ -101,7 +101,8 @@ static const struct wait_frame wait_frames[] = {
         NATIVE(MATCH_PART, "ProcessGroupGloo::runLoop", STANDING_THREADS, "work"), /* its own threads idle */
         NATIVE(MATCH_PART, "ProcessGroupGloo::", STANDING_COLLECTIVE, "a collective"),
         NATIVE(MATCH_PART, "c10d::Work::wait", STANDING_COLLECTIVE, "a collective"),
-        NATIVE(MATCH_PART, "c10d::ProcessGroup::Work::wait", STANDING_COLLECTIVE, "a collective"), /* before 1.13 */
+        NATIVE(MATCH_PART, "c10d::ProcessGroup::Work::wait", STANDING_COLLECTIVE,
+               "a collective"), /* before 1.13 */
         NATIVE(MATCH_PART, "c10d::TCPStore::", STANDING_COLLECTIVE, "the rendezvous store"),
         NATIVE(MATCH_PART, "MPI_Allreduce", STANDING_COLLECTIVE, "all-reduce"),
         NATIVE(MATCH_PART, "MPI_Barrier", STANDING_COLLECTIVE, "barrier"),
@@ -203,7 +204,7 @@ const char *base_name(const char *path) {
         return slash && slash[1] ? slash + 1 : path;
 }
 
-static bool ends(const char *s, const char *end) {
+static bool ends_with(const char *s, const char *end) {
         size_t n = strlen(s), k = strlen(end);
 
         return n >= k && streq(s + n - k, end);
@@ -246,7 +247,7 @@ static const struct wait_frame *find_wait(const struct stack_table *t, const str
                 if (w->kind != f->kind || (w->when != WHEN_THERE && so_far->runs) ||
                     (w->when == WHEN_INNERMOST && so_far->python))
                         continue;
-                if ((!w->file || ends(file, w->file)) && function_fits(w, function))
+                if ((!w->file || ends_with(file, w->file)) && function_fits(w, function))
                         return w;
         }
         return NULL;
@@ -278,7 +279,7 @@ bool stack_is_helper(const struct stack_table *t, uint32_t stack) {
                 const struct stack_frame *f = &t->frames[stack_table_frames(t, stack)[i]];
 
                 for (size_t k = 0; k < ELEMENTSOF(helpers); k++)
-                        if (ends(stack_table_text(t, f->file), helpers[k].file) &&
+                        if (ends_with(stack_table_text(t, f->file), helpers[k].file) &&
                             streq(last_part(stack_table_text(t, f->function)), helpers[k].function))
                                 return true;
         }
@@ -306,7 +307,8 @@ static struct place place_by_kernel(const struct stack_table *t, const struct ca
 
 /* Native code that waits for some collective: who called it may say which one. */
 static bool is_vague(const struct wait_frame *w) {
-        return w->kind == FRAME_NATIVE && w->standing == STANDING_COLLECTIVE && streq(w->what, "a collective");
+        return w->kind == FRAME_NATIVE && w->standing == STANDING_COLLECTIVE &&
+               streq(w->what, "a collective");
 }
 
 /* A wait that f means, seen from inside: behind a frame of the training's own code only a function of its
@@ -326,8 +328,8 @@ static const struct wait_frame *wait_at(const struct stack_table *t, const struc
         return w && (!found || w->standing != STANDING_LOCK) ? w : NULL;
 }
 
-static const struct wait_frame *walk(const struct stack_table *t, uint32_t stack, bool runs,
-                                     struct place *p) {
+static const struct wait_frame *walk_frames(const struct stack_table *t, uint32_t stack, bool runs,
+                                            struct place *p) {
         struct walked so_far = { .runs = runs };
         uint32_t innermost = STACK_NONE;
 
@@ -365,7 +367,7 @@ struct place place_of(const struct stack_table *t, const struct captured_thread 
         bool runs = state == 'R' && !stack_table_text(t, thread->wait)[0];
 
         if (thread->stack != STACK_NONE && !thread->changed)
-                w = walk(t, thread->stack, runs, &p);
+                w = walk_frames(t, thread->stack, runs, &p);
         if (state == 'T' || state == 't')
                 p.standing = STANDING_STOPPED;
         else if (state == 'Z' || state == 'X')

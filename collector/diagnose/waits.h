@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a thread is doing, told by its frames, its state and what it waits in. The frames that mean waiting
+ * What a thread is doing, by its frames, its state and what it waits in. The frames that mean waiting
  * are a table (waits.c) with the source of each; a training's own functions with a collective's name count,
  * too.
  */
@@ -31,8 +31,8 @@ struct place {
         bool own;         /* frame is the training's own */
 };
 
-/* A collective in which not everyone waits for everyone: whoever has given or got his part goes on, and may already be in
- * the next one. */
+/* A collective in which not everyone waits for everyone: whoever has given or got his part goes on, and may
+ * already be in the next one. */
 bool wait_is_one_way(const char *what);
 
 /* The place of a thread that is in state. */

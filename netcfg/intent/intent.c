@@ -59,12 +59,13 @@ static int report_config(struct config_report *report, const struct config *c, c
         return config_show(c, report->out);
 }
 
-static const char *const modes[] = { "repair", "observe", NULL },
-                  *const rto_by[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes", NULL },
-                  *const source_routing[] = { [SOURCE_ROUTING_PROFILE] = "profile",
-                                              [SOURCE_ROUTING_NO] = "no",
-                                              [SOURCE_ROUTING_YES] = "yes",
-                                              NULL };
+static const char *const
+        modes[] = { "repair", "observe", NULL },
+        *const rto_by[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes", NULL },
+        *const source_routing[] = { [SOURCE_ROUTING_PROFILE] = "profile",
+                                    [SOURCE_ROUTING_NO] = "no",
+                                    [SOURCE_ROUTING_YES] = "yes",
+                                    NULL };
 
 static int load_netcfg(const struct host *h, const char *file, struct choice *c, struct intent *i,
                        struct config_report *report) {
@@ -214,7 +215,7 @@ static int pick_profile(const struct host *h, const struct choice *c, struct int
         return read_profile(h, GENERIC, i);
 }
 
-static int load(const struct host *h, const char *config_file, struct config_report *report,
+static int load_settings(const struct host *h, const char *config_file, struct config_report *report,
                 struct intent *ret) {
         struct choice choice = { 0 };
         struct intent i = { 0 };
@@ -245,7 +246,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
 int intent_load(const struct host *h, const char *config_file, struct intent *ret) {
         struct config_report report = { 0 };
 
-        return load(h, config_file, &report, ret);
+        return load_settings(h, config_file, &report, ret);
 }
 
 int intent_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings) {
@@ -253,7 +254,7 @@ int intent_report_config(const struct host *h, const char *config_file, FILE *ou
         struct intent i;
         int r;
 
-        r = load(h, config_file, &report, &i);
+        r = load_settings(h, config_file, &report, &i);
         if (r < 0)
                 return r;
         if (i.profile_note[0] && !i.no_tpu) {

@@ -12,27 +12,27 @@
 #include "finding.h"
 #include "host.h"
 #include "links.h"
-#include "nics.h"
 #include "sysctl.h"
 #include "wanted.h"
 
 /*
  * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that
- * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else that of the chips in sysfs, else generic. A machine on
- * which there is no TPU, and whose site states neither, gets no profile: nothing is wanted (no_tpu). The
- * profile's file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then
- * holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and keep
- * what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says how the least
- * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it);
- * SourceRouting= there stands before the profile's, where there is one. -errno when not even the generic profile can be read, or
- * at a shortage (errno_is_shortage()), which is no reason for another profile.
+ * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else that of the chips in sysfs, else generic. A
+ * machine on which there is no TPU, and whose site states neither, gets no profile: nothing is wanted
+ * (no_tpu). The profile's file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf.
+ * config_file: --config (it then holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn
+ * with file and line and keep what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says
+ * how the least retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has
+ * it); SourceRouting= there stands before the profile's, where there is one. -errno when not even the
+ * generic profile can be read, or at a shortage (errno_is_shortage()), which is no reason for another
+ * profile.
  */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
 
 /*
  * For --show-config and --check-config: loads as intent_load() does, prints to out (unless NULL) what is in
- * force and where it is from, and counts in *ret_warnings what was wrong; each was logged. A profile that had
- * to be replaced by the generic one counts.
+ * force and where it is from, and counts in *ret_warnings what was wrong; each was logged. A profile that
+ * had to be replaced by the generic one counts.
  */
 int intent_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
 

@@ -22,7 +22,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 }
 
 /* Returns what is wrong, or NULL. */
-static const char *take_number(const char *value, uint32_t *dest) {
+static const char *take_chip_number(const char *value, uint32_t *dest) {
         char why[96];
         uint32_t n = 0;
 
@@ -32,30 +32,30 @@ static const char *take_number(const char *value, uint32_t *dest) {
         return NULL;
 }
 
-static const char *take_text(const char *value, char *dest, size_t size) {
+static const char *take_machine_text(const char *value, char *dest, size_t size) {
         if (!value[0] || strlen(value) >= size)
                 return "the value is empty or too long";
         (void) snprintf(dest, size, "%s", value);
         return NULL;
 }
 
-static const char *take(struct reading *r, const char *key, const char *value) {
+static const char *take_machine_key(struct reading *r, const char *key, const char *value) {
         if (streq(key, "Source")) {
-                (void) take_text(value, r->chip.source, sizeof(r->chip.source));
-                return take_text(value, r->type.source, sizeof(r->type.source));
+                (void) take_machine_text(value, r->chip.source, sizeof(r->chip.source));
+                return take_machine_text(value, r->type.source, sizeof(r->type.source));
         }
         if (streq(key, "Generation")) {
-                (void) take_text(value, r->chip.generation, sizeof(r->chip.generation));
-                return take_text(value, r->type.generation, sizeof(r->type.generation));
+                (void) take_machine_text(value, r->chip.generation, sizeof(r->chip.generation));
+                return take_machine_text(value, r->type.generation, sizeof(r->type.generation));
         }
         if (streq(key, "HbmGiB"))
-                return take_number(value, &r->chip.hbm_gib);
+                return take_chip_number(value, &r->chip.hbm_gib);
         if (streq(key, "Functions"))
-                return take_number(value, &r->chip.functions);
+                return take_chip_number(value, &r->chip.functions);
         if (streq(key, "Chips"))
-                return take_number(value, &r->type.chips);
+                return take_chip_number(value, &r->type.chips);
         if (streq(key, "Nics"))
-                return take_number(value, &r->type.nics);
+                return take_chip_number(value, &r->type.nics);
         return "unknown key";
 }
 
@@ -67,7 +67,7 @@ static void on_entry(void *userdata, unsigned line, const char *section, const c
         if (!streq(section, r->section))
                 return;
         r->found = true;
-        wrong = take(r, key, value);
+        wrong = take_machine_key(r, key, value);
         if (wrong)
                 on_problem(r, line, wrong);
 }
@@ -134,7 +134,7 @@ struct looking {
 };
 
 /* Returns -ENOENT to stop at a chip of another generation, or -errno of a shortage. */
-static int look_at(const char *name, void *userdata) {
+static int look_at_chip(const char *name, void *userdata) {
         struct looking *l = userdata;
         struct machine_chip chip;
         uint64_t vendor = 0, device = 0;
@@ -161,7 +161,7 @@ static int look_at(const char *name, void *userdata) {
 
 int machine_generation(const struct host *h, char ret[static MACHINE_GENERATION_MAX]) {
         struct looking l = { .host = h };
-        int r = host_list(h, PCI_DEVICES, look_at, &l);
+        int r = host_list(h, PCI_DEVICES, look_at_chip, &l);
 
         if (r < 0)
                 return r;

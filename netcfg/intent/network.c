@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
 #include "network.h"
-#include "nics.h"
 #include "paths.h"
 
 #define FILE_HEAD "tpu-netcfg-network-mtu 1"
 #define FILE_PATH PATH_NETCFG_RUNTIME "/" INTENT_NETWORKS_FILE
 
-static bool is_of(const struct intent_network *n, const struct link *l) {
+static bool is_of_nic(const struct intent_network *n, const struct link *l) {
         return l->address_len == sizeof(n->mac) && memcmp(l->address, n->mac, sizeof(n->mac)) == 0;
 }
 
@@ -45,7 +44,7 @@ static bool mtu_is_valid(uint32_t mtu) {
 
 static bool has_nic(const struct intent *i, const struct link_table *t, const struct intent_network *n) {
         for (size_t k = 0; k < t->n; k++)
-                if (is_of(n, &t->links[k]) && intent_is_data_nic(i, &t->links[k]))
+                if (is_of_nic(n, &t->links[k]) && intent_is_data_nic(i, &t->links[k]))
                         return true;
         return false;
 }

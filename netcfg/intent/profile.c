@@ -34,7 +34,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
         r->refused++;
 }
 
-static void refuse(struct reading *r, const char *text) {
+static void refuse_key(struct reading *r, const char *text) {
         char buf[256];
 
         (void) snprintf(buf, sizeof(buf), "section [%s] is refused: %s", r->section.name, text);
@@ -201,7 +201,7 @@ static const char *take_section(struct reading *r) {
         return "there is no such setting";
 }
 
-static const char *take(struct reading *r) {
+static const char *take_profile_key(struct reading *r) {
         const struct section *s = &r->section;
 
         if (strlen(s->name) == SECTION_MAX)
@@ -220,13 +220,14 @@ static void finish_section(struct reading *r) {
 
         if (r->section.line == 0)
                 return;
-        wrong = take(r);
+        wrong = take_profile_key(r);
         if (wrong)
-                refuse(r, wrong);
+                refuse_key(r, wrong);
         r->section = (struct section) { 0 };
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct reading *r = userdata;
         char *dest;
 

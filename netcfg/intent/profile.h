@@ -20,8 +20,8 @@
 #include "host.h"
 #include "wanted.h"
 
-/* Reads the first of /etc, /run and /usr/lib /tpu-hostd/NAME ("machines.conf", "profiles/v6e.conf") into text,
- * which has CONFIG_FILE_MAX bytes; path is that of the file, for messages. -ENOENT: there is none. */
+/* Reads the first of /etc, /run and /usr/lib /tpu-hostd/NAME ("machines.conf", "profiles/v6e.conf") into
+ * text, which has CONFIG_FILE_MAX bytes; path is that of the file, for messages. -ENOENT: there is none. */
 int profile_read(const struct host *h, const char *name, char path[static 128], char *text, size_t *ret_len);
 
 #define PROFILE_SOURCE_MAX 88 /* with the profile's name and line it must fit into intent's source */

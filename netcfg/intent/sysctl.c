@@ -47,7 +47,8 @@ void intent_judge_parameter(const struct intent_sysctl *s, const char *value, in
                 return;
         if (container) { /* no setting of this host, and nothing it could be blamed for */
                 ret->verdict = VERDICT_UNKNOWN;
-                finding_set(ret->reason, "read-only here: it is the machine's, and this is a container on it");
+                finding_set(ret->reason,
+                            "read-only here: it is the machine's, and this is a container on it");
         } else if (error == -ENOENT)
                 finding_set(ret->reason, "this kernel has no such parameter, or its module is not loaded");
         else if (ret->verdict == VERDICT_FAIL)

@@ -26,9 +26,9 @@ int intent_read_parameter(const struct host *h, const char *name, char *buf, siz
 /* systemd's own mark of a container. */
 bool intent_in_container(const struct host *h);
 
-/* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem"; a dot of a NIC's name is written "/", as sysctl(8) has
- * it: "net.ipv4.conf.eth0/7.rp_filter". -EINVAL for a name that has anything but [A-Za-z0-9_./-] or leaves
- * /proc/sys. */
+/* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem"; a dot of a NIC's name is written "/", as sysctl(8)
+ * has it: "net.ipv4.conf.eth0/7.rp_filter". -EINVAL for a name that has anything but [A-Za-z0-9_./-] or
+ * leaves /proc/sys. */
 int intent_sysctl_path(const char *name, char *buf, size_t size);
 /* Collapses white space of a sysctl's value as read: "4096\t131072\t6291456" → "4096 131072 6291456". In
  * place. */

@@ -41,12 +41,14 @@ struct intent_network {
         uint8_t mac[6];
         uint32_t mtu;
         char source[64];
-        usec_t moved[4]; /* boot clock; when a handover changed mtu, the latest last; 0: never. Not in the file */
+        /* boot clock; when a handover changed mtu, the latest last; 0: never. Not in the file */
+        usec_t moved[4];
 };
 
 struct intent {
         char profile[32];       /* "v6e", "generic", "none" */
-        char profile_note[192]; /* why the generic profile stands in, or none; empty: the right one was found */
+        /* why the generic profile stands in, or none; empty: the right one was found */
+        char profile_note[192];
         bool no_tpu;            /* profile none: nothing is wanted, nothing is changed */
         bool observe;           /* Mode=observe: change nothing */
         uint32_t mtu;           /* the profile's MTU; 0: none wanted */
@@ -57,20 +59,34 @@ struct intent {
         size_t n_networks;
         struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
         size_t n_sysctls;
-        struct intent_sysctl
-                parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
+        /* "tcp_cubic.hystart_detect"; only verified */
+        struct intent_sysctl parameters[INTENT_PARAMETERS_MAX];
         size_t n_parameters;
         struct intent_nic_setting nic_settings[INTENT_NIC_SETTINGS_MAX]; /* nic_setting.h */
         size_t n_nic_settings;
-        usec_t rto_min; /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands
-                           for it */
+        /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands for it */
+        usec_t rto_min;
         char rto_min_source[128];
         bool loose_rp_filter; /* with several data NICs no strict one stays */
         char rp_filter_source[128];
         bool source_routing; /* with several data NICs what is sent from one's address leaves by it */
         char source_routing_source[128];
-        char nics[256], ignore_nics[256]; /* Nics=, IgnoreNics=: names or patterns, blanks between; empty:
-                                             told apart */
-        char ignore_settings[256]; /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the
-                                      profile wants and this site does not */
+        /* Nics=, IgnoreNics=: names or patterns, blanks between; empty: told apart */
+        char nics[256], ignore_nics[256];
+        /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the profile wants and this
+         * site does not */
+        char ignore_settings[256];
 };
+
+/* --- What the site's names and patterns pick: NICs and settings. Pure; below intent.c and network.c. --- */
+
+/* Whether it is one of this host's data-centre NICs: IgnoreNics= and Nics= of [Netcfg], else
+ * link_is_data_nic(). */
+bool intent_is_data_nic(const struct intent *i, const struct link *l);
+size_t intent_count_data_nics(const struct intent *i, const struct link_table *t);
+/* Their names in the order of their indexes, "eth0,eth1"; empty when there is none. */
+#define INTENT_NICS_TEXT_MAX 256
+void intent_data_nics(const struct intent *i, const struct link_table *t,
+                      char ret[static INTENT_NICS_TEXT_MAX]);
+/* Takes out of i what ignore_settings names; intent_load() has done it. */
+void intent_drop_ignored(struct intent *i);

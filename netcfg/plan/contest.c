@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "contest.h"
-#include "route_text.h"
 
-static struct contest_entry *find(struct contest *c, const struct op *op) {
+#include <assert.h>
+
+static struct contest_entry *find_entry(struct contest *c, const struct plan_op *op) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->entries[i].kind == op->kind && c->entries[i].index == op->index &&
                     streq(c->entries[i].subject, op->subject))
@@ -10,20 +11,20 @@ static struct contest_entry *find(struct contest *c, const struct op *op) {
         return NULL;
 }
 
-static void start(struct contest_entry *e, const struct op *op) {
+static void start_entry(struct contest_entry *e, const struct plan_op *op) {
         *e = (struct contest_entry) { .kind = op->kind,
                                       .index = op->index,
                                       .carrier_changes = op->carrier_changes };
         finding_set(e->subject, "%s", op->subject);
 }
 
-bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
-        struct contest_entry *e = find(c, op);
+bool contest_allows(struct contest *c, const struct plan_op *op, usec_t now) {
+        struct contest_entry *e = find_entry(c, op);
 
         if (!e)
                 return true;
         if (e->carrier_changes != op->carrier_changes) { /* it went with the link, and was made anew */
-                start(e, op);
+                start_entry(e, op);
                 return true;
         }
         if (!e->contested) {
@@ -53,7 +54,8 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
 
                 if (e->kind != OP_ROUTE || e->contested || now - last < CONTEST_REACTION)
                         continue;
-                /* One more repair and it would be contested: only then is it looked for, which takes time. */
+                /* One more repair and it would be contested: only then is it looked for, which takes
+                 * time. */
                 if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW &&
                     !route_by_subject(&f->routes, &f->links, e->subject))
                         memset(e->repaired, 0, sizeof(e->repaired));
@@ -62,9 +64,10 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
 
 /* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and
  * go). */
-static struct contest_entry *add(struct contest *c) {
+static struct contest_entry *add_entry(struct contest *c) {
         struct contest_entry *grown, *oldest = c->entries;
 
+        assert(c->n <= CONTEST_MAX);
         if (c->n == CONTEST_MAX) {
                 for (size_t i = 1; i < c->n; i++)
                         if (c->entries[i].repaired[CONTEST_REPAIRS - 1] <
@@ -79,20 +82,20 @@ static struct contest_entry *add(struct contest *c) {
         return &c->entries[c->n++];
 }
 
-static struct contest_entry *find_or_add(struct contest *c, const struct op *op) {
-        struct contest_entry *e = find(c, op);
+static struct contest_entry *find_or_add_entry(struct contest *c, const struct plan_op *op) {
+        struct contest_entry *e = find_entry(c, op);
 
         if (e)
                 return e;
-        e = add(c);
+        e = add_entry(c);
         if (!e)
                 return NULL;
-        start(e, op);
+        start_entry(e, op);
         return e;
 }
 
-int contest_hold(struct contest *c, const struct op *op, int error, usec_t now) {
-        struct contest_entry *e = find_or_add(c, op);
+int contest_hold(struct contest *c, const struct plan_op *op, int error, usec_t now) {
+        struct contest_entry *e = find_or_add_entry(c, op);
 
         if (!e)
                 return -ENOMEM;
@@ -103,14 +106,14 @@ int contest_hold(struct contest *c, const struct op *op, int error, usec_t now) 
         return 0;
 }
 
-int contest_why(struct contest *c, const struct op *op) {
-        const struct contest_entry *e = find(c, op);
+int contest_why(struct contest *c, const struct plan_op *op) {
+        const struct contest_entry *e = find_entry(c, op);
 
         return e && e->contested ? e->error : 0;
 }
 
-int contest_note_repair(struct contest *c, const struct op *op, usec_t now) {
-        struct contest_entry *e = find_or_add(c, op);
+int contest_note_repair(struct contest *c, const struct plan_op *op, usec_t now) {
+        struct contest_entry *e = find_or_add_entry(c, op);
 
         if (!e)
                 return -ENOMEM;

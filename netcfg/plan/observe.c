@@ -21,7 +21,8 @@ bool observe_counts(const struct observe *o, usec_t boot) {
 
 size_t observe_format(const struct observe *o, char buf[static OBSERVE_TEXT_MAX]) {
         int n = snprintf(buf, OBSERVE_TEXT_MAX,
-                         "boot %s\nheard %" PRIu64 " %" PRIu64 "\nuntil %" PRIu64 "\n", o->boot_id, o->heard_boot, o->heard_real, o->until);
+                         "boot %s\nheard %" PRIu64 " %" PRIu64 "\nuntil %" PRIu64 "\n", o->boot_id,
+                         o->heard_boot, o->heard_real, o->until);
 
         assert(n > 0 && n < OBSERVE_TEXT_MAX); /* every part of it is bounded */
         return (size_t) n;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A person's order to observe (tpuctl mode), as tpu-hostd handed it over: whether it still counts, and the
- * content of the state file (state_file.h) that keeps it, over boots too:
+ * The pure half of observe_file.h, for tests: a person's order to observe (tpuctl mode), as tpu-hostd handed
+ * it over: whether it still counts, and the content of the state file (state_file.h) that keeps it, over
+ * boots too:
  *
  *   boot BOOT_ID
  *   heard BOOT_CLOCK REAL_CLOCK          microseconds, when tpu-hostd said it last
  *   until REAL_CLOCK                     its end; 0: none
  *
- * It counts until its end, which is counted on the boot clock, so that a clock that jumps ends nothing early.
- * One of an earlier boot counts from the start, before tpu-hostd is there, until its end and for
+ * It counts until its end, which is counted on the boot clock, so that a clock that jumps ends nothing
+ * early. One of an earlier boot counts from the start, before tpu-hostd is there, until its end and for
  * OBSERVE_UNCONFIRMED at most: tpu-hostd says at its every start what stands, so that an order of which it
  * says nothing for so long has no one who would end it. Pure; time is an argument.
  */

@@ -1,12 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One write to the host's network, and a list of them: a plan. Pure.
+ * What the machine has of what is planned; one write to the host's network; a list of them, which is a plan;
+ * and how plans and findings name routes. Pure.
  */
-#include "base.h"
+#include "addresses.h"
 #include "intent.h"
+#include "links.h"
+#include "nic_setting.h"
 #include "routes.h"
-#include "rules.h"
+#include "addresses.h"
+
+/* Of all data-centre NICs together, there being 16 at the most on any machine that has such settings. */
+#define NIC_SETTINGS_MAX (16 * INTENT_NIC_SETTINGS_MAX)
+
+struct found_sysctl {
+        /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here */
+        int error;
+        char value[96]; /* blanks collapsed */
+};
+
+/* What the machine has, for one intent. */
+struct found {
+        struct found_sysctl sysctls[INTENT_SYSCTLS_MAX]; /* in the order of intent->sysctls */
+        struct found_sysctl parameters[INTENT_PARAMETERS_MAX];
+        bool container;                                  /* parameters are then the machine's */
+        int links_error;                                 /* 0, or the -errno of reading the links */
+        struct link_table links;
+        struct found_rp_filter {
+                int error; /* 0, or the -errno of reading it */
+                unsigned value;
+        } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of
+                                                   data NICs only */
+        int nic_settings_error; /* 0, or -ENOMEM: what the NICs have is not known */
+        struct found_nic_settings nic_settings;
+        int routes_error, rules_error, addresses_error; /* 0, or the -errno of reading them */
+        struct route_table routes;
+        struct rule_table rules;
+        struct address_table addresses;
+};
+#define FOUND_NULL ((struct found) { 0 })
+void found_clear(struct found *f);
+#define _cleanup_found_ _cleanup_(found_clear)
 
 enum op_kind {
         OP_SYSCTL,
@@ -19,7 +54,7 @@ enum op_kind {
 };
 
 /* One write. */
-struct op {
+struct plan_op {
         enum op_kind kind;
         char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0", "eth0 rx-gro" */
         int index;             /* of the NIC; 0: it is of none */
@@ -34,13 +69,13 @@ struct op {
 };
 
 struct plan {
-        struct op *ops;
+        struct plan_op *ops;
         size_t n;
 };
 #define PLAN_NULL ((struct plan) { 0 })
 
 /* Appends one write. -ENOMEM. */
-int plan_add(struct plan *p, const struct op *op);
+int plan_add(struct plan *p, const struct plan_op *op);
 void plan_clear(struct plan *p);
 #define _cleanup_plan_ _cleanup_(plan_clear)
 
@@ -52,3 +87,14 @@ const char *op_bit_name(const char *subject);
 const char *op_check(enum op_kind k);
 /* A rule or route of source routing: it has no original value, and findings are its NIC's. */
 bool op_is_source(enum op_kind k);
+
+/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual
+ * ones. */
+void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]);
+/* The first one of that name, or NULL. */
+const struct route *route_by_subject(const struct route_table *t, const struct link_table *links,
+                                     const char *subject);
+/* Its least retransmission time: "none", "40ms", or "5ms,lock"; without the lock TCP does not heed it. */
+#define ROUTE_VALUE_MAX 24
+void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]);
+bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock);

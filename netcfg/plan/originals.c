@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "originals.h"
-#include "route_text.h"
 
 #define BOOT "boot "
 #define NO_NIC "-"
@@ -23,7 +22,7 @@ static int add_original(struct originals *o, const struct original *item) {
         return 0;
 }
 
-static bool has_address(const struct original *o) {
+static bool original_has_address(const struct original *o) {
         static const uint8_t none[sizeof(o->address)];
 
         return memcmp(o->address, none, sizeof(none)) != 0;
@@ -46,7 +45,7 @@ static bool parse_kind(const char *check, enum op_kind *ret) {
 }
 
 /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
-static bool is_sound(const struct original *o) {
+static bool is_sound_original(const struct original *o) {
         uint32_t ms;
         bool lock;
 
@@ -54,7 +53,7 @@ static bool is_sound(const struct original *o) {
                 return startswith(o->subject, "net.");
         if (o->kind == OP_ROUTE)
                 return route_parse_value(o->value, &ms, &lock);
-        return o->subject[0] && o->value[0] && has_address(o) &&
+        return o->subject[0] && o->value[0] && original_has_address(o) &&
                (o->kind == OP_MTU) == (op_bit_name(o->subject) == NULL);
 }
 
@@ -69,7 +68,7 @@ static int parse_original(char *line, struct originals *o) {
                 return -EBADMSG;
         (void) snprintf(item.subject, sizeof(item.subject), "%s", subject);
         (void) snprintf(item.value, sizeof(item.value), "%s", value);
-        return is_sound(&item) ? add_original(o, &item) : -EBADMSG;
+        return is_sound_original(&item) ? add_original(o, &item) : -EBADMSG;
 }
 
 int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret) {
@@ -100,7 +99,7 @@ static void print_original(const struct original *o, FILE *f) {
         char mac[LINK_MAC_TEXT];
 
         fprintf(f, "%s\t%s\t%s\t%s\n", op_check(o->kind),
-                has_address(o) ? link_format_mac(o->address, mac) : NO_NIC, o->subject, o->value);
+                original_has_address(o) ? link_format_mac(o->address, mac) : NO_NIC, o->subject, o->value);
 }
 
 int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len) {
@@ -124,9 +123,9 @@ int originals_format(const struct originals *o, const char *boot_id, char **ret,
 
 /* --- NICs and their names ----------------------------------------------------------------------------- */
 
-/* Where its NIC's name is in the subject: of a route "… dev NAME …", of a sysctl "….conf.NAME.…", else at its
- * beginning. */
-static bool find_name(const struct original *o, size_t *ret_at, size_t *ret_len) {
+/* Where its NIC's name is in the subject: of a route "… dev NAME …", of a sysctl "….conf.NAME.…", else at
+ * its beginning. */
+static bool find_nic_name(const struct original *o, size_t *ret_at, size_t *ret_len) {
         const char *before = o->kind == OP_ROUTE ? " dev " : o->kind == OP_SYSCTL ? ".conf." : "";
         const char *at = strstr(o->subject, before), *end;
 
@@ -141,10 +140,10 @@ static bool find_name(const struct original *o, size_t *ret_at, size_t *ret_len)
         return true;
 }
 
-static bool is_named(const struct original *o, const char *name) {
+static bool is_named_in(const struct original *o, const char *name) {
         size_t at, len;
 
-        return find_name(o, &at, &len) && strlen(name) == len && memcmp(o->subject + at, name, len) == 0;
+        return find_nic_name(o, &at, &len) && strlen(name) == len && memcmp(o->subject + at, name, len) == 0;
 }
 
 /* The NIC's name as it stands in a subject of that kind: a sysctl's dots separate (sysctl(8)). */
@@ -159,13 +158,13 @@ const struct link *original_link(const struct original *o, const struct link_tab
         const struct link *found = NULL;
         char name[IF_NAMESIZE];
 
-        for (size_t i = 0; has_address(o) && i < links->n; i++) {
+        for (size_t i = 0; original_has_address(o) && i < links->n; i++) {
                 const struct link *l = &links->links[i];
 
                 if (l->address_len != sizeof(o->address) ||
                     memcmp(l->address, o->address, sizeof(o->address)) != 0)
                         continue;
-                if (is_named(o, spell_name(o->kind, l, name)))
+                if (is_named_in(o, spell_name(o->kind, l, name)))
                         return l;
                 found = found ?: l;
         }
@@ -179,14 +178,15 @@ void originals_follow(struct originals *o, const struct link_table *links) {
                 char name[IF_NAMESIZE], subject[sizeof(item->subject)];
                 size_t at, len;
 
-                if (!l || is_named(item, spell_name(item->kind, l, name)) || !find_name(item, &at, &len))
+                if (!l || is_named_in(item, spell_name(item->kind, l, name)) ||
+                    !find_nic_name(item, &at, &len))
                         continue;
                 finding_set(subject, "%.*s%s%s", (int) at, item->subject, name, item->subject + at + len);
                 memcpy(item->subject, subject, sizeof(subject));
         }
 }
 
-/* A NIC's name alone does not say whose a setting is: another one may have got it since. */
+/* A NIC's name alone does not identify a setting: another NIC may have that name since. */
 static bool has_original(const struct originals *o, const struct original *item) {
         for (size_t i = 0; i < o->n; i++)
                 if (o->items[i].kind == item->kind && streq(o->items[i].subject, item->subject) &&
@@ -200,7 +200,7 @@ int originals_note(struct originals *o, const struct plan *p, const struct link_
         size_t before = o->n;
 
         for (size_t i = 0; i < p->n; i++) {
-                const struct op *op = &p->ops[i];
+                const struct plan_op *op = &p->ops[i];
                 const struct link *l = op->index > 0 ? link_by_index(links, op->index) : NULL;
                 struct original item = { .kind = op->kind };
                 int r;
@@ -209,7 +209,7 @@ int originals_note(struct originals *o, const struct plan *p, const struct link_
                         continue;
                 if (l && l->address_len == sizeof(item.address))
                         memcpy(item.address, l->address, sizeof(item.address));
-                if (is_of_a_nic(op->kind) && !has_address(&item))
+                if (is_of_a_nic(op->kind) && !original_has_address(&item))
                         return -ENODEV;
                 finding_set(item.subject, "%s", op->subject);
                 finding_set(item.value, "%s", op->from);

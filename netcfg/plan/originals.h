@@ -12,7 +12,6 @@
  * where several share one. Rules and routes of source routing are not in it: they carry our mark, and were
  * not there. Pure.
  */
-#include "found.h"
 #include "op.h"
 
 #define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX + NIC_SETTINGS_MAX)

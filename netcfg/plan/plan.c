@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plan.h"
+
+#include <assert.h>
+#include <linux/rtnetlink.h>
+
 #include "check_words.h"
 #include "network.h"
-#include "plan.h"
 #include "source.h"
-
-void found_clear(struct found *f) {
-        link_table_clear(&f->links);
-        found_nic_settings_clear(&f->nic_settings);
-        route_table_clear(&f->routes);
-        rule_table_clear(&f->rules);
-        address_table_clear(&f->addresses);
-        *f = FOUND_NULL;
-}
+#include "source_plan.h"
 
 int plan_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
         struct found_sysctl s = { 0 };
@@ -34,8 +30,112 @@ void plan_read_sysctls(const struct host *h, const struct intent *i, struct foun
         }
 }
 
+/* --- Reverse-path filters -------------------------------------------------------------------------- */
+
+/* Linux, ip-sysctl.rst: the greater of conf/all and conf/NIC holds; 1 strict, 2 loose. */
+#define STRICT 1
+#define LOOSE "2"
+
+void rp_filter_name(const char *nic, char buf[static 64]) {
+        static const char prefix[] = "net.ipv4.conf.";
+
+        (void) snprintf(buf, 64, "%s%s.rp_filter", prefix, nic);
+        for (size_t i = 0; nic[i]; i++)
+                if (nic[i] == '.')
+                        buf[strlen(prefix) + i] = '/'; /* as sysctl(8) has it */
+}
+
+static void read_rp_filter(const struct host *h, const char *nic, struct found_rp_filter *ret) {
+        char name[64], value[16] = "", *end;
+
+        rp_filter_name(nic, name);
+        ret->error = intent_read_sysctl(h, name, value, sizeof(value));
+        ret->value = (unsigned) strtoul(value, &end, 10);
+        if (ret->error == 0 && (value[0] < '0' || value[0] > '9' || *end))
+                ret->error = -EBADMSG;
+}
+
+void plan_read_rp_filters(const struct host *h, const struct intent *i, struct found *f) {
+        read_rp_filter(h, "all", &f->rp_filter_all);
+        for (size_t k = 0; k < f->links.n; k++)
+                if (intent_is_data_nic(i, &f->links.links[k]))
+                        read_rp_filter(h, f->links.links[k].name, &f->rp_filters[k]);
+}
+
+static bool is_strict(const struct found *f, size_t k) {
+        return f->rp_filter_all.error == 0 && f->rp_filters[k].error == 0 &&
+               MAX(f->rp_filter_all.value, f->rp_filters[k].value) == STRICT;
+}
+
+int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f) {
+        int r = 0;
+
+        if (!i->loose_rp_filter || intent_count_data_nics(i, &f->links) < 2)
+                return 0;
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
+                struct plan_op op = { .kind = OP_SYSCTL, .index = f->links.links[k].index };
+
+                if (!intent_is_data_nic(i, &f->links.links[k]) || !is_strict(f, k))
+                        continue;
+                rp_filter_name(f->links.links[k].name, op.subject);
+                finding_set(op.from, "%u", f->rp_filters[k].value);
+                finding_set(op.to, LOOSE);
+                finding_set(op.source, "%s", i->rp_filter_source);
+                r = plan_add(p, &op);
+        }
+        return r;
+}
+
+static void judge_rp_filter(const struct intent *i, const struct found *f, size_t k, struct finding *ret) {
+        const struct found_rp_filter *own = &f->rp_filters[k], *all = &f->rp_filter_all;
+        char name[64];
+
+        rp_filter_name(f->links.links[k].name, name);
+        finding_init(ret, "sysctl", name);
+        finding_set(ret->source, "%s", i->loose_rp_filter ? i->rp_filter_source : "Linux ip-sysctl.rst");
+        if (own->error < 0 || all->error < 0) {
+                finding_set(ret->reason, "cannot be read: %s",
+                            strerror(own->error < 0 ? -own->error : -all->error));
+                return;
+        }
+        finding_set(ret->found, "%u (all: %u)", own->value, all->value);
+        ret->verdict = VERDICT_OK;
+        if (!is_strict(f, k))
+                return;
+        check_say(ret, i->loose_rp_filter ? WORDS_RP_STRICT : WORDS_RP_STRICT_ALONE);
+}
+
+int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        if (i->no_tpu || intent_count_data_nics(i, &f->links) < 2)
+                return 0;
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
+                if (!intent_is_data_nic(i, &f->links.links[k]))
+                        continue;
+                judge_rp_filter(i, f, k, &finding);
+                r = finding_list_add(l, &finding);
+        }
+        return r;
+}
+
+/* --- Writes ---------------------------------------------------------------------------------------- */
+
+bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX || source_is_own_route(r))
+                return false;
+        for (unsigned k = 0; k < r->n_hops; k++) {
+                const struct link *l = link_by_index(links, r->hops[k]);
+
+                if (!l || !intent_is_data_nic(i, l))
+                        return false;
+        }
+        return true;
+}
+
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
-        struct op op = { .kind = OP_SYSCTL };
+        struct plan_op op = { .kind = OP_SYSCTL };
 
         if (found->error < 0 || streq(found->value, wanted->value))
                 return 0;
@@ -53,7 +153,7 @@ static int add_nic_settings(struct plan *p, const struct intent *i, const struct
                 const struct found_nic_setting *found = &f->nic_settings.items[k];
                 const struct intent_nic_setting *wanted = &i->nic_settings[found->setting];
                 const struct link *l = link_by_index(&f->links, found->index);
-                struct op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
+                struct plan_op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
 
                 if (!l || !nic_setting_is_due(i, found))
                         continue;
@@ -67,7 +167,7 @@ static int add_nic_settings(struct plan *p, const struct intent *i, const struct
 }
 
 static int add_mtu(struct plan *p, const struct intent *i, const struct link *l) {
-        struct op op = { .kind = OP_MTU, .index = l->index };
+        struct plan_op op = { .kind = OP_MTU, .index = l->index };
         uint32_t mtu = intent_mtu(i, l, NULL);
         const char *network_source = NULL;
 
@@ -89,7 +189,7 @@ static void wanted_rto(const struct intent *i, char buf[static ROUTE_VALUE_MAX])
 }
 
 static int add_route(struct plan *p, const struct intent *i, const struct found *f, const struct route *r) {
-        struct op op = { .kind = OP_ROUTE };
+        struct plan_op op = { .kind = OP_ROUTE };
         char value[ROUTE_VALUE_MAX], wanted[ROUTE_VALUE_MAX];
 
         wanted_rto(i, wanted);
@@ -130,6 +230,8 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         p = PLAN_NULL;
         return 0;
 }
+
+/* --- Verdicts -------------------------------------------------------------------------------------- */
 
 static int judge_profile(const struct intent *i, struct finding_list *l) {
         struct finding f;
@@ -217,6 +319,7 @@ int plan_judge_routes(const struct intent *i, const struct found *f, struct find
         size_t right = 0;
         int r = 0;
 
+        assert(i->rto_min > 0);
         for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
                 if (!plan_is_data_route(i, &f->links, &f->routes.routes[k]))
                         continue;

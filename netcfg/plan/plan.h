@@ -10,11 +10,8 @@
  */
 #include "base.h"
 #include "finding.h"
-#include "found.h"
 #include "intent.h"
 #include "op.h"
-#include "route_text.h"
-#include "rp_filter.h"
 
 /* One sysctl, blanks collapsed. -ENOENT: this kernel has none of that name; -EROFS: it is there, but no one
  * in this network namespace may write it. Through the seam, as the next. */
@@ -34,3 +31,19 @@ int plan_judge_nic_settings(const struct intent *i, const struct found *f, struc
 /* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
+
+/* A route, not of source routing's own tables, all of whose next hops are data-centre NICs. */
+bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
+
+/* --- Reverse-path filters, a part of a plan. Pure, but for plan_read_rp_filters(), which reads through the
+ * seam. --- */
+
+/* "net.ipv4.conf.eth0.rp_filter", and of eth0.7 "net.ipv4.conf.eth0/7.rp_filter" */
+void rp_filter_name(const char *nic, char buf[static 64]);
+
+/* With several data NICs, none that is strict stays where the profile wants it loose. -ENOMEM. */
+int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f);
+/* The filters of f->links; what cannot be read is noted there. */
+void plan_read_rp_filters(const struct host *h, const struct intent *i, struct found *f);
+/* One finding for each data NIC, none where there are fewer than two. Of f only links and filters count. */
+int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);

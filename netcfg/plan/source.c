@@ -1,8 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "source.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
-#include "source.h"
+/* As ip route names them. */
+static const char *const metric_names[RTAX_MAX + 1] = {
+        [RTAX_MTU] = "mtu",           [RTAX_WINDOW] = "window",     [RTAX_RTT] = "rtt",
+        [RTAX_RTTVAR] = "rttvar",     [RTAX_SSTHRESH] = "ssthresh", [RTAX_CWND] = "cwnd",
+        [RTAX_ADVMSS] = "advmss",     [RTAX_REORDERING] = "reordering",
+        [RTAX_HOPLIMIT] = "hoplimit", [RTAX_INITCWND] = "initcwnd", [RTAX_FEATURES] = "features",
+        [RTAX_RTO_MIN] = "rto_min",   [RTAX_INITRWND] = "initrwnd", [RTAX_QUICKACK] = "quickack",
+};
+
+static bool is_own_table(uint32_t table) {
+        return table > SOURCE_TABLE_BASE && table - SOURCE_TABLE_BASE <= INT32_MAX;
+}
+
+bool source_is_own_route(const struct route *r) {
+        return r->protocol == SOURCE_PROTOCOL && r->priority == SOURCE_METRIC && r->tos == 0 &&
+               is_own_table(r->table);
+}
+
+bool source_is_own_rule(const struct rule *r) {
+        return r->protocol == SOURCE_PROTOCOL && r->action == FR_ACT_TO_TBL && !r->narrow &&
+               r->src_len == (r->family == AF_INET ? 32 : 128) && is_own_table(r->table);
+}
+
+/* --- Rules -------------------------------------------------------------------------------------------- */
+
+void source_rule_subject(const struct rule *r, char buf[static 64]) {
+        char address[INET6_ADDRSTRLEN] = "?";
+
+        (void) inet_ntop(r->family, r->src, address, sizeof(address));
+        finding_format(buf, 64, "from %s lookup %u", address, r->table);
+}
+
+/* --- Routes ------------------------------------------------------------------------------------------- */
+
+void source_route_subject(const struct route *r, char buf[static 64]) {
+        char dst[ROUTE_DST_MAX];
+
+        route_format_dst(r, dst);
+        finding_format(buf, 64, "table %u %s", r->table, dst);
+}
+
+/* One more metric, when the text has room for it: without it a route still leads the right way. */
+static void add_metric(char buf[static 96], unsigned k, const struct route *r) {
+        size_t used = strlen(buf);
+        char text[40];
+
+        (void) snprintf(text, sizeof(text), " %s %u%s%s", metric_names[k], r->metrics[k],
+                        k == RTAX_RTO_MIN ? "ms" : "", r->locks & (1U << k) ? ",lock" : "");
+        if (used + strlen(text) < 96)
+                (void) snprintf(buf + used, 96 - used, "%s", text);
+}
+
+void source_route_value(const struct route *r, char buf[static 96]) {
+        char gateway[INET6_ADDRSTRLEN] = "?";
+
+        if (r->type == RTN_THROW) {
+                (void) snprintf(buf, 96, "throw");
+                return;
+        }
+        if (r->has_gateway)
+                (void) inet_ntop(r->gateway_family, r->gateway, gateway, sizeof(gateway));
+        (void) snprintf(buf, 96, "%s%s%s", r->has_gateway ? "via " : "link", r->has_gateway ? gateway : "",
+                        r->onlink ? " onlink" : "");
+        if (r->type != RTN_UNICAST || r->special || r->n_hops != 1 ||
+            r->hops[0] != (int) (r->table - SOURCE_TABLE_BASE)) /* not what is ever wanted */
+                (void) snprintf(buf, 96, "type %u, elsewhere", r->type);
+        if (r->metrics[RTAX_RTO_MIN]) /* first: it always has room */
+                add_metric(buf, RTAX_RTO_MIN, r);
+        for (unsigned k = 0; k <= RTAX_MAX; k++)
+                if (metric_names[k] && k != RTAX_RTO_MIN && r->metrics[k])
+                        add_metric(buf, k, r);
+}
+
+/* --- What is ours ---------------------------------------------------------------------------------- */
+
+static void name_nic(struct plan_op *op, const struct link_table *links) {
+        const struct link *l = link_by_index(links, op->index);
+
+        if (l)
+                (void) snprintf(op->nic, sizeof(op->nic), "%s", l->name);
+}
+
+int source_found(const struct rule_table *rules, const struct route_table *routes,
+                 const struct link_table *links, struct plan *ret) {
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < rules->n; k++) {
+                struct plan_op op = { .kind = OP_RULE, .rule = rules->rules[k] };
+
+                if (!source_is_own_rule(&rules->rules[k]))
+                        continue;
+                op.index = (int) (rules->rules[k].table - SOURCE_TABLE_BASE);
+                name_nic(&op, links);
+                source_rule_subject(&rules->rules[k], op.subject);
+                finding_set(op.to, "priority %u", rules->rules[k].priority);
+                r = plan_add(&p, &op);
+        }
+        for (size_t k = 0; r == 0 && k < routes->n; k++) {
+                struct plan_op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
+
+                if (!source_is_own_route(&routes->routes[k]))
+                        continue;
+                op.index = (int) (routes->routes[k].table - SOURCE_TABLE_BASE);
+                name_nic(&op, links);
+                source_route_subject(&routes->routes[k], op.subject);
+                source_route_value(&routes->routes[k], op.to);
+                r = plan_add(&p, &op);
+        }
+        if (r < 0)
+                return r;
+        *ret = p;
+        p = PLAN_NULL;
+        return 0;
+}
 
 static const int families[] = { AF_INET, AF_INET6 };
 
@@ -18,7 +136,7 @@ static bool single_hop(const struct route *r) {
         return r->type == RTN_UNICAST && r->n_hops == 1 && !r->special;
 }
 
-static enum use use_of(const struct intent *i, const struct found *f, const struct link *nic,
+static enum use use_of_route(const struct intent *i, const struct found *f, const struct link *nic,
                        const struct route *r) {
         const struct link *l;
 
@@ -56,13 +174,13 @@ static int compare_picks(const void *a, const void *b) {
 }
 
 /* What goes into the table, one for each destination. Picks has room for all routes. Returns how many. */
-static size_t pick(const struct intent *i, const struct found *f, const struct link *nic, int family,
+static size_t pick_routes(const struct intent *i, const struct found *f, const struct link *nic, int family,
                    struct pick *picks) {
         size_t all = 0, n = 0;
 
         for (size_t k = 0; k < f->routes.n; k++) {
                 const struct route *r = &f->routes.routes[k];
-                enum use use = r->family == family ? use_of(i, f, nic, r) : USE_NOT;
+                enum use use = r->family == family ? use_of_route(i, f, nic, r) : USE_NOT;
 
                 if (use != USE_NOT)
                         picks[all++] = (struct pick) { r, use };
@@ -95,6 +213,7 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
                              enum use use) {
         struct route copy = *r;
 
+        assert(nic->index > 0);
         copy.table = SOURCE_TABLE_BASE + (uint32_t) nic->index;
         copy.protocol = SOURCE_PROTOCOL;
         copy.priority = SOURCE_METRIC;
@@ -112,8 +231,9 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         return copy;
 }
 
-static int add_route(const struct intent *i, const struct link *nic, const struct route *copy, struct plan *p) {
-        struct op op = { .kind = OP_SOURCE_ROUTE,
+static int add_route(const struct intent *i, const struct link *nic, const struct route *copy,
+                     struct plan *p) {
+        struct plan_op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
                          .carrier_changes = nic->carrier_changes,
                          .route = *copy };
@@ -137,7 +257,7 @@ static bool is_own_address(const struct found *f, const struct route *r) {
 }
 
 /* One of at least that prefix. */
-static bool has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
+static bool nic_has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
 
@@ -157,14 +277,14 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
         for (size_t k = 0; k < f->routes.n; k++) {
                 const struct route *other = &f->routes.routes[k];
 
-                if (other->family != family || use_of(i, f, nic, other) != USE_COPY || other->has_gateway ||
-                    other->dst_len != whole || is_own_address(f, other))
+                if (other->family != family || use_of_route(i, f, nic, other) != USE_COPY ||
+                    other->has_gateway || other->dst_len != whole || is_own_address(f, other))
                         continue;
                 if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
                         return 0; /* which of them is it? */
                 host = other;
         }
-        if (!host || !has_address(f, nic, family, whole))
+        if (!host || !nic_has_address(f, nic, family, whole))
                 return 0;
         memcpy(r.gateway, host->dst, sizeof(r.gateway));
         r = our_copy(i, nic, &r, USE_COPY);
@@ -180,7 +300,7 @@ static int add_table(const struct intent *i, const struct found *f, const struct
 
         if (!picks)
                 return -ENOMEM;
-        n = pick(i, f, nic, family, picks);
+        n = pick_routes(i, f, nic, family, picks);
         for (size_t k = 0; k < n; k++) {
                 leads_out |= picks[k].use == USE_COPY;
                 has_default |= picks[k].route->dst_len == 0;
@@ -243,7 +363,7 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
                 const struct link *nic = link_by_index(&f->links, a->index);
-                struct op op = { .kind = OP_RULE,
+                struct plan_op op = { .kind = OP_RULE,
                                  .index = a->index,
                                  .rule = { .family = family,
                                            .src_len = family == AF_INET ? 32 : 128,
@@ -286,7 +406,7 @@ int source_wanted(const struct intent *i, const struct found *f, struct plan *re
                 due[n] = known && source_is_due(i, f, families[n]);
         for (size_t n = 0; n < ELEMENTSOF(families); n++)
                 for (size_t k = 0; due[n] && r == 0 && k < f->links.n; k++)
-                        if (has_address(f, &f->links.links[k], families[n], 0) &&
+                        if (nic_has_address(f, &f->links.links[k], families[n], 0) &&
                             intent_is_data_nic(i, &f->links.links[k]))
                                 r = add_table(i, f, &f->links.links[k], families[n], &p);
         for (size_t n = 0; r == 0 && n < ELEMENTSOF(families); n++)

@@ -23,9 +23,8 @@
  * Order of writes, so that one may stop after any: a rule goes before the routes of its table, and comes
  * after them; throws come before the default route, and go after it.
  */
-#include "found.h"
 #include "op.h"
-#include "rules.h"
+#include "addresses.h"
 
 #define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
 #define SOURCE_PRIORITY 28470
@@ -50,16 +49,9 @@ int source_found(const struct rule_table *rules, const struct route_table *route
 /* The same of those that are wanted, in the order in which they are written; empty while it cannot be told.
  * -ENOMEM; -E2BIG: more than SOURCE_MAX. */
 int source_wanted(const struct intent *i, const struct found *f, struct plan *ret);
-/* Appends the removal of all that are ours, source saying why. -ENOMEM. */
-int source_add_removal(struct plan *p, const struct plan *own, const char *source);
-
 /* Whether two data-centre NICs or more have addresses of the family. */
 bool source_is_due(const struct intent *i, const struct found *f, int family);
 /* Someone else's rule for what comes from the address, or NULL. */
 const struct rule *source_foreign_rule(const struct found *f, const struct address *a);
 /* 0, or the -errno of reading something that is needed: nothing is then planned. */
 int source_error(const struct found *f);
-
-/* A plan's part about source routing. Findings "route.source", one for each NIC. */
-int plan_add_source(struct plan *p, const struct intent *i, const struct found *f);
-int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l);

@@ -1,55 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "source_plan.h"
+
 #include <arpa/inet.h>
 
 #include "check_words.h"
 #include "source.h"
 
-/* --- What is ours ------------------------------------------------------------------------------------- */
-
-static void name_nic(struct op *op, const struct link_table *links) {
-        const struct link *l = link_by_index(links, op->index);
-
-        if (l)
-                (void) snprintf(op->nic, sizeof(op->nic), "%s", l->name);
-}
-
-int source_found(const struct rule_table *rules, const struct route_table *routes,
-                 const struct link_table *links, struct plan *ret) {
-        _cleanup_plan_ struct plan p = PLAN_NULL;
-        int r = 0;
-
-        for (size_t k = 0; r == 0 && k < rules->n; k++) {
-                struct op op = { .kind = OP_RULE, .rule = rules->rules[k] };
-
-                if (!source_is_own_rule(&rules->rules[k]))
-                        continue;
-                op.index = (int) (rules->rules[k].table - SOURCE_TABLE_BASE);
-                name_nic(&op, links);
-                source_rule_subject(&rules->rules[k], op.subject);
-                finding_set(op.to, "priority %u", rules->rules[k].priority);
-                r = plan_add(&p, &op);
-        }
-        for (size_t k = 0; r == 0 && k < routes->n; k++) {
-                struct op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
-
-                if (!source_is_own_route(&routes->routes[k]))
-                        continue;
-                op.index = (int) (routes->routes[k].table - SOURCE_TABLE_BASE);
-                name_nic(&op, links);
-                source_route_subject(&routes->routes[k], op.subject);
-                source_route_value(&routes->routes[k], op.to);
-                r = plan_add(&p, &op);
-        }
-        if (r < 0)
-                return r;
-        *ret = p;
-        p = PLAN_NULL;
-        return 0;
-}
-
 /* --- What to do --------------------------------------------------------------------------------------- */
 
-static const struct op *find(const struct plan *p, const struct op *op) {
+static const struct plan_op *find_op(const struct plan *p, const struct plan_op *op) {
         for (size_t k = 0; k < p->n; k++)
                 if (p->ops[k].kind == op->kind && p->ops[k].index == op->index &&
                     streq(p->ops[k].subject, op->subject) &&
@@ -58,9 +17,9 @@ static const struct op *find(const struct plan *p, const struct op *op) {
         return NULL;
 }
 
-static int add_change(struct plan *p, const struct op *op, const char *from, const char *to,
+static int add_change_op(struct plan *p, const struct plan_op *op, const char *from, const char *to,
                       const char *source) {
-        struct op change = *op;
+        struct plan_op change = *op;
 
         finding_set(change.from, "%s", from);
         finding_set(change.to, "%s", to);
@@ -69,7 +28,7 @@ static int add_change(struct plan *p, const struct op *op, const char *from, con
 }
 
 /* A table's routes go default route first, its throws last. */
-static int removal_stage(const struct op *op) {
+static int removal_stage(const struct plan_op *op) {
         return op->kind == OP_RULE          ? 0 :
                op->route.dst_len == 0       ? 1 :
                op->route.type != RTN_THROW ? 2 :
@@ -80,12 +39,12 @@ static int add_removals(struct plan *p, const struct plan *own, const struct pla
                         const char *source) {
         for (int stage = 0; stage <= 3; stage++)
                 for (size_t k = 0; k < own->n; k++) {
-                        const struct op *op = &own->ops[k];
+                        const struct plan_op *op = &own->ops[k];
                         int r;
 
-                        if (removal_stage(op) != stage || (wanted && find(wanted, op)))
+                        if (removal_stage(op) != stage || (wanted && find_op(wanted, op)))
                                 continue;
-                        r = add_change(p, op, op->to, SOURCE_ABSENT, source);
+                        r = add_change_op(p, op, op->to, SOURCE_ABSENT, source);
                         if (r < 0)
                                 return r;
                 }
@@ -106,10 +65,10 @@ static int compare_source(const struct intent *i, const struct found *f, struct 
         if (r == 0)
                 r = add_removals(due, own, wanted, "nothing asks for it any more");
         for (size_t k = 0; r == 0 && k < wanted->n; k++) {
-                const struct op *op = &wanted->ops[k], *now = find(own, op);
+                const struct plan_op *op = &wanted->ops[k], *now = find_op(own, op);
 
                 if (!now || !streq(now->to, op->to))
-                        r = add_change(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
+                        r = add_change_op(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
         }
         return r;
 }
@@ -132,7 +91,7 @@ struct account {
         size_t addresses, pending, rules, routes;
         bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no way out */
         const struct rule *foreign;
-        const struct op *first; /* of those that are pending */
+        const struct plan_op *first; /* of those that are pending */
 };
 
 static void count_ops(const struct link *nic, const struct plan *own, const struct plan *due,
@@ -166,7 +125,7 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
                 }
                 a->no_default[n] = a->addresses > had;
                 for (size_t k = 0; k < wanted->n; k++) {
-                        const struct op *op = &wanted->ops[k];
+                        const struct plan_op *op = &wanted->ops[k];
 
                         if (op->kind == OP_SOURCE_ROUTE && op->index == nic->index &&
                             op->route.dst_len == 0 && op->route.family == families[n])

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Who ended whom: signals that may end a process, with who sent them; the victims of the OOM killer; processes that were
- * ended by a signal. All are rare. Records (deaths_figures.h) of processes in the agent's pid namespace go into the ring; a reader
- * is woken only where a run lost a process, and reads what led to it along with it.
+ * Who ended whom: signals that may end a process, with who sent them; the victims of the OOM killer;
+ * processes that were ended by a signal. All are rare. Records (deaths_figures.h) of processes in the
+ * agent's pid namespace go into the ring; a reader is woken only where a run lost a process, and reads what
+ * led to it along with it.
  */
 #include "task_kernel.h"
 
@@ -23,9 +24,9 @@
 #define BIT(n) (1u << (n))
 
 /* x86: HUP INT QUIT ILL TRAP ABRT BUS FPE KILL SEGV PIPE ALRM TERM STKFLT XCPU XFSZ SYS */
-#define MAY_END                                                                                                    \
-        (BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(11) | BIT(13) |     \
-         BIT(14) | BIT(15) | BIT(16) | BIT(24) | BIT(25) | BIT(31))
+#define MAY_END \
+        (BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(11) | \
+         BIT(13) | BIT(14) | BIT(15) | BIT(16) | BIT(24) | BIT(25) | BIT(31))
 #define KILL 9
 
 char LICENSE[] SEC("license") = "GPL";
@@ -40,7 +41,8 @@ struct {
 } death_ring SEC(".maps");
 
 /* A record about task; NULL: no business of ours, or no room. */
-static __always_inline struct death_record *begin(struct task_struct *task, enum death_kind kind, int signal) {
+static __always_inline struct death_record *begin(struct task_struct *task, enum death_kind kind,
+                                                  int signal) {
         int number = number_in(task, own.pidns);
         struct death_record *r;
 
@@ -63,8 +65,9 @@ static __always_inline struct death_record *begin(struct task_struct *task, enum
 
 /* Who reads is woken where it matters, and before the ring is full. */
 static __always_inline void submit(struct death_record *r, bool matters) {
-        bpf_ringbuf_submit(r, matters || bpf_ringbuf_query(&death_ring, AVAILABLE) > DEATH_RING_BYTES / 2 ? FORCE_WAKEUP
-                                                                                                    : NO_WAKEUP);
+        bpf_ringbuf_submit(r, matters || bpf_ringbuf_query(&death_ring, AVAILABLE) > DEATH_RING_BYTES / 2
+                                      ? FORCE_WAKEUP
+                                      : NO_WAKEUP);
 }
 
 static __always_inline void put_run(struct death_record *r, struct task_struct *task) {
@@ -85,10 +88,11 @@ static __always_inline void put_sender(struct death_record *r) {
         r->sender_uid = (__u32) bpf_get_current_uid_gid();
         BPF_CORE_READ_STR_INTO(&r->sender_comm, sender, group_leader, comm);
         if (node)
-                bpf_probe_read_kernel_str(r->sender_group, sizeof(r->sender_group), BPF_CORE_READ(node, name));
+                bpf_probe_read_kernel_str(r->sender_group, sizeof(r->sender_group),
+                                          BPF_CORE_READ(node, name));
 }
 
-/* Signal, what is told with it, the victim, whether its whole process is meant, what became of it. */
+/* Signal, its details, the victim, whether its whole process is meant, what became of it. */
 SEC("tp_btf/signal_generate")
 int on_signal(__u64 *ctx) {
         int signal = (int) ctx[0], result = (int) ctx[4];
@@ -104,7 +108,8 @@ int on_signal(__u64 *ctx) {
                 return 0;
         if (from > SENT_BY_KERNEL)
                 code = BPF_CORE_READ((struct kernel_siginfo *) from, si_code);
-        r->sender_kind = from == SENT_BY_KERNEL || code > 0 || code == SI_TIMER ? DEATH_BY_KERNEL : DEATH_BY_PROCESS;
+        r->sender_kind =
+                from == SENT_BY_KERNEL || code > 0 || code == SI_TIMER ? DEATH_BY_KERNEL : DEATH_BY_PROCESS;
         put_run(r, task);
         if (r->sender_kind == DEATH_BY_PROCESS)
                 put_sender(r);
@@ -112,7 +117,8 @@ int on_signal(__u64 *ctx) {
         return 0;
 }
 
-/* Until 6.8 it is given the victim's number in the first pid namespace, and nothing that leads to the task. */
+/* Until 6.8 it is given the victim's number in the first pid namespace, and nothing that leads to the
+ * task. */
 SEC("tp_btf/mark_victim")
 int on_oom_victim(__u64 *ctx) {
         bool has_task = bpf_core_field_exists(((struct trace_event_raw_mark_victim *) 0)->uid);

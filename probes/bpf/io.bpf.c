@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * What one run waits for its storage: requests to disks, calls on network file systems, writers that are held back. Watch
- * programs all: they hang on every request and every system call of the host, and are attached for seconds.
+ * What one run waits for its storage: requests to disks, calls on network file systems, writers that are
+ * held back. Watch programs all: they hang on every request and every system call of the host, and are
+ * attached for seconds.
  */
 #include "task_kernel.h"
 
@@ -64,7 +65,8 @@ static __always_inline void take_time(struct io_times *t, __u64 ns, __u64 bytes)
                 add(&t->buckets[b], 1);
 }
 
-/* The place of the fastest of the kept, if this one was slower, else IO_KEPT. Two at the same moment may take the same: one is lost then. */
+/* The place of the fastest of the kept, if this one was slower, else IO_KEPT. Two at the same moment may
+ * take the same: one is lost then. */
 static __always_inline unsigned place_for(struct io_slow kept[IO_KEPT], __u64 ns) {
         int least = 0;
 
@@ -78,7 +80,8 @@ static __always_inline unsigned place_for(struct io_slow kept[IO_KEPT], __u64 ns
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
-/* Of who dirtied the pages, where the io controller tells it; what a thread asks for itself is its own anyway. */
+/* Of who dirtied the pages, where the io controller tells it; what a thread asks for itself is its own
+ * anyway. */
 static __always_inline bool is_of_run(struct request *rq) {
         struct bio *bio = BPF_CORE_READ(rq, bio);
         struct kernfs_node *node;
@@ -215,14 +218,19 @@ static __always_inline bool is_served(const char *type) {
 
         if (bpf_probe_read_kernel_str(t, sizeof(t), type) < 0)
                 return false;
-        return (t[0] == 'n' && t[1] == 'f' && t[2] == 's') || (t[0] == 'f' && t[1] == 'u' && t[2] == 's' && t[3] == 'e') ||
-               (t[0] == 'c' && t[1] == 'i' && t[2] == 'f' && t[3] == 's') || (t[0] == 's' && t[1] == 'm' && t[2] == 'b') ||
+        return (t[0] == 'n' && t[1] == 'f' && t[2] == 's') ||
+               (t[0] == 'f' && t[1] == 'u' && t[2] == 's' && t[3] == 'e') ||
+               (t[0] == 'c' && t[1] == 'i' && t[2] == 'f' && t[3] == 's') ||
+               (t[0] == 's' && t[1] == 'm' && t[2] == 'b') ||
                (t[0] == 'c' && t[1] == 'e' && t[2] == 'p' && t[3] == 'h') || (t[0] == '9' && t[1] == 'p') ||
-               (t[0] == 'l' && t[1] == 'u' && t[2] == 's' && t[3] == 't') || (t[0] == 'a' && t[1] == 'f' && t[2] == 's') ||
-               (t[0] == 'g' && t[1] == 'p' && t[2] == 'f' && t[3] == 's') || (t[0] == 'b' && t[1] == 'e' && t[2] == 'e');
+               (t[0] == 'l' && t[1] == 'u' && t[2] == 's' && t[3] == 't') ||
+               (t[0] == 'a' && t[1] == 'f' && t[2] == 's') ||
+               (t[0] == 'g' && t[1] == 'p' && t[2] == 'f' && t[3] == 's') ||
+               (t[0] == 'b' && t[1] == 'e' && t[2] == 'e');
 }
 
-static __always_inline void put_call(const struct call_seen *seen, struct file *file, __u64 now, long result) {
+static __always_inline void put_call(const struct call_seen *seen, struct file *file, __u64 now,
+                                     long result) {
         const char *type = BPF_CORE_READ(file, f_inode, i_sb, s_type, name);
         __u64 ns = now - seen->since, bytes = result > 0 && seen->call != IO_CALL_OPEN ? result : 0;
         struct io_slow *slow;
@@ -245,7 +253,8 @@ static __always_inline void put_call(const struct call_seen *seen, struct file *
         slow->tid = (__u32) bpf_get_current_pid_tgid();
         bpf_get_current_comm(slow->comm, sizeof(slow->comm));
         bpf_probe_read_kernel_str(slow->where, sizeof(slow->where), type);
-        bpf_probe_read_kernel_str(slow->file, sizeof(slow->file), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+        bpf_probe_read_kernel_str(slow->file, sizeof(slow->file),
+                                  BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
 SEC("tp_btf/sys_exit")

@@ -6,9 +6,12 @@
 
 #include "io.skel.h" /* names their types */
 
-static const char *const watch[] = { "on_issue", "on_complete", "on_enter", "on_return", "on_held_back", NULL };
+static const char *const watch[] = {
+        "on_issue", "on_complete", "on_enter", "on_return", "on_held_back", NULL
+};
 
-/* How long a writer is held back is the last argument but one, of 12 or, on newer kernels, 8 (include/trace/events/writeback.h). */
+/* How long a writer is held back is the last argument but one, of 12 or, on newer kernels, 8
+ * (include/trace/events/writeback.h). */
 static int prepare(struct bpf_object *o, const struct btf *kernel) {
         uint32_t at = bpf_set_arguments(kernel, "balance_dirty_pages");
 

@@ -54,10 +54,10 @@ static __always_inline void put_registers(struct seq_file *seq, struct task_stru
         at = (struct pt_regs *) bpf_task_pt_regs(task);
         if (!at || bpf_probe_read_kernel(&r, sizeof(r), at) < 0 || r.cs != USER_CODE)
                 return;
-        BPF_SEQ_PRINTF(seq, "r %lx %lx %lx %lx %lx %lx %lx %lx\n", r.sp, r.ip, r.bx, r.bp, r.r12, r.r13, r.r14,
-                       r.r15);
-        BPF_SEQ_PRINTF(seq, "s %lx %lx %lx %lx %lx %lx %lx %lx %lx\n", r.ax, r.cx, r.dx, r.si, r.di, r.r8, r.r9,
-                       r.r10, r.r11);
+        BPF_SEQ_PRINTF(seq, "r %lx %lx %lx %lx %lx %lx %lx %lx\n", r.sp, r.ip, r.bx, r.bp, r.r12, r.r13,
+                       r.r14, r.r15);
+        BPF_SEQ_PRINTF(seq, "s %lx %lx %lx %lx %lx %lx %lx %lx %lx\n", r.ax, r.cx, r.dx, r.si, r.di, r.r8,
+                       r.r9, r.r10, r.r11);
 }
 
 static __always_inline void put_stack(struct seq_file *seq, struct task_struct *task) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * TCP's troubles by peer, and packets that this host dropped, by reason and place. Only events are hooked that are rare on a
- * sound network: a segment sent again, a reset, a connection that begins or ends, a dropped packet.
+ * TCP's troubles by peer, and packets that this host dropped, by reason and place. Only events are hooked
+ * that are rare on a sound network: a retransmitted segment, a reset, a connection that begins or ends, a
+ * dropped packet.
  */
 #include "net_kernel.h"
 
@@ -15,14 +16,17 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct bpf_own own = { 0 };
-const volatile bool tells_error = false; /* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
-const volatile bool tells_socket = false; /* kfree_skb has a fourth argument: whom the packet was for (6.11) */
+/* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
+const volatile bool tells_error = false;
+/* kfree_skb has a fourth argument: whom the packet was for (6.11) */
+const volatile bool tells_socket = false;
 
 struct net_figures figures;
 
 /*
- * Who may write the key of an entry: who brings its number in here, or takes it out. Needs no compare-and-swap, which
- * programs have from Linux 5.12 on only. Drops are numbered behind peers, and keep their entries.
+ * Who may write the key of an entry: who brings its number in here, or takes it out. Needs no
+ * compare-and-swap, which programs have from Linux 5.12 on only. Drops are numbered behind peers, and keep
+ * their entries.
  */
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
@@ -112,8 +116,8 @@ static __always_inline struct net_peer *find_peer(const struct net_peer_key *key
 /* --- Sockets ------------------------------------------------------------------------------------------- */
 
 /*
- * Once the first thing of ours was seen, no namespace's own memory is looked at any more: ours is not freed before we are. The number
- * of one that ends is given to another only when its devices and sockets are gone.
+ * Once the first thing of ours was seen, no namespace's own memory is looked at any more: ours is not freed
+ * before we are. The number of one that ends is given to another only when its devices and sockets are gone.
  */
 static __always_inline bool is_own(struct net *net) {
         if (figures.own_net != 0)
@@ -169,8 +173,8 @@ static __always_inline struct net_peer *peer_of(const struct sock *sk, __u64 now
 /* --- Retransmits --------------------------------------------------------------------------------------- */
 
 /*
- * The timer takes its own mark away before it sends (tcp_write_timer_handler, ICSK_TIME_RETRANS), after TCP went into
- * the state Loss; what is sent later in that state follows acknowledgements.
+ * The timer takes its own mark away before it sends (tcp_write_timer_handler, ICSK_TIME_RETRANS), after TCP
+ * went into the state Loss; what is sent later in that state follows acknowledgements.
  */
 static __always_inline enum net_retransmit kind_of(const struct sock *sk) {
         unsigned char state = sk->__sk_common.skc_state;
@@ -185,7 +189,8 @@ static __always_inline enum net_retransmit kind_of(const struct sock *sk) {
         ca = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
         if (ca == TCP_CA_LOSS && tp->inet_conn.icsk_pending == 0)
                 return NET_RTO;
-        return ca < TCP_CA_RECOVERY && tp->inet_conn.icsk_pending == ICSK_TIME_LOSS_PROBE ? NET_PROBE : NET_FAST;
+        return ca < TCP_CA_RECOVERY && tp->inet_conn.icsk_pending == ICSK_TIME_LOSS_PROBE ? NET_PROBE
+                                                                                          : NET_FAST;
 }
 
 static __always_inline __u64 segments_of(const struct sk_buff *skb) {
@@ -197,7 +202,8 @@ static __always_inline __u64 segments_of(const struct sk_buff *skb) {
         return n > 0 ? n : 1;
 }
 
-static __always_inline void count_retransmit(struct net_counts *c, enum net_retransmit kind, __u64 segments) {
+static __always_inline void count_retransmit(struct net_counts *c, enum net_retransmit kind,
+                                             __u64 segments) {
         add(&c->retransmits[kind & 3], segments);
         add(&c->events[kind & 3], 1);
 }
@@ -360,7 +366,8 @@ static __noinline __u32 place_of(__u32 reason, __u64 location, __u32 from) {
 
                 if (figures.dropped[at].location == location && figures.dropped[at].reason == reason)
                         return at;
-                if (figures.drop_use[at] == NET_FREE && bpf_map_update_elem(&owners, &number, &one, BPF_NOEXIST) == 0) {
+                if (figures.drop_use[at] == NET_FREE &&
+                    bpf_map_update_elem(&owners, &number, &one, BPF_NOEXIST) == 0) {
                         begin_drop(at, reason, location);
                         return at;
                 }
@@ -393,8 +400,9 @@ static __always_inline enum whose whose_socket(const struct sock *sk) {
 }
 
 /*
- * By its device, the socket that it was for, its route, or the socket that sent it. What waits in a socket has a number where
- * the device was (dev_scratch), which never looks like an address of the kernel's: its highest byte is a flag.
+ * By its device, the socket that it was for, its route, or the socket that sent it. What waits in a socket
+ * has a number where the device was (dev_scratch), which never looks like an address of the kernel's: its
+ * highest byte is a flag.
  */
 static __always_inline enum whose whose_packet(const struct sk_buff *skb, const struct sock *receiver) {
         struct net_device *dev = skb->dev;
@@ -421,7 +429,8 @@ int BPF_PROG(drop, struct sk_buff *skb, void *location) {
                 return 0;
         if (bpf_core_type_exists(enum skb_drop_reason)) {
                 reason = (__u32) ctx[2];
-                if (reason < SKB_DROP_REASON_NOT_SPECIFIED && bpf_core_enum_value_exists(enum skb_drop_reason, SKB_CONSUMED))
+                if (reason < SKB_DROP_REASON_NOT_SPECIFIED &&
+                    bpf_core_enum_value_exists(enum skb_drop_reason, SKB_CONSUMED))
                         return 0; /* not dropped, consumed */
         }
         if (w == OURS)

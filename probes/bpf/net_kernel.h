@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * The kernel's types that net.bpf.c uses, as vmlinux.h is made (include/net/sock.h, inet_connection_sock.h, tcp.h,
- * net_namespace.h; include/linux/skbuff.h, netdevice.h, cgroup-defs.h, kernfs.h).
+ * The kernel's types that net.bpf.c uses, as vmlinux.h is made (include/net/sock.h, inet_connection_sock.h,
+ * tcp.h, net_namespace.h; include/linux/skbuff.h, netdevice.h, cgroup-defs.h, kernfs.h).
  */
 #include "vmlinux.h"
 
@@ -68,7 +68,8 @@ struct sock_cgroup_data {
         struct cgroup *cgroup; /* from 5.15 on */
 };
 
-/* The group's address, but for its lowest bits; bit 0: it is what net_cls or net_prio of version 1 have instead. */
+/* The group's address, but for its lowest bits; bit 0: it is what net_cls or net_prio of version 1 have
+ * instead. */
 struct sock_cgroup_data___before_515 {
         __u64 val;
 };

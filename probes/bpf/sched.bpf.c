@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * How long the threads of one run waited: for a CPU, in state D, for softirqs on top of them; and where they were moved. Watch
- * programs all: they hang on every switch of the host, and are attached for seconds.
+ * How long the threads of one run waited: for a CPU, in state D, for softirqs on top of them; and where they
+ * were moved. Watch programs all: they hang on every switch of the host, and are attached for seconds.
  */
 #include "task_kernel.h"
 
@@ -150,8 +150,8 @@ static __always_inline void keep_wait(struct task_struct *task, struct thread *t
         BPF_CORE_READ_STR_INTO(&figures.waits[least].comm, task, comm);
         figures.waits[least].stack[0] = 0;
         if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf)) /* from 5.13 on */
-                bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format, t->frames,
-                             sizeof(t->frames));
+                bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format,
+                             t->frames, sizeof(t->frames));
 }
 
 static __always_inline void unblocked(struct task_struct *task, struct thread *t) {

@@ -6,7 +6,8 @@
 
 #include "sched.skel.h" /* names their types */
 
-static const char *const watch[] = { "on_wakeup", "on_wakeup_new", "on_switch", "on_migrate", "on_softirq_entry", "on_softirq_exit", NULL };
+static const char *const watch[] = { "on_wakeup",        "on_wakeup_new",   "on_switch", "on_migrate",
+                                     "on_softirq_entry", "on_softirq_exit", NULL };
 
 const struct bpf_set bpf_set_sched = {
         .name = "sched",

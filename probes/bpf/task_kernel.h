@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * Of the kernel's types, what programs about tasks, their control groups, files and block requests use, as vmlinux.h has the
- * others (include/linux/pid_namespace.h, cgroup-defs.h, kernfs.h, signal_types.h).
+ * Of the kernel's types, what programs about tasks, their control groups, files and block requests use, as
+ * vmlinux.h has the others (include/linux/pid_namespace.h, cgroup-defs.h, kernfs.h, signal_types.h).
  */
 #include "vmlinux.h"
 

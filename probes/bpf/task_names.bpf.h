@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
-/* Whose a task is: its number in the agent's pid namespace, its control group of version 2. */
+/* A task's number in the agent's pid namespace, and its control group of version 2. Inline in each BPF
+ * program. */
 #include "task_kernel.h"
 
 #include <bpf/bpf_core_read.h>
@@ -17,10 +18,13 @@ static __always_inline int number_in(struct task_struct *task, unsigned int name
 
         for (unsigned int i = 0; pid && i < PID_LEVELS && i <= level; i++) {
                 struct upid number = { 0 };
-                char *at = (char *) pid + bpf_core_field_offset(pid->numbers) + i * bpf_core_type_size(struct upid);
+                char *at = (char *) pid + bpf_core_field_offset(pid->numbers) +
+                           i * bpf_core_type_size(struct upid);
 
-                if (bpf_probe_read_kernel(&number.nr, sizeof(number.nr), at + bpf_core_field_offset(number.nr)) < 0 ||
-                    bpf_probe_read_kernel(&number.ns, sizeof(number.ns), at + bpf_core_field_offset(number.ns)) < 0)
+                if (bpf_probe_read_kernel(&number.nr, sizeof(number.nr),
+                                          at + bpf_core_field_offset(number.nr)) < 0 ||
+                    bpf_probe_read_kernel(&number.ns, sizeof(number.ns),
+                                          at + bpf_core_field_offset(number.ns)) < 0)
                         return 0;
                 if (BPF_CORE_READ(number.ns, ns.inum) == namespace)
                         return number.nr;

@@ -4,7 +4,7 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
-#include "capability.h"
+#include "processes.h"
 #include "kernel_stacks.lskel.h"
 
 #define ITERATORS_MAX 64u /* opened beforehand */

@@ -7,7 +7,7 @@ void task_stack_list_clear(struct task_stack_list *l) {
         *l = (struct task_stack_list) { 0 };
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_tasks(const void *a, const void *b) {
         pid_t x = ((const struct task_stack *) a)->tid, y = ((const struct task_stack *) b)->tid;
 
         return x < y ? -1 : x > y;
@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b) {
 const struct task_stack *task_stack_find(const struct task_stack_list *l, pid_t tid) {
         struct task_stack key = { .tid = tid };
 
-        return l->n > 0 ? bsearch(&key, l->items, l->n, sizeof(*l->items), compare) : NULL;
+        return l->n > 0 ? bsearch(&key, l->items, l->n, sizeof(*l->items), compare_tasks) : NULL;
 }
 
 /* n hexadecimal numbers, a blank before each. */
@@ -109,7 +109,7 @@ int task_stacks_parse(char *text, size_t len, struct task_stack_list *ret) {
                 task_stack_list_clear(&l);
                 return r;
         }
-        qsort(l.items, l.n, sizeof(*l.items), compare);
+        qsort(l.items, l.n, sizeof(*l.items), compare_tasks);
         *ret = l;
         return 0;
 }

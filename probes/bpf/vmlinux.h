@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * Of the kernel's types, what our programs use, and of those only the members they use: where each really is,
- * libbpf looks up in the running kernel's BTF when a program is loaded (CO-RE, preserve_access_index). So the
- * build needs no kernel and no generated header, and gives the same object everywhere. Names are the kernel's
- * (include/linux/sched.h, pid.h, seq_file.h; kernel/bpf/task_iter.c; arch/x86/include/asm/ptrace.h); what
- * another kernel names otherwise is a type with a suffix behind three underscores, as libbpf wants it.
+ * Of the kernel's types, what our programs use, and of those only the members they use: where each really
+ * is, libbpf looks up in the running kernel's BTF when a program is loaded (CO-RE, preserve_access_index).
+ * So the build needs no kernel and no generated header, and gives the same object everywhere. Names are the
+ * kernel's (include/linux/sched.h, pid.h, seq_file.h; kernel/bpf/task_iter.c;
+ * arch/x86/include/asm/ptrace.h); what another kernel names otherwise is a type with a suffix behind three
+ * underscores, as libbpf wants it.
  */
 typedef unsigned char __u8;
 typedef unsigned short __u16;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "libtpu.pb-c.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 #include "utf8.h"
 
 #define DEPTH_MAX 16 /* messages in one another: the deepest that we know has eight */
@@ -98,7 +98,7 @@ int libtpu_list_read(struct libtpu_reader *r, const void *data, size_t len,
         return 0;
 }
 
-/* --- Attributes ----------------------------------------------------------------------------------------- */
+/* --- Attributes ------------------------------------------------------------------------------------- */
 
 /* False: it has no value that a label can have. */
 static bool print_value(const Libtpu__AttrValue *v, char text[static LIBTPU_TEXT_MAX]) {
@@ -161,8 +161,8 @@ static bool is_digits(const char *s) {
         return n > 0 && !s[n];
 }
 
-/* The device: "device_ordinal" of a list, else the only attribute, whatever it is called, if it is a number.
- */
+/* The device: "device_ordinal" of a list, else the only attribute, whatever it is called, if it is a
+ * number. */
 static const char *device_of(const struct libtpu_reader *r) {
         for (size_t i = 0; i < r->n_attributes; i++)
                 if (same_key(r->attributes[i].key, "device_ordinal"))

@@ -14,7 +14,7 @@
  * deprecated regular buckets, which no metric that is taken has, are left out.
  */
 #include "probe.h"
-#include "unpack_memory.h"
+#include "unpack.h"
 
 #define LIBTPU_MESSAGE_MAX (1024 * 1024)    /* of an answer */
 #define LIBTPU_MEMORY_MAX (4 * 1024 * 1024) /* of an unpacked answer */

@@ -43,8 +43,8 @@ struct libtpu_reading {
         int64_t queued;      /* programs waiting for cores, all together; -1: not told */
         bool error;          /* libtpu itself says that slices hang or failed */
         char error_type[LIBTPU_TEXT_MAX]; /* "HANG_DETECTED" */
-        int64_t run_id,
-                launch_id; /* of the last status (above): the least of its cores; -1: none */
+        /* of the last status (above): the least of its cores; -1: none */
+        int64_t run_id, launch_id;
 };
 #define LIBTPU_READING_NULL                                                                                 \
         ((struct libtpu_reading){                                                                           \

@@ -119,36 +119,36 @@ void cgroup_files_close(struct cgroup_files *c) {
                 source_close(&c->files[i]);
 }
 
-static void path_of(const struct cgroup_files *c, enum cgroup_file f,
+static void path_of_file(const struct cgroup_files *c, enum cgroup_file f,
                     char path[static CGROUP_PATH_MAX + 24]) {
         (void) snprintf(path, CGROUP_PATH_MAX + 24, "%s/%s", c->path, names[f]);
 }
 
 /* A file of lines "key number". */
-static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct look *l,
+static void read_fields(struct cgroup_files *c, enum cgroup_file f, const struct metrics_look *l,
                         const struct field *fields, size_t n) {
         char path[CGROUP_PATH_MAX + 24];
 
         for (size_t i = 0; i < n; i++)
                 *fields[i].value = FIELD_MISSING;
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (lines_begin(l->lines, &c->files[f], l->host, path) == 0)
                 lines_fields(l->lines, fields, n, "", 1);
 }
 
-static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const struct look *l) {
+static int64_t read_number(struct cgroup_files *c, enum cgroup_file f, const struct metrics_look *l) {
         char path[CGROUP_PATH_MAX + 24], text[64];
         const char *p = text;
         int64_t v;
 
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0 || !take_number(&p, &v) ||
             (*p != 0 && *p != '\n'))
                 return FIELD_MISSING;
         return v;
 }
 
-void cgroup_cpu(struct cgroup_files *c, const struct look *l, struct cgroup_cpu *ret) {
+void cgroup_cpu(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_cpu *ret) {
         const struct field fields[] = { { "user_usec", &ret->user_usec },
                                         { "system_usec", &ret->system_usec },
                                         { "throttled_usec", &ret->throttled_usec } };
@@ -156,11 +156,11 @@ void cgroup_cpu(struct cgroup_files *c, const struct look *l, struct cgroup_cpu 
         read_fields(c, CGROUP_CPU_STAT, l, fields, ELEMENTSOF(fields));
 }
 
-int64_t cgroup_memory_current(struct cgroup_files *c, const struct look *l) {
+int64_t cgroup_memory_current(struct cgroup_files *c, const struct metrics_look *l) {
         return read_number(c, CGROUP_MEMORY_CURRENT, l);
 }
 
-void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_memory *ret) {
+void cgroup_memory(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_memory *ret) {
         const struct field parts[] = { { "anon", &ret->anonymous },
                                        { "file", &ret->file },
                                        { "kernel", &ret->kernel },
@@ -174,16 +174,16 @@ void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_m
         read_fields(c, CGROUP_MEMORY_EVENTS, l, events, ELEMENTSOF(events));
 }
 
-int64_t cgroup_tasks(struct cgroup_files *c, const struct look *l) {
+int64_t cgroup_tasks(struct cgroup_files *c, const struct metrics_look *l) {
         return read_number(c, CGROUP_PIDS_CURRENT, l);
 }
 
 /* "8:0 rbytes=1 wbytes=2 rios=…", a line a disk. */
-void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *ret) {
+void cgroup_io(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_io *ret) {
         char path[CGROUP_PATH_MAX + 24];
 
         *ret = (struct cgroup_io){ FIELD_MISSING, FIELD_MISSING };
-        path_of(c, CGROUP_IO_STAT, path);
+        path_of_file(c, CGROUP_IO_STAT, path);
         if (lines_begin(l->lines, &c->files[CGROUP_IO_STAT], l->host, path) < 0)
                 return;
         *ret = (struct cgroup_io){ 0, 0 };
@@ -206,7 +206,7 @@ void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *r
         }
 }
 
-void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct look *l,
+void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct metrics_look *l,
                      int64_t *ret_some, int64_t *ret_full) {
         enum cgroup_file f = r == PRESSURE_CPU      ? CGROUP_CPU_PRESSURE
                              : r == PRESSURE_MEMORY ? CGROUP_MEMORY_PRESSURE
@@ -214,7 +214,7 @@ void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const str
         char path[CGROUP_PATH_MAX + 24], text[512];
 
         *ret_some = *ret_full = FIELD_MISSING;
-        path_of(c, f, path);
+        path_of_file(c, f, path);
         if (source_read(&c->files[f], l->host, path, text, sizeof(text)) < 0)
                 return;
         if (!pressure_total(text, "some", ret_some))
@@ -260,14 +260,15 @@ int run_group_path(const char *run, char *buf, size_t size) {
         return 0;
 }
 
-static struct run_group *find_group(struct runs_state *r, const char *base, const char *run) {
+static struct run_group *find_run_group(struct runs_state *r, const char *base, const char *run) {
         char group[CGROUP_PATH_MAX];
         struct run_group *g;
 
         for (size_t i = 0; i < r->n; i++)
                 if (streq(r->groups[i].run, run))
                         return &r->groups[i];
-        if (r->n == RUN_GROUPS_MAX || strlen(run) >= RUN_NAME_SIZE || run_group_path(run, group, sizeof(group)) < 0)
+        if (r->n == RUN_GROUPS_MAX || strlen(run) >= RUN_NAME_SIZE ||
+            run_group_path(run, group, sizeof(group)) < 0)
                 return NULL;
         g = &r->groups[r->n];
         if (cgroup_files_init(&g->files, base, group) < 0)
@@ -280,33 +281,34 @@ static struct run_group *find_group(struct runs_state *r, const char *base, cons
         return g;
 }
 
-static void put_if(const struct look *l, enum metric_id id, int64_t value, const char *run, const char *v1) {
+static void put_if(const struct metrics_look *l, enum metric_id id, int64_t value, const char *run,
+                   const char *v1) {
         if (value >= 0)
                 put_int(l->sink, id, value, run, v1, NULL);
 }
 
-static void put_usec(const struct look *l, enum metric_id id, int64_t usec, const char *run, const char *v1,
-                     const char *v2) {
+static void put_usec(const struct metrics_look *l, enum metric_id id, int64_t usec, const char *run,
+                     const char *v1, const char *v2) {
         if (usec >= 0)
                 put_double(l->sink, id, (double) usec / 1e6, run, v1, v2);
 }
 
-static void look_at_counters(struct run_group *g, const struct look *l) {
+static void look_at_counters(struct run_group *g, const struct metrics_look *l) {
         cgroup_cpu(&g->files, l, &g->cpu);
         cgroup_io(&g->files, l, &g->io);
 }
 
 const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run, bool anew,
-                                      const struct look *l) {
-        struct run_group *g = find_group(r, base, run);
+                                      const struct metrics_look *l) {
+        struct run_group *g = find_run_group(r, base, run);
 
         if (g && anew)
                 look_at_counters(g, l);
         return g;
 }
 
-void runs_look(struct runs_state *r, const char *base, const char *run, const struct look *l) {
-        struct run_group *g = find_group(r, base, run);
+void runs_look(struct runs_state *r, const char *base, const char *run, const struct metrics_look *l) {
+        struct run_group *g = find_run_group(r, base, run);
         struct cgroup_memory memory;
 
         if (!g)

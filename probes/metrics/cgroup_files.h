@@ -47,20 +47,20 @@ struct cgroup_cpu {
 struct cgroup_memory {
         int64_t current, anonymous, file, kernel;
         int64_t oom_kills;
-        /* Pages that had to be read from a disk at a fault; file pages that were thrown out and needed again; pages that its
-         * own threads had to free before they got any. */
+        /* Pages that had to be read from a disk at a fault; file pages that were thrown out and needed
+         * again; pages that its own threads had to free before they got any. */
         int64_t major_faults, refaults, reclaimed;
 };
 struct cgroup_io {
         int64_t read_bytes, written_bytes;
 };
-void cgroup_cpu(struct cgroup_files *c, const struct look *l, struct cgroup_cpu *ret);
-void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_memory *ret);
-void cgroup_io(struct cgroup_files *c, const struct look *l, struct cgroup_io *ret);
-int64_t cgroup_memory_current(struct cgroup_files *c, const struct look *l);
-int64_t cgroup_tasks(struct cgroup_files *c, const struct look *l);
+void cgroup_cpu(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_cpu *ret);
+void cgroup_memory(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_memory *ret);
+void cgroup_io(struct cgroup_files *c, const struct metrics_look *l, struct cgroup_io *ret);
+int64_t cgroup_memory_current(struct cgroup_files *c, const struct metrics_look *l);
+int64_t cgroup_tasks(struct cgroup_files *c, const struct metrics_look *l);
 /* Microseconds; r is cpu, memory or io. */
-void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct look *l,
+void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const struct metrics_look *l,
                      int64_t *ret_some, int64_t *ret_full);
 
 /*
@@ -82,14 +82,15 @@ struct runs_state {
         struct run_group groups[RUN_GROUPS_MAX];
         size_t n;
 };
-/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too long. */
+/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too
+ * long. */
 int run_group_path(const char *run, char *buf, size_t size);
 void runs_init(struct runs_state *r);
 void runs_close(struct runs_state *r);
 /* One run; base as of cgroup_base(). */
-void runs_look(struct runs_state *r, const char *base, const char *run, const struct look *l);
+void runs_look(struct runs_state *r, const char *base, const char *run, const struct metrics_look *l);
 /* Forgets the runs that were not looked at since the last call. */
 void runs_end(struct runs_state *r);
 /* What the run took so far: as of the last look, or looked at anew. NULL: it cannot be looked at. */
 const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run, bool anew,
-                                      const struct look *l);
+                                      const struct metrics_look *l);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host_metrics.h"
 
-#include "disks.h"
 #include "network.h"
 
 /* What our own daemons take, workers and captures included: the control groups of their units. */
@@ -31,7 +30,7 @@ static void agents_close(struct agents_state *a) {
                 cgroup_files_close(&a->units[i]);
 }
 
-static void agents_look(struct agents_state *a, const struct look *l) {
+static void agents_look(struct agents_state *a, const struct metrics_look *l) {
         for (size_t i = 0; a->known && i < AGENT_UNITS; i++) {
                 int64_t bytes;
                 struct cgroup_cpu cpu;
@@ -90,7 +89,7 @@ struct host_metrics *host_metrics_free(struct host_metrics *m) {
 }
 
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
-        const struct look l = {
+        const struct metrics_look l = {
                 .host = m->host, .sink = s, .lines = &m->lines, .files = m->files, .now = now
         };
 
@@ -102,7 +101,7 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
 }
 
 void host_metrics_look_at_run(struct host_metrics *m, const char *run, struct sink *s) {
-        const struct look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files };
+        const struct metrics_look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files };
 
         if (m->cgroup_base)
                 runs_look(&m->runs, m->cgroup_base, run, &l);
@@ -116,9 +115,11 @@ int host_metrics_look_close(struct host_metrics *m, const char *run, usec_t now,
         return m->cgroup_base ? run_look_take(m->host, m->cgroup_base, run, now, ret) : -ENOENT;
 }
 
-void host_metrics_run_counters(struct host_metrics *m, const char *run, bool anew, struct run_counters *ret) {
-        const struct look l = { .host = m->host, .lines = &m->lines, .files = m->files };
-        const struct run_group *g = m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, run, anew, &l) : NULL;
+void host_metrics_run_counters(struct host_metrics *m, const char *run, bool anew,
+                               struct run_counters *ret) {
+        const struct metrics_look l = { .host = m->host, .lines = &m->lines, .files = m->files };
+        const struct run_group *g =
+                m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, run, anew, &l) : NULL;
 
         if (anew)
                 nics_look_at_bytes(&m->nics, &l);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_log.h"
 
+#include <assert.h>
+
 /* --- Faults -------------------------------------------------------------------------------------------- */
 
 #define LEVEL_WARNING 4
@@ -72,6 +74,7 @@ static const struct {
 };
 
 const char *kernel_fault_name(enum kernel_fault f) {
+        assert(f < _KERNEL_FAULT_MAX);
         return faults[f].name;
 }
 
@@ -83,14 +86,14 @@ bool kernel_fault_is_mild(enum kernel_fault f) {
         return faults[f].mild;
 }
 
-static bool holds(const struct kmsg_record *r, const char *text) {
+static bool record_holds(const struct kmsg_record *r, const char *text) {
         return memmem(r->text, r->len, text, strlen(text)) != NULL;
 }
 
 enum kernel_fault kernel_fault_of(const struct kmsg_record *r) {
         for (size_t i = 0; i < ELEMENTSOF(rules); i++)
-                if (r->level <= rules[i].level && holds(r, rules[i].first) &&
-                    (!rules[i].second || holds(r, rules[i].second)))
+                if (r->level <= rules[i].level && record_holds(r, rules[i].first) &&
+                    (!rules[i].second || record_holds(r, rules[i].second)))
                         return rules[i].fault;
         return _KERNEL_FAULT_MAX;
 }
@@ -185,7 +188,7 @@ uint64_t kernel_log_seq(const struct kernel_log *l) {
         return l->seq;
 }
 
-static void note(struct kernel_log *l, const struct kmsg_record *r) {
+static void note_record(struct kernel_log *l, const struct kmsg_record *r) {
         enum kernel_fault fault = kernel_fault_of(r);
         struct waiting *w;
         size_t n;
@@ -216,7 +219,7 @@ static void take_record(struct kernel_log *l, const char *data, size_t size) {
         if (l->seq != UINT64_MAX && r.seq > l->seq)
                 l->lost += r.seq - l->seq - 1;
         l->seq = r.seq;
-        note(l, &r);
+        note_record(l, &r);
 }
 
 int kernel_log_read(struct kernel_log *l) {

@@ -8,8 +8,8 @@
 #include "probe.h"
 
 /*
- * --- One record of /dev/kmsg (Linux, Documentation/ABI/testing/dev-kmsg), and what kind of fault it tells of.
- * Pure. ---
+ * --- One record of /dev/kmsg (Linux, Documentation/ABI/testing/dev-kmsg), and what kind of fault it tells
+ * of. Pure. ---
  */
 
 #define KMSG_RECORD_MAX 8192 /* CONSOLE_EXT_LOG_MAX of older kernels, the most that one read gives */

@@ -87,7 +87,7 @@ static bool take_row(struct nics_state *n, const struct host *h, const char *lin
         return true;
 }
 
-static void put_row(const struct nic_row *r, const struct look *l) {
+static void put_row(const struct nic_row *r, const struct metrics_look *l) {
         for (size_t i = 0; i < ELEMENTSOF(counters); i++) {
                 put_int(l->sink, counters[i].id, r->columns[counters[i].receive], r->slot->name, "receive",
                         NULL);
@@ -97,7 +97,8 @@ static void put_row(const struct nic_row *r, const struct look *l) {
 }
 
 /* Rows of NICs that count, at most NICS_MAX. -errno. */
-static int read_rows(struct nics_state *n, const struct look *l, struct nic_row rows[static NICS_MAX]) {
+static int read_rows(struct nics_state *n, const struct metrics_look *l,
+                     struct nic_row rows[static NICS_MAX]) {
         bool hardware = false;
         int read = 0, kept = 0, r;
 
@@ -117,13 +118,13 @@ static int read_rows(struct nics_state *n, const struct look *l, struct nic_row 
         return kept;
 }
 
-void nics_look_at_bytes(struct nics_state *n, const struct look *l) {
+void nics_look_at_bytes(struct nics_state *n, const struct metrics_look *l) {
         struct nic_row rows[NICS_MAX];
 
         (void) read_rows(n, l, rows); /* not known, then */
 }
 
-void nics_look(struct nics_state *n, const struct look *l) {
+void nics_look(struct nics_state *n, const struct metrics_look *l) {
         struct nic_row rows[NICS_MAX];
         int n_rows;
 
@@ -151,7 +152,7 @@ void nics_look(struct nics_state *n, const struct look *l) {
 #define SOFTNET_FLOW_LIMIT 10 /* where the kernel has CONFIG_NET_FLOW_LIMIT, else 0 */
 #define SOFTNET_COLUMNS 11
 
-static void look_at_softnet(const struct look *l) {
+static void look_at_softnet(const struct metrics_look *l) {
         int64_t sums[SOFTNET_COLUMNS] = { 0 };
         unsigned cpus = 0;
 
@@ -253,7 +254,7 @@ static void take_header(struct header *h, const char *line, const struct counter
 }
 
 static void put_values(const struct header *h, const char *line, const struct counter *c,
-                       const struct look *l) {
+                       const struct metrics_look *l) {
         const char *p = line, *word;
         size_t len;
 
@@ -270,7 +271,8 @@ static void put_values(const struct header *h, const char *line, const struct co
         }
 }
 
-static void look_at_table(enum host_file f, const struct counter *c, size_t n, const struct look *l) {
+static void look_at_table(enum host_file f, const struct counter *c, size_t n,
+                          const struct metrics_look *l) {
         struct header h = { .n = 0 };
         bool values = false;
 
@@ -285,7 +287,7 @@ static void look_at_table(enum host_file f, const struct counter *c, size_t n, c
 
 /* --- Connection tracking ------------------------------------------------------------------------------- */
 
-static void put_file(enum host_file f, enum metric_id id, const struct look *l) {
+static void put_file(enum host_file f, enum metric_id id, const struct metrics_look *l) {
         char text[64];
         const char *p = text;
         int64_t v;
@@ -295,7 +297,7 @@ static void put_file(enum host_file f, enum metric_id id, const struct look *l) 
 }
 
 /* A line of names, then a line of hexadecimal values a CPU. */
-static void look_at_conntrack(const struct look *l) {
+static void look_at_conntrack(const struct metrics_look *l) {
         static const char *const wanted[] = { "drop", "early_drop", "insert_failed", "invalid" };
         int64_t sums[ELEMENTSOF(wanted)] = { 0 };
         uint8_t columns[64] = { 0 };
@@ -328,7 +330,7 @@ static void look_at_conntrack(const struct look *l) {
                                 wanted[columns[i] - 1], NULL, NULL);
 }
 
-void network_look(const struct look *l) {
+void network_look(const struct metrics_look *l) {
         look_at_softnet(l);
         look_at_table(FILE_SNMP, snmp, ELEMENTSOF(snmp), l);
         look_at_table(FILE_NETSTAT, netstat, ELEMENTSOF(netstat), l);

@@ -24,9 +24,9 @@ struct nics_state {
         struct driver_socket driver;
 };
 void nics_init(struct nics_state *n, const struct host *h);
-void nics_look(struct nics_state *n, const struct look *l);
+void nics_look(struct nics_state *n, const struct metrics_look *l);
 void nics_close(struct nics_state *n);
 /* Only bytes, anew. */
-void nics_look_at_bytes(struct nics_state *n, const struct look *l);
+void nics_look_at_bytes(struct nics_state *n, const struct metrics_look *l);
 
-void network_look(const struct look *l);
+void network_look(const struct metrics_look *l);

@@ -15,7 +15,7 @@ void driver_socket_close(struct driver_socket *e) {
         e->fd = close_fd(e->fd);
 }
 
-static int ask(const struct driver_socket *e, const char *nic, void *question) {
+static int ask_driver(const struct driver_socket *e, const char *nic, void *question) {
         struct ifreq r = { .ifr_data = question };
 
         (void) snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", nic);
@@ -24,7 +24,7 @@ static int ask(const struct driver_socket *e, const char *nic, void *question) {
 
 /* --- Names --------------------------------------------------------------------------------------------- */
 
-static size_t digits(const char *p) {
+static size_t count_digits(const char *p) {
         return strspn(p, "0123456789");
 }
 
@@ -41,12 +41,12 @@ bool queue_bytes_name(const char *name, enum queue_direction *ret) {
                 return false;
         if (startswith(p, "_bytes[")) {
                 p += strlen("_bytes[");
-                n = digits(p);
+                n = count_digits(p);
                 if (n == 0 || !streq(p + n, "]"))
                         return false;
         } else {
                 p += startswith(p, "_queue_") ? strlen("_queue_") : startswith(p, "_q-") ? strlen("_q-") : 0;
-                n = digits(p);
+                n = count_digits(p);
                 if (n == 0 || !streq(p + n, "_bytes"))
                         return false;
         }
@@ -76,10 +76,10 @@ void nic_queues_clear(struct nic_queues *q) {
 static int count_stats(const struct driver_socket *e, const char *nic, uint32_t *ret) {
         union {
                 struct ethtool_sset_info info;
-                uint8_t room[sizeof(struct ethtool_sset_info) +
-                             sizeof(uint32_t)]; /* with one number behind it */
+                /* with one number behind it */
+                uint8_t room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
         } question = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ULL << ETH_SS_STATS } };
-        int r = ask(e, nic, &question);
+        int r = ask_driver(e, nic, &question);
 
         if (r < 0)
                 return r;
@@ -107,7 +107,8 @@ static int add_queue(struct nic_queues *q, enum queue_direction d, uint32_t inde
  * moment, whatever we say that there is room for: both buffers have room for the most that we take, so that
  * a queue that was added since we counted cannot write behind them. Pages that nobody touches cost nothing.
  */
-static int learn(struct nic_queues *q, const struct driver_socket *e, const char *nic, uint32_t n_stats) {
+static int learn_queues(struct nic_queues *q, const struct driver_socket *e, const char *nic,
+                        uint32_t n_stats) {
         _cleanup_free_ struct ethtool_gstrings *names = NULL;
         int r;
 
@@ -119,7 +120,7 @@ static int learn(struct nic_queues *q, const struct driver_socket *e, const char
         names->cmd = ETHTOOL_GSTRINGS;
         names->string_set = ETH_SS_STATS;
         names->len = n_stats;
-        r = ask(e, nic, names);
+        r = ask_driver(e, nic, names);
         if (r < 0)
                 return r;
         if (names->len != n_stats)
@@ -140,7 +141,8 @@ static int learn(struct nic_queues *q, const struct driver_socket *e, const char
         return 0;
 }
 
-static void compare(struct nic_queues *q, enum queue_direction d, const char *nic, const struct look *l) {
+static void compare_looks(struct nic_queues *q, enum queue_direction d, const char *nic,
+                          const struct metrics_look *l) {
         const __u64 *data = ((const struct ethtool_stats *) q->stats)->data;
         uint64_t moved[QUEUES_MAX];
         bool whole = q->known;
@@ -160,7 +162,8 @@ static void compare(struct nic_queues *q, enum queue_direction d, const char *ni
                            d == QUEUE_RECEIVE ? "receive" : "transmit", NULL);
 }
 
-void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic, const struct look *l) {
+void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic,
+                     const struct metrics_look *l) {
         struct ethtool_stats *stats;
         uint32_t n_stats;
 
@@ -170,7 +173,7 @@ void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const 
                 q->silent = true; /* this driver has no statistics of its own */
                 return;
         }
-        if (n_stats != q->n_stats && learn(q, e, nic, n_stats) < 0) {
+        if (n_stats != q->n_stats && learn_queues(q, e, nic, n_stats) < 0) {
                 nic_queues_clear(q);
                 return;
         }
@@ -179,11 +182,11 @@ void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const 
         stats = q->stats;
         stats->cmd = ETHTOOL_GSTATS;
         stats->n_stats = n_stats;
-        if (ask(e, nic, stats) < 0 || stats->n_stats != n_stats) {
+        if (ask_driver(e, nic, stats) < 0 || stats->n_stats != n_stats) {
                 q->known = false;
                 return;
         }
-        compare(q, QUEUE_RECEIVE, nic, l);
-        compare(q, QUEUE_TRANSMIT, nic, l);
+        compare_looks(q, QUEUE_RECEIVE, nic, l);
+        compare_looks(q, QUEUE_TRANSMIT, nic, l);
         q->known = true;
 }

@@ -33,7 +33,8 @@ struct nic_queues {
 };
 #define NIC_QUEUES_NULL ((struct nic_queues){ 0 })
 void nic_queues_clear(struct nic_queues *q);
-void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic, const struct look *l);
+void nic_queues_look(struct nic_queues *q, const struct driver_socket *e, const char *nic,
+                     const struct metrics_look *l);
 
 /* Pure. Whether a statistic of this name is the bytes of one queue, and of which direction. */
 bool queue_bytes_name(const char *name, enum queue_direction *ret);

@@ -12,7 +12,7 @@ struct walk {
 };
 
 /* "TID (NAME) STATE …": the name may hold anything, also ")". */
-static void take_state(const struct host *h, struct run_thread *t) {
+static void take_thread_state(const struct host *h, struct run_thread *t) {
         char path[48], text[512];
         const char *open, *close;
 
@@ -39,19 +39,20 @@ static int take_thread(struct walk *w, int64_t tid) {
                 return 0;
         }
         (void) snprintf(path, sizeof(path), "/proc/%" PRId64 "/schedstat", tid);
-        if (host_read(w->host, path, text, sizeof(text), NULL) < 0 || !take_number(&p, &ran) || !take_number(&p, &waited))
+        if (host_read(w->host, path, text, sizeof(text), NULL) < 0 || !take_number(&p, &ran) ||
+            !take_number(&p, &waited))
                 return 0;
         if (!l->threads)
                 l->threads = calloc(RUN_LOOK_THREADS, sizeof(*l->threads));
         if (!l->threads)
                 return -ENOMEM;
         l->threads[l->n_threads] = (struct run_thread){ .tid = tid, .waited_ns = waited, .ran_ns = ran };
-        take_state(w->host, &l->threads[l->n_threads++]);
+        take_thread_state(w->host, &l->threads[l->n_threads++]);
         return 0;
 }
 
 /* The first is the run's own. A group that is gone has no threads. */
-static int take_group(const char *group, uint64_t id, void *userdata) {
+static int take_group_threads(const char *group, uint64_t id, void *userdata) {
         _cleanup_(source_close) struct source file = SOURCE_NULL;
         char path[544];
         struct walk *w = userdata;
@@ -69,7 +70,7 @@ static int take_group(const char *group, uint64_t id, void *userdata) {
         return r;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_tids(const void *a, const void *b) {
         const struct run_thread *x = a, *y = b;
 
         return x->tid < y->tid ? -1 : x->tid > y->tid;
@@ -94,7 +95,8 @@ void run_look_standing(const struct run_look *from, const struct run_look *to, s
                 const struct run_thread *t = &to->threads[i], *before = thread_before(from, t->tid, &k);
 
                 /* Who left a state in between has run since, or at least waited for that. */
-                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns || before->state != t->state)
+                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns ||
+                    before->state != t->state)
                         continue;
                 if (t->state == 'R')
                         count_standing(t, &ret->starved, ret->starved_comm);
@@ -121,8 +123,9 @@ int64_t run_look_waited(const struct run_look *from, const struct run_look *to) 
 
 /* --- The control group --------------------------------------------------------------------------------- */
 
-static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines, struct run_look *ret) {
-        const struct look l = { .host = h, .lines = lines, .now = ret->at };
+static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines,
+                       struct run_look *ret) {
+        const struct metrics_look l = { .host = h, .lines = lines, .now = ret->at };
 
         cgroup_cpu(files, &l, &ret->cpu);
         cgroup_memory(files, &l, &ret->memory);
@@ -137,7 +140,8 @@ void run_look_clear(struct run_look *l) {
         *l = (struct run_look){ .group = 0 };
 }
 
-int run_look_take(const struct host *h, const char *base, const char *run, usec_t now, struct run_look *ret) {
+int run_look_take(const struct host *h, const char *base, const char *run, usec_t now,
+                  struct run_look *ret) {
         _cleanup_free_ struct lines *lines = malloc(sizeof(*lines));
         _cleanup_(cgroup_files_close) struct cgroup_files files;
         _cleanup_(run_look_clear) struct run_look look = { .at = now };
@@ -149,12 +153,12 @@ int run_look_take(const struct host *h, const char *base, const char *run, usec_
                 (void) cgroup_files_init(&files, "", ""); /* nothing is open: there is nothing to close */
         if (!lines)
                 return -ENOMEM;
-        r = r < 0 ? -ENOENT : cgroup_walk(h, files.path, take_group, &w);
+        r = r < 0 ? -ENOENT : cgroup_walk(h, files.path, take_group_threads, &w);
         if (r == -ENOMEM || look.group == 0)
                 return r == -ENOMEM ? r : -ENOENT;
         take_files(h, &files, lines, &look);
         if (look.threads)
-                qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare);
+                qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare_tids);
         *ret = look;
         look.threads = NULL;
         return 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One run looked at closely, for people who ask: two looks, a little apart, tell what happened between them. All of what its
- * control group counts, and how long each of its threads ran and waited for a CPU (/proc/TID/schedstat; Linux,
- * Documentation/scheduler/sched-stats.rst), and in which state it is, which costs two files a thread and is not for every tick.
+ * One run looked at closely, for people who ask: two looks, a little apart, tell what happened between them.
+ * All of what its control group counts, and how long each of its threads ran and waited for a CPU
+ * (/proc/TID/schedstat; Linux, Documentation/scheduler/sched-stats.rst), and in which state it is, which
+ * costs two files a thread and is not for every tick.
  */
 #include "cgroup_files.h"
 
@@ -34,13 +35,14 @@ void run_look_clear(struct run_look *l);
 /* base: cgroup_base(); run: its name. -ENOENT: it has no control group here; -ENOMEM. */
 int run_look_take(const struct host *h, const char *base, const char *run, usec_t now, struct run_look *ret);
 /*
- * Threads that stood still from one look to the other, and not because they had nothing to do: able to run and never on a CPU, or in
- * state D. No hook sees those: nothing happened to them.
+ * Threads that stood still from one look to the other, and not because they had nothing to do: able to run
+ * and never on a CPU, or in state D. No hook sees those: nothing happened to them.
  */
 struct run_standing {
         size_t starved, blocked;
         char starved_comm[RUN_THREAD_COMM], blocked_comm[RUN_THREAD_COMM]; /* of the first of them */
 };
 void run_look_standing(const struct run_look *from, const struct run_look *to, struct run_standing *ret);
-/* Nanoseconds that threads which are in both waited between the two, and those that came since at all. -1: not known. */
+/* Nanoseconds that threads which are in both waited between the two, and those that came since at all. -1:
+ * not known. */
 int64_t run_look_waited(const struct run_look *from, const struct run_look *to);

@@ -142,11 +142,11 @@ static const char *const paths[] = {
 };
 _Static_assert(ELEMENTSOF(paths) == _HOST_FILE_MAX, "a path a file");
 
-ssize_t look_text(const struct look *l, enum host_file f, char *buf, size_t size) {
+ssize_t look_text(const struct metrics_look *l, enum host_file f, char *buf, size_t size) {
         return source_read(&l->files[f], l->host, paths[f], buf, size);
 }
 
-int look_lines(const struct look *l, enum host_file f) {
+int look_lines(const struct metrics_look *l, enum host_file f) {
         return lines_begin(l->lines, &l->files[f], l->host, paths[f]);
 }
 

@@ -78,7 +78,7 @@ enum host_file {
         _HOST_FILE_MAX,
 };
 
-struct look {
+struct metrics_look {
         const struct host *host;
         struct sink *sink;
         struct lines *lines; /* one buffer for all files that are read by lines */
@@ -86,5 +86,5 @@ struct look {
         usec_t now;          /* boot clock */
 };
 /* As source_read() and lines_begin() of one of the host's files. */
-ssize_t look_text(const struct look *l, enum host_file f, char *buf, size_t size);
-int look_lines(const struct look *l, enum host_file f);
+ssize_t look_text(const struct metrics_look *l, enum host_file f, char *buf, size_t size);
+int look_lines(const struct metrics_look *l, enum host_file f);

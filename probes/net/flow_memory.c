@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_memory.h"
 
+#include <assert.h>
+
 /* By cookie, open addressing: a mark stands at its home or, where that is taken, at the next free place. */
 struct flow_memory {
         struct flow_mark *marks; /* used ones have a number of a dump */
@@ -30,7 +32,7 @@ static size_t home_of(const struct flow_memory *m, uint64_t cookie) {
 }
 
 /* Where it is, or where it would be. */
-static struct flow_mark *find(const struct flow_memory *m, uint64_t cookie) {
+static struct flow_mark *find_mark(const struct flow_memory *m, uint64_t cookie) {
         size_t at = home_of(m, cookie);
 
         while (m->marks[at].seen != 0 && m->marks[at].cookie != cookie)
@@ -38,7 +40,7 @@ static struct flow_mark *find(const struct flow_memory *m, uint64_t cookie) {
         return &m->marks[at];
 }
 
-static int make_room(struct flow_memory *m) {
+static int make_room_for_mark(struct flow_memory *m) {
         struct flow_memory larger = { .n = m->n, .size = MAX(2 * m->size, (size_t) 64) };
 
         if (2 * (m->n + 1) <= m->size)
@@ -48,7 +50,7 @@ static int make_room(struct flow_memory *m) {
                 return -ENOMEM;
         for (size_t i = 0; i < m->size; i++)
                 if (m->marks[i].seen != 0)
-                        *find(&larger, m->marks[i].cookie) = m->marks[i];
+                        *find_mark(&larger, m->marks[i].cookie) = m->marks[i];
         free(m->marks);
         *m = larger;
         return 0;
@@ -57,11 +59,12 @@ static int make_room(struct flow_memory *m) {
 int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, struct flow_mark **ret,
                      bool *ret_known) {
         struct flow_mark *mark;
-        int r = m->n < FLOW_SOCKETS_MAX ? make_room(m) : 0;
+        int r = m->n < FLOW_SOCKETS_MAX ? make_room_for_mark(m) : 0;
 
+        assert(dump != 0); /* 0 marks a free place */
         if (r < 0)
                 return r;
-        mark = find(m, cookie);
+        mark = find_mark(m, cookie);
         *ret_known = mark->seen != 0;
         if (!*ret_known && m->n == FLOW_SOCKETS_MAX)
                 return -ENOSPC;
@@ -90,7 +93,7 @@ static void remove_at(struct flow_memory *m, size_t at) {
 void flow_memory_forget_older(struct flow_memory *m, unsigned dump) {
         for (size_t i = 0; i < m->size;)
                 if (m->marks[i].seen != 0 && m->marks[i].seen != dump)
-                        remove_at(m, i); /* another one may be there now */
+                        remove_at(m, i); /* a mark from behind may have moved up to this place */
                 else
                         i++;
 }

@@ -17,8 +17,8 @@ struct flow_memory;
 int flow_memory_new(struct flow_memory **ret);
 struct flow_memory *flow_memory_free(struct flow_memory *m);
 void flow_memory_clear(struct flow_memory *m);
-/* The mark of this socket, made where there is none, as seen in this dump (not 0); valid until the next call.
- * -ENOSPC, -ENOMEM. */
+/* The mark of this socket, made where there is none, as seen in this dump (not 0); valid until the next
+ * call. -ENOSPC, -ENOMEM. */
 int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, struct flow_mark **ret,
                      bool *ret_known);
 /* Sockets that this dump did not have are closed. */

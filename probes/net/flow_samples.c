@@ -50,16 +50,11 @@ static struct sample sample_of(enum metric_id id, const struct label *l) {
         return m;
 }
 
-/* Sums of what the kernel tells, which is believed up to what a sample holds. */
-static int64_t whole(uint64_t n) {
-        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
 static void put_count(struct sink *s, enum metric_id id, uint64_t n, const struct label *l) {
         struct sample m = sample_of(id, l);
 
         m.is_int = true;
-        m.i = whole(n);
+        m.i = (int64_t) MIN(n, (uint64_t) INT64_MAX);
         s->sample(s, &m);
 }
 
@@ -119,10 +114,10 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
         const char *name = f->nics[nic].name, *run_name = f->runs[run];
         struct label other = { .peer = OTHER, .nic = name, .run = run_name, .address = "" };
 
-        put_int(s, METRIC_NET_IO, whole(u->total.sent_bytes), name, run_name, "transmit");
-        put_int(s, METRIC_NET_IO, whole(u->total.received_bytes), name, run_name, "receive");
-        put_int(s, METRIC_NET_SEGMENTS, whole(u->total.segments), name, run_name, NULL);
-        put_int(s, METRIC_NET_DROPS, whole(u->total.drops), name, run_name, NULL);
+        put_uint(s, METRIC_NET_IO, u->total.sent_bytes, name, run_name, "transmit");
+        put_uint(s, METRIC_NET_IO, u->total.received_bytes, name, run_name, "receive");
+        put_uint(s, METRIC_NET_SEGMENTS, u->total.segments, name, run_name, NULL);
+        put_uint(s, METRIC_NET_DROPS, u->total.drops, name, run_name, NULL);
         put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, run_name, NULL);
         put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, run_name, NULL);
         put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, run_name, NULL);
@@ -147,7 +142,7 @@ void flow_samples(const struct flows *f, struct sink *s) {
                         if (f->nics[nic].index &&
                             (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
                                 put_sum(f, run, nic, s);
-        put_int(s, METRIC_NET_LEFT_OUT, whole(f->left_out), NULL, NULL, NULL);
+        put_uint(s, METRIC_NET_LEFT_OUT, f->left_out, NULL, NULL, NULL);
 }
 
 /* --- BPF ----------------------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ struct text {
 };
 
 _printf_(2, 3)
-static void say(struct text *t, const char *format, ...) {
+static void append_text(struct text *t, const char *format, ...) {
         va_list ap;
         int n;
 
@@ -87,32 +87,33 @@ const char *flow_peer_text(const struct flow_link *l, char buf[static FLOW_NAME_
 
 static void say_counts(const struct flows *f, const union flow_counts *c, struct text *t) {
         if (c->timeouts > 0)
-                say(t, "%s%s%" PRIu64 " RTO%s in %.0f s", comma(t), f->exact_timeouts ? "" : "at least ",
-                    c->timeouts, plural(c->timeouts), seconds_of(f));
+                append_text(t, "%s%s%" PRIu64 " RTO%s in %.0f s", comma(t),
+                            f->exact_timeouts ? "" : "at least ", c->timeouts, plural(c->timeouts),
+                            seconds_of(f));
         if (c->retransmits > c->syn_retries && c->segments > 0)
-                say(t, "%s%.*g %% of segments sent again (%" PRIu64 ")", comma(t),
+                append_text(t, "%s%.*g %% of segments retransmitted (%" PRIu64 ")", comma(t),
                     share_again(c) < 0.1 ? 2 : 3, 100 * share_again(c), c->retransmits);
         if (c->syn_retries > 0)
-                say(t, "%sSYN sent again %" PRIu64 " time%s", comma(t), c->syn_retries,
+                append_text(t, "%sSYN retransmitted %" PRIu64 " time%s", comma(t), c->syn_retries,
                     plural(c->syn_retries));
 }
 
 static void say_reasons(const struct flows *f, const struct flow_link *l, struct text *t) {
         say_counts(f, &l->now, t);
         if (l->silent > 0)
-                say(t, "%snothing acknowledged for %.0f s (%u of %u connection%s)", comma(t),
+                append_text(t, "%snothing acknowledged for %.0f s (%u of %u connection%s)", comma(t),
                     (double) l->silent_msec / 1000, l->silent, l->connections, plural(l->connections));
         if (!t->more && l->bad)
-                say(t, "bad until %.0f s ago", seconds_of(f) * l->good_for);
+                append_text(t, "bad until %.0f s ago", seconds_of(f) * l->good_for);
         else if (!t->more)
-                say(t, l->seen > 0 ? "no loss" : "no connection is looked at");
+                append_text(t, l->seen > 0 ? "no loss" : "no connection is looked at");
 }
 
 void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[static FLOW_TEXT_MAX]) {
         struct text t = { .buf = buf };
         char peer[FLOW_NAME_MAX];
 
-        say(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?",
+        append_text(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?",
             flow_peer_text(l, peer));
         say_reasons(f, l, &t);
 }
@@ -185,15 +186,15 @@ struct over_all {
         const struct flow_link *worst;
 };
 
-static bool is_of(const struct flow_link *l, uint8_t run) {
+static bool is_of_run(const struct flow_link *l, uint8_t run) {
         return flow_is_judged(l) && l->connections > 0 && (run == FLOW_NOBODY || l->run == run);
 }
 
-static void survey(const struct flows *f, uint8_t run, struct over_all *o) {
+static void survey_links(const struct flows *f, uint8_t run, struct over_all *o) {
         for (size_t i = 0; i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of(l, run))
+                if (!is_of_run(l, run))
                         continue;
                 o->links++;
                 o->bad += l->bad;
@@ -206,7 +207,7 @@ static void survey(const struct flows *f, uint8_t run, struct over_all *o) {
         for (size_t i = 0; o->worst && i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of(l, run) || l->nic != o->worst->nic)
+                if (!is_of_run(l, run) || l->nic != o->worst->nic)
                         continue;
                 o->of_worst_nic++;
                 o->bad_of_worst_nic += l->bad;
@@ -219,11 +220,12 @@ static void survey(const struct flows *f, uint8_t run, struct over_all *o) {
 
 /* Every peer behind one NIC: it is rather this end. */
 static void say_nic(const struct flows *f, const struct over_all *o, struct text *t) {
-        say(t, "NIC %s to all %zu peers: ", f->nics[o->worst->nic].name, o->of_worst_nic);
+        append_text(t, "NIC %s to all %zu peers: ", f->nics[o->worst->nic].name, o->of_worst_nic);
         say_counts(f, &o->sum, t);
         if (!t->more)
-                say(t, "nothing acknowledged for up to %.0f s", (double) o->worst->silent_msec / 1000);
-        say(t, ": rather this NIC or its port than the peers");
+                append_text(t, "nothing acknowledged for up to %.0f s",
+                            (double) o->worst->silent_msec / 1000);
+        append_text(t, ": rather this NIC or its port than the peers");
 }
 
 void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_MAX]) {
@@ -231,15 +233,15 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
         struct over_all o = { 0 };
 
         buf[0] = '\0';
-        survey(f, run, &o);
+        survey_links(f, run, &o);
         if (f->at == 0 || f->span == 0)
-                say(&t, "no interval between two looks yet");
+                append_text(&t, "no interval between two looks yet");
         else if (o.links == 0)
-                say(&t, "no run has a TCP connection to another host");
+                append_text(&t, "no run has a TCP connection to another host");
         else if (!o.worst)
-                say(&t,
-                    "no bad link: %zu way%s to peers, %u connections, %" PRIu64 " of %" PRIu64
-                    " segments sent again in %.0f s",
+                append_text(&t,
+                    "no bad link: %zu path%s to peers, %u connections, %" PRIu64 " of %" PRIu64
+                    " segments retransmitted in %.0f s",
                     o.links, plural(o.links), o.connections, o.again, o.segments, seconds_of(f));
         else if (o.bad_of_worst_nic == o.of_worst_nic && o.of_worst_nic > 1)
                 say_nic(f, &o, &t);
@@ -248,7 +250,7 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
                 t.len = strlen(buf);
         }
         if (o.bad > 1 && o.bad_of_worst_nic != o.of_worst_nic)
-                say(&t, "; %zu of %zu ways are bad", o.bad, o.links);
+                append_text(&t, "; %zu of %zu paths are bad", o.bad, o.links);
 }
 
 /*
@@ -275,17 +277,17 @@ enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_
         if (f->receive_max == 0 || connections == 0)
                 return VERDICT_UNKNOWN;
         if (full == 0)
-                say(&t,
+                append_text(&t,
                     "none of %u connections has the largest receive buffer (tcp_rmem: %" PRIu64
                     " bytes): it suffices",
                     connections, f->receive_max);
         else if (4 * space * 4 < 3 * f->receive_max)
-                say(&t,
+                append_text(&t,
                     "%u of %u connections have the largest receive buffer (tcp_rmem: %" PRIu64
                     " bytes), programs take %" PRIu64 " bytes a round trip: it suffices",
                     full, connections, f->receive_max, space);
         else {
-                say(&t,
+                append_text(&t,
                     "%u of %u connections are at the largest receive buffer (tcp_rmem: %" PRIu64
                     " bytes) and take %" PRIu64
                     " bytes a round trip: try sysctl net.ipv4.tcp_rmem with %" PRIu64,

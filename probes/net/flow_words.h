@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which links are bad, and what a person is told of it. Pure. */
+/* Which links are bad, and how that is reported to a person. Pure. */
 #include "finding.h"
 #include "flows.h"
 
@@ -8,9 +8,9 @@
 #define FLOW_TEXT_MAX 256
 
 /*
- * What makes a link bad. A lost segment is sent again within a round trip or two; a timer that runs out (200
- * ms at least, Linux TCP_RTO_MIN) means that not even that arrived, and a collective waits for the slowest:
- * three in ten seconds are no accident. With a share p of segments lost TCP sends no more than
+ * What makes a link bad. A lost segment is retransmitted within a round trip or two; a timer that runs out
+ * (200 ms at least, Linux TCP_RTO_MIN) means that not even that arrived, and a collective waits for the
+ * slowest: three in ten seconds are no accident. With a share p of segments lost TCP sends no more than
  * about 1.2/sqrt(p) segments a round trip (Mathis et al. 1997): twelve at 1 %, which is bad wherever it is
  * more than a few segments by chance.
  */
@@ -30,7 +30,7 @@ void flow_judge(const struct flows *f, struct flow_link *l);
 /* "worker 5", or the address. */
 const char *flow_peer_text(const struct flow_link *l, char buf[static FLOW_NAME_MAX]);
 const char *flow_address_text(uint8_t family, const uint8_t *address, char buf[static FLOW_NAME_MAX]);
-/* "NIC eth1 to worker 5: 38 RTOs in 10 s, 3.1 % of segments sent again". */
+/* "NIC eth1 to worker 5: 38 RTOs in 10 s, 3.1 % of segments retransmitted". */
 void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[static FLOW_TEXT_MAX]);
 /* One sentence over all links of a run; FLOW_NOBODY: of all runs. */
 void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_MAX]);
@@ -41,7 +41,7 @@ enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_
 /* < 0: a is worse. */
 int flow_compare(const struct flow_link *a, const struct flow_link *b);
 /* The worst that is worse than none of those before it (NULL: the first), for runs of more than one; NULL:
- * no more. For the few that a person or a capture is told. */
+ * no more. For the few that a person sees or a capture holds. */
 const struct flow_link *flow_next_bad(const struct flows *f, const struct flow_link *before);
 
 /* A WARN for each bad link, the worst first, most at most: subject is the peer's address, found "from LOCAL,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flows.h"
 
+#include <assert.h>
 #include <linux/sock_diag.h>
 #include <sys/socket.h>
 
@@ -81,7 +82,8 @@ static void begin_link(struct flow_link *l) {
 }
 
 void flows_forget_run(struct flows *f, uint8_t run) {
-        if (run == FLOW_NOBODY || run >= FLOW_RUNS_MAX)
+        assert(run < FLOW_RUNS_MAX);
+        if (run == FLOW_NOBODY)
                 return;
         for (size_t i = 0; i < f->n_links; i++)
                 if (f->links[i].used && f->links[i].run == run) {
@@ -148,7 +150,7 @@ static uint32_t find_link(struct flows *f, const struct tcp_connection *s, struc
         return (uint32_t) place;
 }
 
-static void add(union flow_counts *to, const union flow_counts *c) {
+static void add_counts(union flow_counts *to, const union flow_counts *c) {
         for (size_t k = 0; k < ELEMENTSOF(to->all); k++)
                 to->all[k] += c->all[k];
 }
@@ -216,7 +218,7 @@ static void take_round_trip(struct flows *f, struct flow_link *l, const struct t
 }
 
 /* What it is now, beside what it counted. */
-static void take_state(struct flows *f, struct flow_link *l, const struct tcp_connection *s,
+static void take_socket_state(struct flows *f, struct flow_link *l, const struct tcp_connection *s,
                        const struct tcp_figures *t, bool sent) {
         l->connections++;
         l->connecting += s->state == TCP_STATE_SYN_SENT;
@@ -268,8 +270,8 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
         if (known || (f->span > 0 &&
                       (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
                 c = counts_since(mark, &now, s);
-        add(&l->now, &c);
-        take_state(f, l, s, &t, c.segments > 0);
+        add_counts(&l->now, &c);
+        take_socket_state(f, l, s, &t, c.segments > 0);
         now.link = mark->link;
         now.seen = f->dump;
         *mark = now;
@@ -310,11 +312,11 @@ void flows_end(struct flows *f, bool complete) {
                 }
                 flow_judge(f, l);
                 flow_name_link(f, l);
-                add(&l->total, &l->now);
-                add(&s->now, &l->now);
-                add(&s->total, &l->now);
+                add_counts(&l->total, &l->now);
+                add_counts(&s->now, &l->now);
+                add_counts(&s->total, &l->now);
                 if (!l->named)
-                        add(&s->unnamed, &l->now);
+                        add_counts(&s->unnamed, &l->now);
                 s->connections += l->connections;
                 s->full += l->full;
                 s->bad += l->bad;
@@ -360,7 +362,7 @@ static void begin_events(struct flows *f) {
                                 memset(f->sums[r][n].events, 0, sizeof(f->sums[r][n].events));
 }
 
-/* Of a link that gets series of its own, what was told of it by then stays among the others'. */
+/* When a link gets series of its own, what was counted before stays among the others'. */
 static void end_events(struct flows *f) {
         for (size_t i = 0; i < f->n_links; i++) {
                 struct flow_link *l = &f->links[i];

@@ -11,7 +11,7 @@
  * The network set of BPF programs, where it runs: it counts at the event, what belongs to no run, too,
  * and tells what made TCP repeat a segment. Its counters are taken as they are.
  *
- * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before.
+ * After the first dumps nothing is allocated, but where there are more sockets or links than ever before.
  * Bounded; what finds no room is counted.
  */
 #include <net/if.h>
@@ -26,7 +26,7 @@
 #define FLOW_NAME_MAX 64
 #define FLOW_NOBODY 0 /* a run, a NIC */
 
-/* The same data was sent again so often, and nothing was acknowledged for so long, before silence counts:
+/* The same data was retransmitted so often, and nothing was acknowledged for so long, before silence counts:
  * the third repetition comes some seconds after the first sending (RFC 6298). */
 #define FLOW_SILENT_REPEATS 3
 #define FLOW_SILENT_MSEC 2000
@@ -34,7 +34,7 @@
 /* How often or how long, over a span. */
 union flow_counts {
         struct {
-                uint64_t retransmits; /* segments sent again, those of a connection that is begun included */
+                uint64_t retransmits; /* segments, those of a connection that is begun included */
                 uint64_t timeouts;    /* timers of these that ran out; before Linux 6.7 at least so many */
                 uint64_t syn_retries; /* of retransmits: those of connections that are begun */
                 uint64_t segments;    /* with data, sent; repetitions included */
@@ -63,10 +63,11 @@ enum flow_event {
 struct flow_link {
         bool used;
         uint8_t nic, run;  /* places in struct flows */
-        uint8_t wrong_nic; /* that its packets leave by, where it is not its address's; 0: none that is known */
+        /* that its packets leave by, where it is not its address's; 0: none that is known */
+        uint8_t wrong_nic;
         uint8_t family, local[16], peer[16];
         char name[FLOW_NAME_MAX]; /* "worker 5"; empty: the peer is none that is known */
-        bool is_worker;           /* of the slice, or of another one of the run */
+        bool is_worker;           /* of the slice, or of another slice of the run */
         bool bound;               /* to the NIC */
         bool asked;               /* name and wrong_nic are settled for now: flows_next_unasked() */
 
@@ -166,7 +167,7 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
                struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
 void flows_end(struct flows *f, bool complete);
 
-/* What BPF counted by now: whose an entry is, is asked each time. Between dumps. */
+/* What BPF has counted. place is asked for each entry each time. Between dumps. */
 void flows_take_events(struct flows *f, const struct net_figures *figures,
                        struct flow_place (*place)(const struct tcp_connection *s, void *userdata),
                        void *userdata);

@@ -5,10 +5,6 @@
 
 #include "probe.h"
 
-static int64_t whole(uint64_t n) {
-        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
 /* --- Time to connect ----------------------------------------------------------------------------------- */
 
 static void put_connect_time(const struct net_counts *c, struct sink *s) {
@@ -69,10 +65,10 @@ static void put_drops(const struct net_figures *f, struct sink *s) {
                 }
                 net_drop_reason(f, d, reason);
                 net_drop_place(d, place);
-                put_int(s, METRIC_KERNEL_DROPS, whole(net_drop_packets(f, i)), reason, place, NULL);
+                put_uint(s, METRIC_KERNEL_DROPS, net_drop_packets(f, i), reason, place, NULL);
         }
         if (others > 0)
-                put_int(s, METRIC_KERNEL_DROPS, whole(others), "other", "", NULL);
+                put_uint(s, METRIC_KERNEL_DROPS, others, "other", "", NULL);
 }
 
 const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, const struct net_drop *d) {
@@ -115,6 +111,7 @@ void net_drop_samples(const struct net_figures *f, struct sink *s) {
         put_connect_time(&f->all, s);
         put_drops(f, s);
         if (f->drops_unplaced > 0)
-                put_int(s, METRIC_KERNEL_DROPS_UNPLACED, whole(f->drops_unplaced), NULL, NULL, NULL);
-        put_int(s, METRIC_KERNEL_NET_LOST, whole(net_uncounted(f)), NULL, NULL, NULL);
+                put_uint(s, METRIC_KERNEL_DROPS_UNPLACED, f->drops_unplaced, NULL, NULL,
+                        NULL);
+        put_uint(s, METRIC_KERNEL_NET_LOST, net_uncounted(f), NULL, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 
 #include "lane.h"
 
+#include <assert.h>
+
 #define ECHO_HEADER 8 /* of ICMP, ICMPv6 and UDP alike */
 #define SOCKET_BUFFER (4 * 1024 * 1024) /* the kernel cuts it to net.core.[rw]mem_max */
 #define RECEIVE_MAX                                                                                         \
@@ -21,48 +23,6 @@ struct lane {
         int ping_fd, udp_fd;
         uint8_t *zeros, *rest; /* UINT16_MAX each: what is sent behind the head, and what came behind it */
 };
-
-/* --- Addresses ----------------------------------------------------------------------------------------- */
-
-const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]) {
-        const void *bytes = a->sa.sa_family == AF_INET ? (const void *) &a->in.sin_addr : &a->in6.sin6_addr;
-
-        if (!inet_ntop(a->sa.sa_family, bytes, buf, ADDRESS_TEXT_MAX))
-                (void) snprintf(buf, ADDRESS_TEXT_MAX, "?");
-        return buf;
-}
-
-socklen_t address_len(const union path_address *a) {
-        return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
-}
-
-bool address_equal(const union path_address *a, const union path_address *b) {
-        if (a->sa.sa_family != b->sa.sa_family)
-                return false;
-        if (a->sa.sa_family == AF_INET)
-                return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
-        return memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
-}
-
-void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes) {
-        *ret = (union path_address){ .sa.sa_family = family };
-        if (family == AF_INET)
-                memcpy(&ret->in.sin_addr, bytes, sizeof(ret->in.sin_addr));
-        else if (family == AF_INET6)
-                memcpy(&ret->in6.sin6_addr, bytes, sizeof(ret->in6.sin6_addr));
-}
-
-int address_parse(const char *text, union path_address *ret) {
-        union path_address a = { .in6 = { .sin6_family = AF_INET6 } };
-
-        if (inet_pton(AF_INET6, text, &a.in6.sin6_addr) != 1) {
-                a = (union path_address){ .in = { .sin_family = AF_INET } };
-                if (inet_pton(AF_INET, text, &a.in.sin_addr) != 1)
-                        return -EINVAL;
-        }
-        *ret = a;
-        return 0;
-}
 
 static size_t header_size(int family) {
         return family == AF_INET ? 20 : 40; /* IPv4 and IPv6 without options: we send none */
@@ -79,8 +39,8 @@ static int set_probe_options(int fd, int family) {
         bool v4 = family == AF_INET;
         int r;
 
-        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF,
-                          SOCKET_BUFFER); /* a smaller one loses, and lost is tried again */
+        /* a smaller one loses, and lost is tried again */
+        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
         (void) set_option(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
         r = v4 ? set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
                : set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
@@ -161,9 +121,9 @@ int lane_send(struct lane *l, const union path_address *to, const struct proof_p
                                         .size = packet->size,
                                         .sequence = ++l->sequence,
                                         .kind = (uint16_t) packet->kind };
+        /* identifier and checksum are the kernel's */
         struct icmphdr echo = { .type = l->source.sa.sa_family == AF_INET ? ICMP_ECHO : ICMPV6_ECHO_REQUEST,
-                                .un.echo.sequence =
-                                        htons(l->sequence) }; /* identifier and checksum are the kernel's */
+                                .un.echo.sequence = htons(l->sequence) };
         bool ping = packet->kind == PROOF_ECHO;
         union path_address peer = *to;
         struct iovec parts[] = { { &echo, ping ? sizeof(echo) : 0 },
@@ -175,8 +135,7 @@ int lane_send(struct lane *l, const union path_address *to, const struct proof_p
                             .msg_iovlen = ELEMENTSOF(parts) };
         int error = 0;
 
-        if (packet->size < headers + sizeof(payload))
-                return -EINVAL;
+        assert(packet->size >= headers + sizeof(payload)); /* PROOF_SMALL holds both */
         peer.in.sin_port = ping ? 0 : htons(LANE_CLOSED_PORT); /* at the same place for IPv6 */
         /* An error that waits on the UDP socket belongs to an earlier packet, is in the error queue as well,
          * and goes by being told. */

@@ -8,31 +8,13 @@
  * What comes back is foreign: it counts only from the peer's own address, with our identifier (the kernel's
  * part), our secret and the length that was asked for.
  */
-#include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "base.h"
+#include "path_address.h"
 #include "proof.h"
 
 /* Nothing listens there (RFC 863's discard; whoever runs it does not answer either). */
 #define LANE_CLOSED_PORT 9
-
-union path_address {
-        struct sockaddr sa;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-};
-
-#define ADDRESS_TEXT_MAX 48
-/* "10.10.0.13". */
-const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]);
-socklen_t address_len(const union path_address *a);
-/* Without ports. */
-bool address_equal(const union path_address *a, const union path_address *b);
-/* Of the family's length; family 0: none. */
-void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes);
-/* Numeric text, IPv4 or IPv6 (no zone). -EINVAL. */
-int address_parse(const char *text, union path_address *ret);
 
 struct lane;
 /* -EACCES: no ping socket is permitted; -EADDRNOTAVAIL: source is not of this host; others of socket(2).
@@ -57,8 +39,7 @@ struct lane_answer {
  * not an answer to us is dropped. */
 int lane_receive(struct lane *l, struct lane_answer *ret);
 
-/* --- Pure, for tests and fuzzing ------------------------------------------------------------------------
- */
+/* --- Pure, for tests and fuzzing -------------------------------------------------------------------- */
 
 /* The head of each payload; the rest is zeros. */
 struct lane_payload {

@@ -3,7 +3,6 @@
 #include "addresses.h"
 #include "netlink.h"
 #include "path_plan.h"
-#include "route.h"
 #include "verdict.h"
 
 void path_plan_clear(struct path_plan *p) {
@@ -72,7 +71,7 @@ struct routing {
         struct finding_list *findings;
 };
 
-static const struct link *find_link(const struct link_table *links, int index, const char *name) {
+static const struct link *find_link_by(const struct link_table *links, int index, const char *name) {
         for (size_t i = 0; i < links->n; i++)
                 if (name ? streq(links->links[i].name, name) : links->links[i].index == index)
                         return &links->links[i];
@@ -80,8 +79,8 @@ static const struct link *find_link(const struct link_table *links, int index, c
 }
 
 /* One UNKNOWN of a path that cannot be tried. */
-static int cannot(struct finding_list *l, const struct path *p, const char *found, enum check_words w,
-                  const char *reason) {
+static int report_untried(struct finding_list *l, const struct path *p, const char *found,
+                          enum check_words w, const char *reason) {
         char from[ADDRESS_TEXT_MAX] = "", to[ADDRESS_TEXT_MAX] = "";
         struct finding f;
 
@@ -96,24 +95,24 @@ static int cannot(struct finding_list *l, const struct path *p, const char *foun
 }
 
 static int not_resolved(struct finding_list *l, const struct path *p) {
-        return cannot(l, p, "not tried: the name has no address", WORDS_PATH_NO_ADDRESS,
+        return report_untried(l, p, "not tried: the name has no address", WORDS_PATH_NO_ADDRESS,
                       p->error == -ENOENT      ? "no such name"
                       : p->error == -ETIMEDOUT ? "the resolver gave no answer within 1 s"
                                                : "the resolver is in trouble");
 }
 
-static int wrong_way(struct routing *r, const struct path *p, const struct route *route, int error) {
-        const struct link *other = error < 0 ? NULL : find_link(r->links, route->nic, NULL);
+static int wrong_way(struct routing *r, const struct path *p, const struct path_route *route, int error) {
+        const struct link *other = error < 0 ? NULL : find_link_by(r->links, route->nic, NULL);
         char found[96];
 
         if (error < 0) {
                 (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
-                return cannot(r->findings, p, found, WORDS_PATH_NO_ROUTE,
+                return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE,
                               "the kernel has no route there from this NIC's address");
         }
         (void) snprintf(found, sizeof(found), "not tried: leaves by %s",
                         other ? other->name : "another NIC");
-        return cannot(r->findings, p, found, WORDS_PATH_NO_ROUTE,
+        return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE,
                       "packets from this NIC's address take another NIC: there is no source routing for it, "
                       "and what they show is not this path");
 }
@@ -121,8 +120,8 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
 static int choose_nic(struct routing *r, struct path *p) {
         const struct link *l;
-        struct route route;
-        int k = route_ask(r->kernel, NULL, &p->what.to, &route);
+        struct path_route route;
+        int k = path_route_ask(r->kernel, NULL, &p->what.to, &route);
 
         if (k < 0)
                 return wrong_way(r, p, NULL, k);
@@ -130,21 +129,21 @@ static int choose_nic(struct routing *r, struct path *p) {
                 p->self = true;
                 return 0;
         }
-        l = find_link(r->links, route.nic, NULL);
+        l = find_link_by(r->links, route.nic, NULL);
         if (!l || !usable_nic(r->intent, l))
-                return cannot(r->findings, p, "not tried: no data-centre NIC leads there", WORDS_PATH_ASIDE,
-                              "the route to it takes another kind of interface");
+                return report_untried(r->findings, p, "not tried: no data-centre NIC leads there",
+                                      WORDS_PATH_ASIDE, "the route to it takes another kind of interface");
         (void) snprintf(p->what.nic, sizeof(p->what.nic), "%s", l->name);
         return 1;
 }
 
-static int use(struct routing *r, struct path *p) {
-        const struct link *l = find_link(r->links, 0, p->what.nic);
-        struct route route;
+static int use_path(struct routing *r, struct path *p) {
+        const struct link *l = find_link_by(r->links, 0, p->what.nic);
+        struct path_route route;
         int k;
 
         if (!l || !usable_nic(r->intent, l))
-                return cannot(r->findings, p,
+                return report_untried(r->findings, p,
                               "not tried: this host has no such data-centre NIC, or it is down",
                               WORDS_PATH_NO_NIC, "");
         p->what.mtu = l->mtu;
@@ -154,15 +153,15 @@ static int use(struct routing *r, struct path *p) {
                 k = 0;
         }
         if (k < 0)
-                return cannot(r->findings, p, "not tried: this NIC has no address of that family",
+                return report_untried(r->findings, p, "not tried: this NIC has no address of that family",
                               WORDS_PATH_NIC_BARE, "");
-        k = route_ask(r->kernel, &p->what.from, &p->what.to, &route);
+        k = path_route_ask(r->kernel, &p->what.from, &p->what.to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)
                 return wrong_way(r, p, &route, k);
         if (l->mtu <= PROOF_SMALL || l->mtu > UINT16_MAX)
-                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds",
+                return report_untried(r->findings, p, "not tried: the NIC's MTU is out of all bounds",
                               WORDS_PATH_NIC_MTU, "");
         p->usable = true;
         return 0;
@@ -182,7 +181,7 @@ static int route_one(struct path_plan *plan, size_t i, struct routing *r) {
                 if (k <= 0)
                         return k;
         }
-        return use(r, p);
+        return use_path(r, p);
 }
 
 /* --- What is left over --------------------------------------------------------------------------------- */

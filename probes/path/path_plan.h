@@ -4,8 +4,6 @@
  * From peers as words to paths with addresses: which NIC, from which address, to which, and whether the
  * kernel would really take that NIC. What cannot be tried becomes a finding.
  */
-#include <systemd/sd-event.h>
-
 #include "intent.h"
 #include "links.h"
 #include "path_report.h"
@@ -15,7 +13,7 @@ struct path {
          * known */
         struct path_result what;
         union path_address other; /* the name's first address of the other family; sa_family is 0: none */
-        int error;     /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver failed */
+        int error; /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver failed */
         bool derived;  /* NAME-NIC, made from a plain NAME: need not exist */
         size_t origin; /* index of the plain NAME's path; its own for others */
         bool self;     /* a plain name that is this host's own */
@@ -33,17 +31,6 @@ void path_plan_clear(struct path_plan *p);
 /* Every path that may exist, names not yet resolved. -ENOMEM, -E2BIG. */
 int path_plan_make(const struct link_table *links, const struct intent *intent,
                    const struct path_peers *peers, struct path_plan *ret);
-
-/*
- * Names to addresses without blocking the loop, in short-lived workers that are killed when time is up
- * (getaddrinfo(3) may wait for seconds). Addresses as text need no worker. done is called once, from the
- * loop, never from here.
- */
-struct resolver;
-int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*done)(void *userdata),
-                 void *userdata, struct resolver **ret);
-struct resolver *resolver_free(struct resolver *r);
-DEFINE_CLEANUP(struct resolver *, resolver_free)
 
 /* The names are resolved: asks the kernel for routes. Only what can be tried stays; findings for what
  * cannot. */

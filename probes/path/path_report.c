@@ -38,9 +38,9 @@ static const char *const directions[] = {
 static json_t *result_to_json(const struct path_result *r) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i}", "nic", r->nic, "peer", r->peer,
-                         "from", address_text(&r->from, from), "to", address_text(&r->to, to), "mtu",
-                         (json_int_t) r->mtu, "answer", answers[r->proof.answer], "direction",
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i}", "nic", r->nic, "peer",
+                         r->peer, "from", address_text(&r->from, from), "to", address_text(&r->to, to),
+                         "mtu", (json_int_t) r->mtu, "answer", answers[r->proof.answer], "direction",
                          directions[r->proof.direction], "exact", r->proof.exact, "passes",
                          (json_int_t) r->proof.passes, "error", -r->proof.error);
 }
@@ -94,9 +94,9 @@ static const char *take_result(json_t *o, json_error_t *e, struct path_result *r
         char why[96], word[IF_NAMESIZE + PATH_NAME_MAX];
         int exact, a, d, n;
 
-        if (json_unpack_ex(o, e, 0, "{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:I}", "nic", &nic, "peer",
-                           &peer, "from", &from, "to", &to, "mtu", &mtu, "answer", &answer, "direction",
-                           &direction, "exact", &exact, "passes", &passes, "error", &error) < 0)
+        if (json_unpack_ex(o, e, 0, "{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:I}", "nic", &nic,
+                           "peer", &peer, "from", &from, "to", &to, "mtu", &mtu, "answer", &answer,
+                           "direction", &direction, "exact", &exact, "passes", &passes, "error", &error) < 0)
                 return e->text;
         n = snprintf(word, sizeof(word), "%s=%s", nic, peer);
         if (n < 0 || (size_t) n >= sizeof(word) || path_peer_parse(word, (size_t) n, &named, why) < 0)

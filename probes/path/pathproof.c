@@ -5,6 +5,7 @@
 #include "lane.h"
 #include "path_plan.h"
 #include "pathproof.h"
+#include "resolve.h"
 #include "verdict.h"
 
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */
@@ -56,7 +57,7 @@ struct pathproof *pathproof_free(struct pathproof *p) {
 /* --- The end ------------------------------------------------------------------------------------------- */
 
 /* Ends the run; p may be gone afterwards. */
-static void finish(struct pathproof *p) {
+static void finish_proof(struct pathproof *p) {
         if (host_name(p->host, p->report.host) < 0)
                 p->report.host[0] = '\0';
         (void) clock_text(host_now_real(p->host), p->report.time);
@@ -65,7 +66,7 @@ static void finish(struct pathproof *p) {
 }
 
 /* Of the whole run, without a path. */
-static int add_finding(struct pathproof *p, struct finding *f, const char *found) {
+static int add_run_finding(struct pathproof *p, struct finding *f, const char *found) {
         finding_set(f->found, "%s", found);
         return finding_list_add(&p->report.findings, f);
 }
@@ -77,13 +78,13 @@ static int could_not(struct pathproof *p, int error) {
         if (error != -EACCES) {
                 check_tell(&f, WORDS_PATH_NOT_TRIED, NULL,
                            error == -E2BIG ? "too many paths: name fewer peers" : strerror(-error));
-                return add_finding(p, &f, "not tried");
+                return add_run_finding(p, &f, "not tried");
         }
         if (host_read(p->host, PING_GROUPS, range, sizeof(range), NULL) < 0)
                 (void) snprintf(range, sizeof(range), "not readable");
         (void) snprintf(group, sizeof(group), "%u", (unsigned) getegid());
         check_tell(&f, WORDS_PATH_NO_PING, NULL, range, group);
-        return add_finding(p, &f, "not tried: ping sockets are not permitted");
+        return add_run_finding(p, &f, "not tried: ping sockets are not permitted");
 }
 
 static int nothing_to_try(struct pathproof *p, bool any_peer) {
@@ -92,14 +93,14 @@ static int nothing_to_try(struct pathproof *p, bool any_peer) {
         if (p->report.findings.n > 0)
                 return 0;
         check_tell(&f, any_peer ? WORDS_PATH_NONE : WORDS_PATH_NO_PEER, NULL);
-        return add_finding(p, &f,
+        return add_run_finding(p, &f,
                            any_peer ? "no peer but this host: there is no path to prove"
                                     : "not tried: no peer is known");
 }
 
 /* --- Proving ------------------------------------------------------------------------------------------- */
 
-static void drain(struct pathproof *p) {
+static void drain_lanes(struct pathproof *p) {
         struct lane_answer a;
 
         for (size_t i = 0; p->proof && i < p->n_starts; i++)
@@ -109,7 +110,7 @@ static void drain(struct pathproof *p) {
                                 proof_answered(p->proof, &a.packet, a.fragment);
 }
 
-static void judge(struct pathproof *p) {
+static void judge_paths(struct pathproof *p) {
         for (size_t i = 0; i < p->plan.n; i++) {
                 struct path_result *r = &p->plan.paths[i].what;
 
@@ -117,17 +118,17 @@ static void judge(struct pathproof *p) {
                 if (path_report_add(&p->report, r) < 0)
                         break; /* no memory: fewer results than paths */
         }
-        finish(p);
+        finish_proof(p);
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
+static int on_next_packet(sd_event_source *s, uint64_t usec, void *userdata) {
         struct pathproof *p = userdata;
         struct proof_packet packet;
         usec_t wake = 0;
 
         (void) s;
         (void) usec;
-        drain(p);
+        drain_lanes(p);
         for (unsigned sent = 1; proof_next(p->proof, host_now(p->host), &packet, &wake) > 0; sent++) {
                 int r = lane_send(p->starts[p->targets[packet.target].lane].lane,
                                   &p->plan.paths[packet.target].what.to, &packet);
@@ -136,10 +137,10 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (r < 0 && r != -EAGAIN)
                         proof_refused(p->proof, &packet, r);
                 if (sent % BURST == 0)
-                        drain(p);
+                        drain_lanes(p);
         }
         if (wake == USEC_INFINITY) {
-                judge(p); /* p may be gone */
+                judge_paths(p); /* p may be gone */
                 return 0;
         }
         (void) sd_event_source_set_time(p->timer, wake); /* our own clock and source: cannot fail */
@@ -153,7 +154,7 @@ static int on_answer(sd_event_source *s, int fd, uint32_t events, void *userdata
         (void) s;
         (void) fd;
         (void) events;
-        drain(p);
+        drain_lanes(p);
         /* The last answer may have settled everything; what is next is asked soon, not within this
          * handler. */
         (void) sd_event_source_set_time(p->timer, 0);
@@ -163,7 +164,7 @@ static int on_answer(sd_event_source *s, int fd, uint32_t events, void *userdata
 
 /* --- Starting ------------------------------------------------------------------------------------------ */
 
-static int watch(struct pathproof *p, int fd, sd_event_source **ret) {
+static int watch_socket(struct pathproof *p, int fd, sd_event_source **ret) {
         int r = sd_event_add_io(p->event, ret, fd, EPOLLIN, on_answer, p);
 
         return r < 0 ? r : sd_event_source_set_description(*ret, "path: answers");
@@ -189,8 +190,8 @@ static int find_lane(struct pathproof *p, const union path_address *source, unsi
                 return r;
         s->source = *source;
         p->n_starts++;
-        r = watch(p, lane_ping_fd(s->lane), &s->io[0]);
-        return r < 0 ? r : watch(p, lane_udp_fd(s->lane), &s->io[1]);
+        r = watch_socket(p, lane_ping_fd(s->lane), &s->io[0]);
+        return r < 0 ? r : watch_socket(p, lane_udp_fd(s->lane), &s->io[1]);
 }
 
 /* 0: it goes on from the loop. */
@@ -210,7 +211,8 @@ static int start_proof(struct pathproof *p) {
         if (r >= 0)
                 r = proof_new(p->targets, p->plan.n, &p->proof);
         if (r >= 0)
-                r = sd_event_add_time(p->event, &p->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_time, p);
+                r = sd_event_add_time(p->event, &p->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_next_packet,
+                                      p);
         return r < 0 ? r : sd_event_source_set_description(p->timer, "path: next packet");
 }
 
@@ -227,7 +229,7 @@ static void on_names(void *userdata) {
         if (r < 0)
                 (void) could_not(p, r);
         if (r < 0 || p->plan.n == 0)
-                finish(p);
+                finish_proof(p);
 }
 
 int pathproof_new(sd_event *e, const struct host *h, const struct intent *intent,

@@ -18,10 +18,11 @@
 
 struct pathproof;
 /*
- * intent says which NICs are data-centre NICs; borrowed, as h. peers is copied. asked_for: the peers were named for this one question, so that NICs without any peer
- * among them are no finding unless a peer's name could have had one. done is called once, from the loop, and
- * may free the proof; the report is its to keep (leaving PATH_REPORT_NULL) or leave. -errno when nothing could be started at
- * all; what a run cannot find out (no permission, no peers, no NIC) is a finding.
+ * intent says which NICs are data-centre NICs; borrowed, as h. peers is copied. asked_for: the peers were
+ * named for this one question, so that NICs without any peer among them are no finding unless a peer's name
+ * could have had one. done is called once, from the loop, and may free the proof; the report is its to keep
+ * (leaving PATH_REPORT_NULL) or leave. -errno when nothing could be started at all; what a run cannot find
+ * out (no permission, no peers, no NIC) is a finding.
  */
 int pathproof_new(sd_event *e, const struct host *h, const struct intent *intent,
                   const struct path_peers *peers, bool asked_for,

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "peers.h"
 
-static int refuse(char why[static 96], int error, const char *what, const char *word, size_t len) {
+static int refuse_word(char why[static 96], int error, const char *what, const char *word, size_t len) {
         (void) snprintf(why, 96, "%s: '%.*s'", what, (int) MIN(len, (size_t) 50), word);
         return error;
 }
@@ -26,9 +26,9 @@ int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char wh
         struct path_peer p = { 0 };
 
         if (equals && (nic == 0 || nic >= sizeof(p.nic) || !holds_only(word, nic, ".-_@")))
-                return refuse(why, -EINVAL, "not the name of a NIC", word, nic);
+                return refuse_word(why, -EINVAL, "not the name of a NIC", word, nic);
         if (n == 0 || n >= sizeof(p.name) || name[0] == '-' || !holds_only(name, n, ".-_:"))
-                return refuse(why, -EINVAL, "not a host's name or address", name, n);
+                return refuse_word(why, -EINVAL, "not a host's name or address", name, n);
         memcpy(p.nic, word, nic);
         memcpy(p.name, name, n);
         *ret = p;
@@ -42,7 +42,7 @@ int path_peers_add_one(struct path_peers *p, const struct path_peer *one, char w
                 if (streq(p->items[i].nic, one->nic) && streq(p->items[i].name, one->name))
                         return 0;
         if (p->n == PATH_PEERS_MAX)
-                return refuse(why, -E2BIG, "too many peers at", one->name, strlen(one->name));
+                return refuse_word(why, -E2BIG, "too many peers at", one->name, strlen(one->name));
         items = reallocarray(p->items, p->n + 1, sizeof(*items));
         if (!items) {
                 (void) snprintf(why, 96, "out of memory");
@@ -71,7 +71,7 @@ int path_peers_add(struct path_peers *p, const char *list, char why[static 96]) 
                         if (r < 0)
                                 return r;
                 } else if (at[len] == ',')
-                        return refuse(why, -EINVAL, "an empty word before", at, strlen(at));
+                        return refuse_word(why, -EINVAL, "an empty word before", at, strlen(at));
                 at += len;
                 if (*at == '\0')
                         return 0;

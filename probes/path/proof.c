@@ -25,7 +25,7 @@ struct state {
         usec_t until; /* when the round is over; counts once all of it was sent */
 };
 
-struct lane {
+struct sender {
         usec_t slot;
         unsigned tokens;
 };
@@ -33,14 +33,14 @@ struct lane {
 struct proof {
         struct state *states;
         size_t n, cursor;
-        struct lane lanes[PROOF_LANES_MAX];
+        struct sender lanes[PROOF_LANES_MAX];
         bool started;
         usec_t deadline;
 };
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */
 
-static void put(struct state *s, enum proof_kind kind, uint32_t size) {
+static void put_packet(struct state *s, enum proof_kind kind, uint32_t size) {
         assert(s->n < BATCH_MAX);
         s->batch[s->n++] = (struct packet){ kind, size };
 }
@@ -50,7 +50,7 @@ static void put_udp(struct state *s, uint32_t size) {
                 return;
         s->udp_sent++;
         s->udp_full_sent += size == s->target.full;
-        put(s, PROOF_UDP, size);
+        put_packet(s, PROOF_UDP, size);
 }
 
 static void ask_direction(struct state *s) {
@@ -63,29 +63,29 @@ static void ask_direction(struct state *s) {
 }
 
 /* What is asked next follows from what is known: full size always, for a lost packet is no verdict. */
-static void plan(struct state *s) {
+static void plan_round(struct state *s) {
         uint32_t gap = s->high - s->low;
         size_t n = MIN(SEARCH_SIZES, (size_t) gap - 1);
 
         s->n = s->at = 0;
-        put(s, PROOF_ECHO, s->target.full);
+        put_packet(s, PROOF_ECHO, s->target.full);
         if (s->rounds == 0)
                 return;
         if (s->low == 0) { /* is anybody there at all? */
-                put(s, PROOF_ECHO, PROOF_SMALL);
-                put(s, PROOF_ECHO, s->target.full);
-                put(s, PROOF_ECHO, PROOF_SMALL);
+                put_packet(s, PROOF_ECHO, PROOF_SMALL);
+                put_packet(s, PROOF_ECHO, s->target.full);
+                put_packet(s, PROOF_ECHO, PROOF_SMALL);
                 return;
         }
         for (size_t i = 1; i <= n; i++)
-                put(s, PROOF_ECHO, s->low + (uint32_t) (gap * i / (n + 1)));
+                put_packet(s, PROOF_ECHO, s->low + (uint32_t) (gap * i / (n + 1)));
         for (size_t i = 0; i < 3 && s->confirming; i++)
-                put(s, PROOF_ECHO, s->high);
+                put_packet(s, PROOF_ECHO, s->high);
         ask_direction(s);
 }
 
 /* The round is over: the smallest size of it that has not passed is the next bound. */
-static void advance(struct state *s) {
+static void end_round(struct state *s) {
         for (size_t i = 0; i < s->n; i++)
                 if (s->batch[i].kind == PROOF_ECHO && s->batch[i].size > s->low)
                         s->high = MIN(s->high, s->batch[i].size);
@@ -95,7 +95,7 @@ static void advance(struct state *s) {
         else
                 s->done = s->confirmed = s->confirming && s->high - s->low == 1;
         s->confirming = s->low > 0 && s->high - s->low == 1;
-        plan(s);
+        plan_round(s);
 }
 
 /* --- Schedule ------------------------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ int proof_new(const struct proof_target *targets, size_t n, struct proof **ret) 
                         return -EINVAL;
                 s->target = targets[i];
                 s->high = targets[i].full;
-                plan(s);
+                plan_round(s);
         }
         *ret = TAKE_PTR(p);
         return 0;
@@ -133,9 +133,9 @@ struct proof *proof_free(struct proof *p) {
         return NULL;
 }
 
-static bool take_token(struct lane *l, usec_t now) {
+static bool take_token(struct sender *l, usec_t now) {
         if (l->slot != now / PROOF_SLOT + 1)
-                *l = (struct lane){ .slot = now / PROOF_SLOT + 1, .tokens = PROOF_SLOT_PACKETS };
+                *l = (struct sender){ .slot = now / PROOF_SLOT + 1, .tokens = PROOF_SLOT_PACKETS };
         if (l->tokens == 0)
                 return false;
         l->tokens--;
@@ -147,7 +147,7 @@ static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *r
         struct state *s = &p->states[i];
 
         if (!s->done && s->at == s->n && now >= s->until)
-                advance(s);
+                end_round(s);
         *ret_wake = USEC_INFINITY;
         if (s->done)
                 return 0;

@@ -21,16 +21,16 @@
 #define PROOF_TARGETS_MAX 4096
 #define PROOF_LANES_MAX 64
 #define PROOF_SMALL 128 /* the small size: every path carries it */
-/* Each lane (NIC) sends at most so many packets in a slot: at 8896 bytes 1.7 Gbit/s, some 2 % of such a NIC.
- */
+/* Each lane (NIC) sends at most so many packets in a slot: at 8896 bytes 1.7 Gbit/s, some 2 % of such a
+ * NIC. */
 #define PROOF_SLOT (10 * USEC_PER_MSEC)
 #define PROOF_SLOT_PACKETS 240
 #define PROOF_ROUND                                                                                         \
         (200 * USEC_PER_MSEC) /* how long a round waits for its answers; a data centre's is under 1 ms */
 #define PROOF_DEADLINE                                                                                      \
         (1850 * USEC_PER_MSEC) /* from the first packet; what is not settled then is said so */
-/* UDP datagrams to one target: Linux answers six at once to one asker, then one a second (icmp_ratelimit).
- */
+/* UDP datagrams to one target: Linux answers six at once to one asker, then one a second
+ * (icmp_ratelimit). */
 #define PROOF_UDP_MAX 6
 
 enum proof_kind {

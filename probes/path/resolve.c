@@ -4,7 +4,7 @@
 
 #include "child.h"
 #include "io.h"
-#include "path_plan.h"
+#include "resolve.h"
 
 #define WORKERS_MIN 12
 #define WORKER_NAMES 80 /* at most: their answers fit into CHILD_ANSWER_MAX */
@@ -33,7 +33,7 @@ _Static_assert(WORKER_NAMES * sizeof(struct answer) <= CHILD_ANSWER_MAX && ENOEN
                        FINDING_LIST_MAX <= UINT16_MAX,
                "what a worker answers");
 
-static void put_address(const struct addrinfo *i, uint8_t *ret_family, uint8_t ret[static 16]) {
+static void put_found_address(const struct addrinfo *i, uint8_t *ret_family, uint8_t ret[static 16]) {
         const union path_address *a = (const void *) i->ai_addr;
 
         *ret_family = (uint8_t) i->ai_family;
@@ -57,7 +57,7 @@ static int look_up(const char *name, struct answer *ret) {
         for (const struct addrinfo *i = list; r == 0 && i && n < 2; i = i->ai_next)
                 if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) &&
                     i->ai_family != ret->families[0]) {
-                        put_address(i, &ret->families[n], ret->bytes[n]);
+                        put_found_address(i, &ret->families[n], ret->bytes[n]);
                         n++;
                 }
         if (list)
@@ -66,7 +66,7 @@ static int look_up(const char *name, struct answer *ret) {
 }
 
 /* In the child: each name's answer as soon as it is there, for time may be up before the last. */
-static int work(int fd, const void *data) {
+static int look_up_names(int fd, const void *data) {
         const struct worker *w = data;
         const struct resolver *r = w->resolver;
         int k = 0;
@@ -82,13 +82,13 @@ static int work(int fd, const void *data) {
         return k;
 }
 
-static void finish(struct resolver *r) {
+static void finish_names(struct resolver *r) {
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
         r->working = 0;
         r->done(r->userdata);
 }
 
-static void on_end(int result, const char *text, size_t len, void *userdata) {
+static void on_worker_end(int result, const char *text, size_t len, void *userdata) {
         struct worker *w = userdata;
         struct resolver *r = w->resolver;
         struct answer a;
@@ -105,13 +105,13 @@ static void on_end(int result, const char *text, size_t len, void *userdata) {
                 address_fill(&r->plan->paths[a.index].other, a.families[1], a.bytes[1]);
         }
         if (--r->working == 0)
-                finish(r);
+                finish_names(r);
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
+static int on_names_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s;
         (void) usec;
-        finish(userdata);
+        finish_names(userdata);
         return 0;
 }
 
@@ -120,9 +120,9 @@ static int start_workers(struct resolver *r, sd_event *e, usec_t timeout, size_t
         for (size_t i = 0; i < r->n_workers; i++) {
                 const struct child_work w = { .name = "path: names",
                                               .timeout = timeout - END_TIME,
-                                              .run = work,
+                                              .run = look_up_names,
                                               .data = &r->workers[i],
-                                              .done = on_end,
+                                              .done = on_worker_end,
                                               .userdata = &r->workers[i] };
                 int k;
 
@@ -153,7 +153,7 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
         }
         /* Of a worker that a stuck file system holds nobody hears again: the timer ends it for us. */
         k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, names > 0 ? timeout : 0, USEC_PER_MSEC,
-                                       on_time, r);
+                                       on_names_timeout, r);
         if (k >= 0)
                 k = sd_event_source_set_description(r->timer, "path: time for names");
         if (k >= 0)

@@ -103,41 +103,41 @@ void path_judge(const struct path_result *p, struct finding *ret) {
 /* --- The direction, by two hosts' results ----------------------------------------------------------- */
 
 /* What a result shows by itself. */
-static void ways_of(const struct proof_result *r, struct path_ways *ret) {
-        *ret = (struct path_ways){ 0 };
+static void legs_of(const struct proof_result *r, struct path_legs *ret) {
+        *ret = (struct path_legs){ 0 };
         if (r->answer == PROOF_PASSES)
-                ret->there = ret->back = PATH_WAY_CARRIES;
+                ret->there = ret->back = PATH_LEG_CARRIES;
         else if (r->answer == PROOF_SMALLER && r->direction == PROOF_THERE)
-                ret->there = PATH_WAY_DROPS;
+                ret->there = PATH_LEG_DROPS;
         else if (r->answer == PROOF_SMALLER && r->direction == PROOF_BACK)
-                *ret = (struct path_ways){ .there = PATH_WAY_CARRIES, .back = PATH_WAY_DROPS };
+                *ret = (struct path_legs){ .there = PATH_LEG_CARRIES, .back = PATH_LEG_DROPS };
 }
 
-/* What a way at the peer's full size says about it at ours. */
-static enum path_way at_size(enum path_way way, uint32_t theirs, uint32_t ours) {
-        if ((way == PATH_WAY_CARRIES && theirs < ours) || (way == PATH_WAY_DROPS && theirs > ours))
-                return PATH_WAY_UNKNOWN;
-        return way;
+/* What a direction at the peer's full size says about it at ours. */
+static enum path_leg at_size(enum path_leg leg, uint32_t theirs, uint32_t ours) {
+        if ((leg == PATH_LEG_CARRIES && theirs < ours) || (leg == PATH_LEG_DROPS && theirs > ours))
+                return PATH_LEG_UNKNOWN;
+        return leg;
 }
 
-static bool join(enum path_way *own, enum path_way theirs) {
-        if (*own == PATH_WAY_UNKNOWN)
+static bool join_legs(enum path_leg *own, enum path_leg theirs) {
+        if (*own == PATH_LEG_UNKNOWN)
                 *own = theirs;
-        return theirs == PATH_WAY_UNKNOWN || *own == theirs;
+        return theirs == PATH_LEG_UNKNOWN || *own == theirs;
 }
 
-void path_ways_merge(const struct path_result *own, const struct path_result *theirs,
-                     struct path_ways *ret) {
-        struct path_ways w, alone, seen;
+void path_legs_merge(const struct path_result *own, const struct path_result *theirs,
+                     struct path_legs *ret) {
+        struct path_legs w, alone, seen;
         bool agree;
 
-        ways_of(&own->proof, &alone);
-        ways_of(&theirs->proof, &seen);
+        legs_of(&own->proof, &alone);
+        legs_of(&theirs->proof, &seen);
         w = alone;
-        agree = join(&w.there, at_size(seen.back, theirs->mtu, own->mtu));
-        agree = join(&w.back, at_size(seen.there, theirs->mtu, own->mtu)) && agree;
-        /* An echo that failed needs a way that drops. */
-        if (w.there == PATH_WAY_CARRIES && w.back == PATH_WAY_CARRIES &&
+        agree = join_legs(&w.there, at_size(seen.back, theirs->mtu, own->mtu));
+        agree = join_legs(&w.back, at_size(seen.there, theirs->mtu, own->mtu)) && agree;
+        /* An echo that failed needs a direction that drops. */
+        if (w.there == PATH_LEG_CARRIES && w.back == PATH_LEG_CARRIES &&
             (own->proof.answer == PROOF_SMALLER ||
              (theirs->proof.answer == PROOF_SMALLER && theirs->mtu <= own->mtu)))
                 agree = false;
@@ -149,13 +149,13 @@ void path_ways_merge(const struct path_result *own, const struct path_result *th
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static const char *direction_of(const struct path_ways *w) {
-        if (w->there == PATH_WAY_DROPS && w->back == PATH_WAY_DROPS)
+static const char *direction_of(const struct path_legs *w) {
+        if (w->there == PATH_LEG_DROPS && w->back == PATH_LEG_DROPS)
                 return "both ways";
-        if (w->there == PATH_WAY_DROPS)
-                return w->back == PATH_WAY_CARRIES ? "towards the peer only" : "towards the peer";
-        if (w->back == PATH_WAY_DROPS)
-                return w->there == PATH_WAY_CARRIES ? "from the peer only" : "from the peer";
+        if (w->there == PATH_LEG_DROPS)
+                return w->back == PATH_LEG_CARRIES ? "towards the peer only" : "towards the peer";
+        if (w->back == PATH_LEG_DROPS)
+                return w->there == PATH_LEG_CARRIES ? "from the peer only" : "from the peer";
         return "direction UNKNOWN";
 }
 
@@ -194,10 +194,10 @@ static void add_to_reason(struct finding *f, const char *text) {
 
 static void add_witness(const struct path_result *own, const struct path_report *report,
                         const struct path_result *theirs, struct finding *f) {
-        struct path_ways w;
+        struct path_legs w;
         char told[320];
 
-        path_ways_merge(own, theirs, &w);
+        path_legs_merge(own, theirs, &w);
         tell_of(report, theirs, told, sizeof(told));
         if (own->proof.answer == PROOF_SMALLER && w.contradiction)
                 finding_set(f->reason, "here %s; %s: the path changed between the two runs",

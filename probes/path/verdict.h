@@ -2,9 +2,9 @@
 #pragma once
 /*
  * What became of one path, as a finding "path.mtu"; and its direction out of two hosts' results. An echo
- * goes both ways, so that the echoes of both hosts fail alike; what tells the ways apart are the
- * datagrams to a closed port, which each host sends its own way only. A result that says "towards the
- * peer" has not seen the way back: the peer's own result has. Pure.
+ * goes in both directions, so that the echoes of both hosts fail alike; what tells the directions apart are
+ * the datagrams to a closed port, which each host sends in its own direction only. A result that says
+ * "towards the peer" has not seen the other direction: the peer's own result has. Pure.
  */
 #include "path_report.h"
 
@@ -14,16 +14,16 @@
 void path_finding_init(struct finding *f, const struct path_result *p);
 void path_judge(const struct path_result *p, struct finding *ret);
 
-enum path_way {
-        PATH_WAY_UNKNOWN,
-        PATH_WAY_CARRIES, /* packets of full size */
-        PATH_WAY_DROPS,   /* larger ones than what passes */
+enum path_leg {
+        PATH_LEG_UNKNOWN,
+        PATH_LEG_CARRIES, /* packets of full size */
+        PATH_LEG_DROPS,   /* larger ones than what passes */
 };
 
 /* Seen from this host: there is from it to the peer. */
-struct path_ways {
-        enum path_way there, back;
-        bool contradiction; /* the two results cannot both be so at one time: then own's alone is told */
+struct path_legs {
+        enum path_leg there, back;
+        bool contradiction; /* the two results cannot both be so at one time: then own's alone is reported */
 };
 
 /*
@@ -31,8 +31,8 @@ struct path_ways {
  * peer's counts as far as it says something about own's: what carries more carries less, what drops less
  * drops more.
  */
-void path_ways_merge(const struct path_result *own, const struct path_result *theirs,
-                     struct path_ways *ret);
+void path_legs_merge(const struct path_result *own, const struct path_result *theirs,
+                     struct path_legs *ret);
 
 /*
  * Says in the findings of own what the peers' reports add: the direction, or that they contradict it. A

@@ -37,8 +37,8 @@ struct capture {
         char command[PROCESS_COMMAND_MAX];
         bool with_native; /* wanted: set before capture_process() */
         bool with_locals; /* the same */
-        struct task_stacks *task_stacks; /* borrowed, set before, too; NULL: not to be had, task_stacks_why
-                                            says why */
+        /* borrowed, set before, too; NULL: not to be had, task_stacks_why says why */
+        struct task_stacks *task_stacks;
         const char *task_stacks_why;
         char kernel_why[TASK_STACKS_WHY_MAX]; /* why the kernel's stacks are not known; "": they are */
         bool no_python;   /* only native stacks are there */
@@ -48,8 +48,8 @@ struct capture {
         pid_t memory_pid;     /* the source's pid lives here */
         struct memory memory; /* for lists and frames, which move */
         struct memory names;  /* for code objects and names, which stay: the same target */
-        struct memory moving, moving_names; /* the same for threads that are read again and again, and for
-                                               all that is read just once */
+        /* the same for threads that are read again and again, and for all that is read just once */
+        struct memory moving, moving_names;
         struct code_cache codes;
         struct task_list tasks;
         struct python_thread *threads; /* oldest first: the main thread comes first */
@@ -87,4 +87,4 @@ const struct native_thread *capture_native(const struct capture *c, pid_t tid);
 bool capture_runs_python(const struct capture *c, const struct task *task);
 
 /* Whether a frame is shown: a frame whose function has not begun is not there yet for Python itself. */
-bool frame_is_shown(const struct frame *f);
+bool frame_is_shown(const struct python_frame *f);

@@ -24,7 +24,7 @@ void capture_drop_stacks(struct capture *c) {
         c->n_threads = c->frames = 0;
 }
 
-bool frame_is_shown(const struct frame *f) {
+bool frame_is_shown(const struct python_frame *f) {
         return !f->code || f->of_generator ||
                (int64_t) (f->instruction - f->code->instructions) >= f->code->first_traceable * 2;
 }
@@ -35,9 +35,9 @@ static bool is_local(int error) {
 }
 
 /* Looks up the code of every frame in names. A frame whose code makes no sense fails the chain. */
-static int resolve(struct capture *c, struct memory *names, struct chain *chain) {
+static int resolve_codes(struct capture *c, struct memory *names, struct chain *chain) {
         for (size_t i = 0; i < chain->n; i++) {
-                struct frame *f = &chain->frames[i];
+                struct python_frame *f = &chain->frames[i];
                 struct code *code = NULL;
                 int r = code_get(&c->codes, names, c->interpreter.layout, &c->interpreter.types,
                                  f->code_address, &code);
@@ -49,7 +49,7 @@ static int resolve(struct capture *c, struct memory *names, struct chain *chain)
                 if (!code_holds(code, f->instruction))
                         return -EBADMSG;
                 f->code = code;
-                f->line = code_line_again(code, f->instruction);
+                f->line = code_line(code, f->instruction);
         }
         return 0;
 }
@@ -90,8 +90,8 @@ static int want_codes(struct capture *c) {
         return 0;
 }
 
-/* First readings: frames, then names, so that what is named was there before; local errors are remembered.
- */
+/* First readings: frames, then names, so that what is named was there before; local errors are
+ * remembered. */
 static int read_first(struct capture *c) {
         int r = want_frames(c);
 
@@ -112,7 +112,7 @@ static int read_first(struct capture *c) {
         for (size_t i = 0; r == 0 && i < c->n_threads; i++) {
                 struct python_thread *t = &c->threads[i];
 
-                r = t->error ? 0 : resolve(c, &c->names, &t->chain);
+                r = t->error ? 0 : resolve_codes(c, &c->names, &t->chain);
                 t->error = is_local(r) ? r : t->error;
                 r = is_local(r) ? 0 : r;
         }
@@ -150,7 +150,7 @@ static int read_pair(struct capture *c, struct python_thread *t) {
         if (r == 0)
                 r = walk_frames(&c->moving, &c->interpreter, t->id.state, t->limit, &again);
         if (r == 0)
-                r = resolve(c, &c->moving_names, &t->chain);
+                r = resolve_codes(c, &c->moving_names, &t->chain);
         c->frames += t->chain.n;
         t->error = is_local(r) ? r : 0;
         t->changed = t->error || c->moving.disturbed || t->chain.resting || c->moving.n_pages != known ||
@@ -245,7 +245,7 @@ static void drop_ended(struct capture *c, const struct thread_list *now) {
 }
 
 /* Reads a thread that changed until two readings are equal, or it is clear that they will not be. */
-static int settle(struct capture *c, struct python_thread *t) {
+static int settle_thread(struct capture *c, struct python_thread *t) {
         for (unsigned n = 0; t->changed && n < (t->error ? CAPTURE_TRIES : CAPTURE_RETRIES); n++) {
                 int r = read_again(c, t);
 
@@ -276,7 +276,7 @@ static int second_pass(struct capture *c) {
                         c->threads[i].changed = true;
         }
         for (size_t i = 0; i < c->n_threads; i++) {
-                r = settle(c, &c->threads[i]);
+                r = settle_thread(c, &c->threads[i]);
                 if (r < 0)
                         return r;
         }

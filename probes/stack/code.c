@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "code.h"
 
-#include "line.h"
+#include <assert.h>
+
 #include "text.h"
 
 #define TYPE_NAME_OFFSET 24u /* PyTypeObject.tp_name, 3.8 to 3.15 (Include/cpython/object.h) */
@@ -42,8 +43,10 @@ static int table_length(struct memory *m, const struct python_layout *l, uint64_
                         uint64_t *ret) {
         uint64_t found_type, len;
         uint8_t head[64];
-        int r = memory_read(m, address, head, l->object.bytes_data);
+        int r;
 
+        assert(l->object.bytes_data <= sizeof(head));
+        r = memory_read(m, address, head, l->object.bytes_data);
         if (r < 0)
                 return r;
         memcpy(&found_type, head + l->object.type, 8);
@@ -91,8 +94,8 @@ static int read_bytecode(struct memory *m, const struct python_layout *l, const 
         return 0;
 }
 
-/* Where its first instruction lies, how many there are, and which of them come before the function is there.
- */
+/* Where its first instruction lies, how many there are, and which of them come before the function is
+ * there. */
 static int take_instructions(struct memory *m, const struct python_layout *l, const struct python_types *t,
                              const uint8_t *head, struct code *c) {
         uint64_t bytecode;
@@ -128,8 +131,10 @@ static int read_head(struct memory *m, const struct python_layout *l, const stru
                      struct code *c) {
         uint8_t head[256];
         uint64_t type;
-        int r = memory_read(m, c->address, head, l->code.size);
+        int r;
 
+        assert(l->code.size <= sizeof(head));
+        r = memory_read(m, c->address, head, l->code.size);
         if (r < 0)
                 return r;
         memcpy(&type, head + l->object.type, 8);
@@ -281,11 +286,104 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
         return 0;
 }
 
+/* --- Lines --------------------------------------------------------------------------------------------- */
+
+#define ENTRY 0x80u /* set in the first byte of an entry and in no other */
+#define MORE 0x40u  /* another 6 bits of a varint follow */
+
+enum location_kind { /* _PyCodeLocationInfoKind; 0 to 9: short forms on the same line */
+                     LOCATION_ONE_LINE0 = 10, /* 10, 11, 12: zero, one, two lines further */
+                     LOCATION_ONE_LINE2 = 12,
+                     LOCATION_NO_COLUMNS = 13,
+                     LOCATION_LONG = 14,
+                     LOCATION_NONE = 15,
+};
+
+/*
+ * A signed varint: 6 bits a byte, least significant first, the sign in the lowest bit. False when malformed.
+ */
+static bool read_svarint(const uint8_t *p, const uint8_t *end, int64_t *ret) {
+        uint64_t v = 0;
+
+        for (unsigned shift = 0; p < end && shift <= 30; p++, shift += 6) {
+                if (*p & ENTRY)
+                        return false;
+                v |= (uint64_t) (*p & 0x3F) << shift;
+                if (!(*p & MORE)) {
+                        *ret = v & 1 ? -(int64_t) (v >> 1) : (int64_t) (v >> 1);
+                        return true;
+                }
+        }
+        return false;
+}
+
+static bool line_delta(unsigned kind, const uint8_t *p, const uint8_t *end, int64_t *ret) {
+        *ret = 0;
+        if (kind == LOCATION_NO_COLUMNS || kind == LOCATION_LONG)
+                return read_svarint(p, end, ret);
+        if (kind >= LOCATION_ONE_LINE0 && kind <= LOCATION_ONE_LINE2)
+                *ret = kind - LOCATION_ONE_LINE0;
+        return true;
+}
+
+int line_of_unit(const uint8_t *table, size_t len, int first_line, int64_t unit) {
+        const uint8_t *p = table, *end = len > 0 ? table + len : table;
+        int64_t line = first_line, at = 0;
+
+        if (unit < 0)
+                return MAX(first_line, 0);
+        while (p < end) {
+                unsigned kind = (*p >> 3) & 15u;
+                int64_t units = (*p & 7) + 1, delta;
+
+                if (!(*p & ENTRY) || !line_delta(kind, p + 1, end, &delta))
+                        return 0;
+                line += delta;
+                if (line < 0 || line > INT32_MAX)
+                        return 0;
+                at += units;
+                if (unit < at)
+                        return kind == LOCATION_NONE ? 0 : (int) line;
+                for (p++; p < end && !(*p & ENTRY);)
+                        p++;
+        }
+        return 0;
+}
+
+int line_of_byte_lnotab(const uint8_t *table, size_t len, int first_line, int64_t byte) {
+        int64_t line = first_line, at = 0;
+
+        for (size_t i = 0; i + 1 < len; i += 2) {
+                at += table[i];
+                if (at > byte)
+                        break;
+                line += (int8_t) table[i + 1];
+        }
+        return line < 0 || line > INT32_MAX ? 0 : (int) line;
+}
+
+int line_of_byte_ranges(const uint8_t *table, size_t len, int first_line, int64_t byte) {
+        int64_t line = first_line, at = 0;
+
+        if (byte < 0)
+                return MAX(first_line, 0);
+        for (size_t i = 0; i + 1 < len; i += 2) {
+                int step = (int8_t) table[i + 1];
+
+                at += table[i];
+                if (step != -128)
+                        line += step;
+                if (byte < at)
+                        return step == -128 || line < 0 || line > INT32_MAX ? 0 : (int) line;
+        }
+        return 0;
+}
+
 bool code_holds(const struct code *c, uint64_t instruction) {
         return (instruction - (c->instructions - 2)) / 2 <= c->units;
 }
 
-int code_line(const struct code *c, uint64_t instruction) {
+static int find_line(const struct code *c, uint64_t instruction) {
         int64_t bytes = (int64_t) (instruction - c->instructions);
 
         if (!c->table)
@@ -301,9 +399,9 @@ int code_line(const struct code *c, uint64_t instruction) {
         return 0;
 }
 
-int code_line_again(struct code *c, uint64_t instruction) {
+int code_line(struct code *c, uint64_t instruction) {
         if (!c->line_known || c->line_at != instruction) {
-                c->line = code_line(c, instruction);
+                c->line = find_line(c, instruction);
                 c->line_at = instruction;
                 c->line_known = true;
         }

@@ -35,7 +35,7 @@ struct code {
         char *file, *function; /* UTF-8; function is co_qualname */
         uint8_t *table;        /* NULL: could not be had, lines are 0 */
         size_t table_len;
-        uint64_t line_at; /* code_line_again(): where line is the line; none while line_known is not set */
+        uint64_t line_at; /* code_line(): where line is the line; none while line_known is not set */
         int line;
         bool line_known;
 };
@@ -64,11 +64,27 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
              const struct python_types *t, uint64_t address, struct code **ret);
 
 /*
- * Whether a frame at this instruction (struct frame) can be of this code (before the first unit: not begun).
+ * Whether a frame at this instruction (struct python_frame) can be of this code (before the first unit: not
+ * begun).
  */
 bool code_holds(const struct code *c, uint64_t instruction);
 
-/* The line of a frame at this instruction; 0 when unknown. */
-int code_line(const struct code *c, uint64_t instruction);
-/* The same, and remembers the last: many frames of a code object are at the same place. */
-int code_line_again(struct code *c, uint64_t instruction);
+/* The line of a frame at this instruction; 0 when unknown. Remembers the last: many frames of a code object
+ * are at the same place. */
+int code_line(struct code *c, uint64_t instruction);
+
+/*
+ * The line tables themselves; pure. By that of CPython 3.11 and later (co_linetable; format:
+ * Objects/locations.md of CPython). unit: index of the code unit (2 bytes each) counted from the first
+ * instruction; negative means before it, which is the first line by definition. Returns the line (≥1), or 0
+ * when the table names none or is malformed.
+ */
+int line_of_unit(const uint8_t *table, size_t len, int first_line, int64_t unit);
+
+/* The same by co_lnotab, to CPython 3.9 (Objects/lnotab_notes.txt of it). byte: offset of the
+ * instruction. */
+int line_of_byte_lnotab(const uint8_t *table, size_t len, int first_line, int64_t byte);
+
+/* The same by co_linetable of CPython 3.10: pairs of a length in bytes and a step in lines, -128 for no
+ * line. */
+int line_of_byte_ranges(const uint8_t *table, size_t len, int first_line, int64_t byte);

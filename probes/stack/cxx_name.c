@@ -25,9 +25,9 @@ static void add_piece(const char *piece, size_t n, void *userdata) {
 }
 
 /*
- * A symbol of 200 bytes can say "twice that" so often that its name is never printed to its end, and libiberty
- * prints on, whatever its caller has room for: so its callback leaves it. It has allocated nothing then, and
- * holds nothing.
+ * A symbol of 200 bytes can say "twice that" so often that its name is never printed to its end, and
+ * libiberty prints on, whatever its caller has room for: so its callback leaves it. It has allocated nothing
+ * then, and holds nothing.
  */
 static int demangle(const char *symbol, struct full_name *f) {
         f->n = 0;
@@ -80,7 +80,7 @@ struct short_name {
         char *start, *to, *end;
 };
 
-static int put(struct short_name *s, const char *text, size_t n) {
+static int put_piece(struct short_name *s, const char *text, size_t n) {
         if ((size_t) (s->end - s->to) <= n)
                 return -E2BIG;
         memcpy(s->to, text, n);
@@ -89,7 +89,7 @@ static int put(struct short_name *s, const char *text, size_t n) {
 }
 
 /* One step through the full name; *at is NULL where the short one ends. */
-static int shorten(struct short_name *s, const char **at) {
+static int shorten_step(struct short_name *s, const char **at) {
         static const char anonymous[] = "(anonymous namespace)";
         const char *here = *at;
         size_t n = operator_length(s->to > s->start ? s->to[-1] : ' ', here);
@@ -99,7 +99,7 @@ static int shorten(struct short_name *s, const char **at) {
         if (n > 0 || !strchr("<([{", *here) || startswith(here, "[]")) {
                 n = MAX(n, (size_t) 1);
                 *at += n;
-                return put(s, here, n);
+                return put_piece(s, here, n);
         }
         if (*here == '[') { /* "[abi:cxx11]" */
                 *at += strcspn(here, "]");
@@ -109,7 +109,7 @@ static int shorten(struct short_name *s, const char **at) {
         if (*here == '{') { /* "{lambda(int)#1}", "{unnamed type#1}" */
                 n = strcspn(here, "( #}");
                 *at += strcspn(here, "}");
-                return **at != '}' ? -EINVAL : put(s, here, n) < 0 ? -E2BIG : put(s, (*at)++, 1);
+                return **at != '}' ? -EINVAL : put_piece(s, here, n) < 0 ? -E2BIG : put_piece(s, (*at)++, 1);
         }
         *at = skip_group(here);
         if (!*at)
@@ -118,7 +118,7 @@ static int shorten(struct short_name *s, const char **at) {
                 return 0;
         here = strstr(*at, "::") ? "::{…}" : ""; /* what follows the parameters is inside of it */
         *at = NULL;
-        return put(s, here, strlen(here));
+        return put_piece(s, here, strlen(here));
 }
 
 int cxx_name(const char *symbol, char buf[static CXX_NAME_MAX]) {
@@ -135,7 +135,7 @@ int cxx_name(const char *symbol, char buf[static CXX_NAME_MAX]) {
         thunk = strstr(full.text, " thunk to ");
         at = thunk ? thunk + strlen(" thunk to ") : full.text;
         while (r == 0 && at && *at)
-                r = shorten(&s, &at);
+                r = shorten_step(&s, &at);
         if (r < 0)
                 return r;
         while (s.to > buf && isspace((unsigned char) s.to[-1])) /* "operator< <int>" */

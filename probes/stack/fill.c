@@ -1,24 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fill.h"
 
-#include "one_stack.h"
-#include "text.h"
+#include <assert.h>
 
-static int string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
+/* --- Kernel, native and Python frames as one stack -------------------------------------------------- */
+
+/* The next run from *index on; then *index is behind it. NULL: there is none. */
+static const struct python_frame *next_run(const struct python_thread *t, size_t *index) {
+        while (*index < t->chain.n) {
+                const struct python_frame *f = &t->chain.frames[(*index)++];
+
+                if (f->entry)
+                        return f;
+        }
+        return NULL;
+}
+
+static bool frame_holds_run(const struct native_thread *n, size_t i, const struct python_frame *run) {
+        return run && i + 1 < n->n && n->frames[i].sp != 0 && run->entry_at >= n->frames[i].sp &&
+               run->entry_at < n->frames[i + 1].sp;
+}
+
+/* Whether every run is in one of the frames, in their order. */
+static bool all_have_places(const struct native_thread *n, const struct python_thread *t) {
+        size_t index = 0;
+        const struct python_frame *run = next_run(t, &index);
+
+        for (size_t i = 0; i < n->n && run; i++)
+                if (frame_holds_run(n, i, run))
+                        run = next_run(t, &index);
+        return !run;
+}
+
+/*
+ * Whether each run of the interpreter loop in the native stack has its Python frames, of the same moment. A
+ * run is known by what it has on the C stack, where the interpreter says that (from 3.12 on), else by the
+ * name of its function.
+ */
+static bool stack_joins(const struct native_thread *n, const struct python_thread *t) {
+        size_t runs = 0;
+
+        for (size_t i = 0; i < t->chain.n; i++)
+                runs += t->chain.frames[i].entry;
+        return !t->error && !t->changed && !t->drifted && !t->chain.cut && runs > 0 &&
+               (runs == native_evaluations(n) || all_have_places(n, t));
+}
+
+/* Why a thread has no native frames, in words. */
+static const char *native_error(int error) {
+        return error == -EBUSY   ? "it waits in the kernel and cannot be interrupted"
+               : error == -EPERM ? "not permitted, or another debugger has it"
+               : error == -ESRCH ? "it has ended"
+                                 : "no frame could be told";
+}
+
+/* Whether native frame i is the run whose Python frames begin at index. */
+static bool is_run(const struct native_thread *n, size_t i, const struct python_thread *t, size_t index,
+                   bool by_place) {
+        if (!t)
+                return false;
+        return by_place ? frame_holds_run(n, i, next_run(t, &index)) : n->frames[i].symbol->evaluates;
+}
+
+/* --- What goes into the capture --------------------------------------------------------------------- */
+
+static int fill_string(struct fill *f, const char *text, size_t len, uint32_t *ret) {
         return stack_table_string(f->t, text, MIN(len, (size_t) STACK_TEXT_MAX), ret);
 }
 
-static int text(struct fill *f, const char *s, uint32_t *ret) {
-        return string(f, s, strlen(s), ret);
+static int fill_text(struct fill *f, const char *s, uint32_t *ret) {
+        return fill_string(f, s, strlen(s), ret);
 }
 
 /* What may hold names of the target as they are, or be cut within a character. */
-static int words(struct fill *f, const char *s, uint32_t *ret) {
+static int fill_words(struct fill *f, const char *s, uint32_t *ret) {
         char clean[PROCESS_COMMAND_MAX];
 
         (void) snprintf(clean, sizeof(clean), "%s", s);
         text_clean(clean);
-        return text(f, clean, ret);
+        return fill_text(f, clean, ret);
 }
 
 static bool has_room(struct fill *f) {
@@ -31,73 +91,108 @@ static bool takes_thread(struct fill *f) {
 
 /* --- Frames -------------------------------------------------------------------------------------------- */
 
-/* "pipe_read+0x366/0x410" */
-static int kernel_frame(struct fill *f, const struct joined_frame *j, struct stack_frame *ret) {
-        const char *plus = memchr(j->kernel, '+', j->kernel_len);
-
-        ret->kind = FRAME_KERNEL;
-        ret->line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0;
-        return string(f, j->kernel, plus ? (size_t) (plus - j->kernel) : j->kernel_len, &ret->function);
+/* Whether the stack has room for one more frame; else it is cut. */
+static bool takes_frame(struct fill *f) {
+        f->cut = f->cut || f->n == ELEMENTSOF(f->frames) || !has_room(f);
+        return !f->cut;
 }
 
-static int native_frame(struct fill *f, const struct native_frame *n, struct stack_frame *ret) {
+/* After takes_frame(). */
+static int add_frame(struct fill *f, const struct stack_frame *frame) {
+        assert(f->n < ELEMENTSOF(f->frames));
+        return stack_table_frame(f->t, frame, &f->frames[f->n++]);
+}
+
+/* A line of it: "pipe_read+0x366/0x410". */
+static int fill_kernel_frame(struct fill *f, const char *line, size_t len) {
+        const char *plus = memchr(line, '+', len);
+        struct stack_frame frame = { .kind = FRAME_KERNEL,
+                                     .line = plus ? (uint32_t) strtoul(plus + 1, NULL, 16) : 0 };
+        int r = fill_string(f, line, plus ? (size_t) (plus - line) : len, &frame.function);
+
+        return r < 0 ? r : add_frame(f, &frame);
+}
+
+static int fill_native_frame(struct fill *f, const struct native_frame *n) {
         const struct native_symbol *s = n->symbol;
-        int r = text(f, s->name ? s->name : "", &ret->function);
+        struct stack_frame frame = { .kind = FRAME_NATIVE,
+                                     .line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX),
+                                     .address = s->module ? n->pc - s->module->start : n->pc };
+        int r = fill_text(f, s->name ? s->name : "", &frame.function);
 
-        ret->kind = FRAME_NATIVE;
-        ret->line = (uint32_t) MIN(s->offset, (uint64_t) UINT32_MAX);
-        ret->address = s->module ? n->pc - s->module->start : n->pc;
-        return r < 0 || !s->module ? r : text(f, s->module->name, &ret->file);
+        if (r == 0 && s->module)
+                r = fill_text(f, s->module->name, &frame.file);
+        return r < 0 ? r : add_frame(f, &frame);
 }
 
-static int python_frame(struct fill *f, const struct frame *p, struct stack_frame *ret) {
-        int r = text(f, p->code ? p->code->file : "?", &ret->file);
-
-        ret->kind = FRAME_PYTHON;
-        ret->line = p->line > 0 ? (uint32_t) p->line : 0;
-        return r < 0 ? r : text(f, p->code ? p->code->function : "?", &ret->function);
-}
-
-static int add_locals(struct fill *f, const struct frame_locals *l) {
+static int fill_locals(struct fill *f, const struct frame_locals *l) {
         int r = 0;
 
-        for (size_t i = 0; l && i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
+        for (size_t i = 0; i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
                 struct captured_local local = { .frame = (uint32_t) f->n };
 
-                r = text(f, l->items[i].name, &local.name);
+                r = fill_text(f, l->items[i].name, &local.name);
                 if (r == 0)
-                        r = text(f, l->items[i].value, &local.value);
+                        r = fill_text(f, l->items[i].value, &local.value);
                 if (r == 0)
                         r = host_capture_add_local(f->c, &local);
         }
         return r;
 }
 
-static int on_frame(const struct joined_frame *j, void *userdata) {
-        struct stack_frame frame = { 0 };
-        struct fill *f = userdata;
+static int fill_python_frame(struct fill *f, const struct python_thread *t, size_t i) {
+        const struct python_frame *p = &t->chain.frames[i];
+        struct stack_frame frame = { .kind = FRAME_PYTHON, .line = p->line > 0 ? (uint32_t) p->line : 0 };
+        int r = fill_text(f, p->code ? p->code->file : "?", &frame.file);
+
+        if (r == 0)
+                r = fill_text(f, p->code ? p->code->function : "?", &frame.function);
+        if (r == 0 && t->locals && i < LOCALS_FRAMES_MAX)
+                r = fill_locals(f, &t->locals[i]);
+        return r < 0 ? r : add_frame(f, &frame);
+}
+
+static int fill_kernel_stack(struct fill *f, const char *kernel) {
         int r = 0;
 
-        if (f->n == ELEMENTSOF(f->frames) || !has_room(f)) {
-                f->cut = true;
-                return 1;
+        for (const char *line = kernel, *end; r == 0 && line && (end = strchr(line, '\n')); line = end + 1) {
+                if (!takes_frame(f))
+                        return 0;
+                r = fill_kernel_frame(f, line, (size_t) (end - line));
         }
-        switch (j->kind) {
-        case JOINED_KERNEL:
-                r = kernel_frame(f, j, &frame);
-                break;
-        case JOINED_NATIVE:
-                r = native_frame(f, j->native, &frame);
-                break;
-        case JOINED_PYTHON:
-                r = python_frame(f, j->python, &frame);
-                if (r == 0)
-                        r = add_locals(f, j->locals);
-                break;
+        return r;
+}
+
+/* The Python frames of one run of the interpreter loop, from *index on; all of them when there is no native
+ * stack. */
+static int fill_run(struct fill *f, const struct python_thread *t, bool all, size_t *index) {
+        int r = 0;
+
+        while (r == 0 && *index < t->chain.n && !t->error) {
+                size_t i = (*index)++;
+
+                if (frame_is_shown(&t->chain.frames[i])) {
+                        if (!takes_frame(f))
+                                return 0;
+                        r = fill_python_frame(f, t, i);
+                }
+                if (t->chain.frames[i].entry && !all)
+                        break;
         }
-        if (r == 0)
-                r = stack_table_frame(f->t, &frame, &f->frames[f->n]);
-        f->n++;
+        return r;
+}
+
+/* The frames of n, with those of t (NULL: they do not join) where the native frames of its runs are. */
+static int fill_native_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t) {
+        bool by_place = t && all_have_places(n, t);
+        size_t index = 0;
+        int r = fill_kernel_stack(f, n->kernel);
+
+        for (size_t i = 0; r == 0 && i < n->n && !f->cut; i++)
+                if (is_run(n, i, t, index, by_place))
+                        r = fill_run(f, t, false, &index);
+                else if (takes_frame(f))
+                        r = fill_native_frame(f, &n->frames[i]);
         return r;
 }
 
@@ -105,14 +200,15 @@ static int on_frame(const struct joined_frame *j, void *userdata) {
 
 static int fill_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t,
                       bool joined, uint32_t *ret) {
+        size_t index = 0;
         int r = 0;
 
         f->n = 0;
         f->cut = false;
         if (n)
-                r = stack_walk(n, joined ? t : NULL, on_frame, f);
+                r = fill_native_stack(f, n, joined ? t : NULL);
         if (r == 0 && t && !joined)
-                r = stack_walk(NULL, t, on_frame, f);
+                r = fill_run(f, t, true, &index);
         if (r < 0 || (t && t->error && !n))
                 return MIN(r, 0);
         for (size_t i = 0; i < f->n / 2; i++) { /* outermost first in the table */
@@ -125,13 +221,13 @@ static int fill_stack(struct fill *f, const struct native_thread *n, const struc
 }
 
 static int fill_task(struct fill *f, const struct task *task, struct captured_thread *to) {
-        int r = text(f, task->name, &to->name);
+        int r = fill_text(f, task->name, &to->name);
 
         to->tid = (uint32_t) task->tid;
         to->state = task->state;
         if (r == 0)
-                r = text(f, task->wait, &to->wait);
-        return r < 0 ? r : text(f, task->call, &to->syscall);
+                r = fill_text(f, task->wait, &to->wait);
+        return r < 0 ? r : fill_text(f, task->call, &to->syscall);
 }
 
 /* t: NULL: it runs no Python; n: NULL: no native frames were asked for. */
@@ -155,7 +251,7 @@ static int fill_thread(struct fill *f, const struct native_thread *n, const stru
                 d->interpreter = (uint32_t) t->id.interpreter;
                 d->python_cut = t->chain.cut || f->cut;
                 if (r == 0 && t->error)
-                        r = text(f, t->error == -ELOOP ? "loop" : "malformed", &d->python_error);
+                        r = fill_text(f, t->error == -ELOOP ? "loop" : "malformed", &d->python_error);
         }
         if (n) {
                 d->native = true;
@@ -163,7 +259,7 @@ static int fill_thread(struct fill *f, const struct native_thread *n, const stru
                 d->native_cut = n->cut || f->cut;
                 d->pause_ns = n->pause_ns;
                 if (r == 0 && n->error)
-                        r = text(f, native_error(n->error), &d->native_error);
+                        r = fill_text(f, native_error(n->error), &d->native_error);
         }
         f->c->threads[f->c->n_threads - 1] = to;
         return r < 0 || !f->writer ? r : capture_writer_thread(f->writer);
@@ -178,9 +274,9 @@ static int on_module(const struct native_module *m, void *userdata) {
 
         if (!has_room(f) || (f->writer && !capture_writer_takes_module(f->writer)))
                 return 1;
-        r = text(f, m->name, &module.path);
+        r = fill_text(f, m->name, &module.path);
         if (r == 0)
-                r = text(f, m->build_id, &module.build_id);
+                r = fill_text(f, m->build_id, &module.build_id);
         if (r == 0)
                 r = host_capture_add_module(f->c, &module);
         return r == -E2BIG ? 1 : r;
@@ -188,10 +284,11 @@ static int on_module(const struct native_module *m, void *userdata) {
 
 static int fill_kernel(struct fill *f, const struct capture *from, struct captured_process *p) {
         if (from->kernel_why[0])
-                return text(f, from->kernel_why, &p->kernel_unknown);
+                return fill_text(f, from->kernel_why, &p->kernel_unknown);
         return from->native.n == 0
-                     ? 0
-                     : text(f, from->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task", &p->kernel_by);
+                       ? 0
+                       : fill_text(f, from->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task",
+                                   &p->kernel_by);
 }
 
 static int fill_head(struct fill *f, const struct capture *from) {
@@ -207,19 +304,19 @@ static int fill_head(struct fill *f, const struct capture *from) {
                 p->state = from->threads[0].task->state;
         else if (from->n_threads == 0 && from->native.n > 0)
                 p->state = from->tasks.items[0].state;
-        r = text(f, from->command, &p->command);
+        r = fill_text(f, from->command, &p->command);
         if (r == 0 && from->no_python)
-                r = words(f, from->no_python_why, &p->no_python);
+                r = fill_words(f, from->no_python_why, &p->no_python);
         else if (r == 0)
-                r = text(f, python_version_text(from->interpreter.version, version), &p->python);
+                r = fill_text(f, python_version_text(from->interpreter.version, version), &p->python);
         return r < 0 ? r : fill_kernel(f, from, p);
 }
 
 int fill_process(struct fill *f, const struct capture *from) {
         int r = fill_head(f, from);
 
-        if (r == 0 && from->native.n > 0)
-                r = MIN(native_modules(&from->native, on_module, f), 0);
+        if (r == 0 && from->native.unwinder)
+                r = MIN(unwinder_modules(from->native.unwinder, on_module, f), 0);
         for (size_t i = 0; i < from->n_threads && r == 0 && takes_thread(f); i++) {
                 const struct task *task = from->threads[i].task;
 
@@ -239,6 +336,6 @@ int fill_failure(struct fill *f, pid_t pid, const char *command, const char *why
         if (r < 0)
                 return r;
         p->pid = (uint32_t) pid;
-        r = text(f, command, &p->command);
-        return r < 0 ? r : words(f, why, &p->error);
+        r = fill_text(f, command, &p->command);
+        return r < 0 ? r : fill_words(f, why, &p->error);
 }

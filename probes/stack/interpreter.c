@@ -4,17 +4,14 @@
 #include <assert.h>
 #include <fcntl.h>
 
-#include "elf_mapped.h"
-#include "elf_symbol.h"
+#include "elf_symbols.h"
 #include "mapped_file.h"
-#include "maps.h"
-#include "version.h"
 
 #define CANDIDATES_MAX 16u
 
 struct candidates {
-        struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other
-                                                  "python…" files */
+        /* the libpythons first, then the program, then other "python…" files */
+        struct mapping *items[CANDIDATES_MAX];
         size_t n;
         char exe[MAPS_PATH_MAX + 16];
 };
@@ -25,7 +22,7 @@ static void candidates_clear(struct candidates *c) {
 }
 
 /* 0: likeliest; -1: not at all. */
-static int rank(const struct candidates *c, const struct mapping *m) {
+static int rank_mapping(const struct candidates *c, const struct mapping *m) {
         const char *name = strrchr(m->path, '/') + 1;
 
         if (m->offset != 0)
@@ -37,9 +34,9 @@ static int rank(const struct candidates *c, const struct mapping *m) {
         return startswith(name, "python") ? 2 : -1;
 }
 
-static int consider(const struct mapping *m, void *userdata) {
+static int consider_mapping(const struct mapping *m, void *userdata) {
         struct candidates *c = userdata;
-        int mine = rank(c, m);
+        int mine = rank_mapping(c, m);
         struct mapping *copy;
         size_t at = 0;
 
@@ -49,7 +46,7 @@ static int consider(const struct mapping *m, void *userdata) {
         if (!copy)
                 return -ENOMEM;
         *copy = *m;
-        while (at < c->n && rank(c, c->items[at]) <= mine)
+        while (at < c->n && rank_mapping(c, c->items[at]) <= mine)
                 at++;
         memmove(&c->items[at + 1], &c->items[at], (c->n - at) * sizeof(c->items[0]));
         c->items[at] = copy;
@@ -89,6 +86,96 @@ int interpreter_reason(const struct process *p, int error, char why[static REASO
                 (void) snprintf(why, REASON_MAX, "%s", strerror(-error));
         return error;
 }
+
+/* --- The version of one that has no Py_Version --------------------------------------------------------- */
+
+#define CHUNK 65536u
+#define LONGEST 24u /* bytes of the text that are looked at */
+
+/* Digits, at most three. */
+static bool take_digits(const char **p, const char *end, unsigned *ret) {
+        const char *start = *p;
+        unsigned v = 0;
+
+        for (; *p < end && **p >= '0' && **p <= '9' && *p - start < 3; (*p)++)
+                v = v * 10 + (unsigned) (**p - '0');
+        *ret = v;
+        return *p > start;
+}
+
+static bool take_char(const char **p, const char *end, char c) {
+        if (*p == end || **p != c)
+                return false;
+        (*p)++;
+        return true;
+}
+
+bool version_parse(const char *text, size_t len, uint64_t *ret) {
+        const char *p = text, *end = text + len;
+        unsigned major, minor, micro, level = 0xF, serial = 0;
+
+        if (!take_digits(&p, end, &major) || !take_char(&p, end, '.') || !take_digits(&p, end, &minor) ||
+            !take_char(&p, end, '.') || !take_digits(&p, end, &micro))
+                return false;
+        if (take_char(&p, end, 'a'))
+                level = 0xA;
+        else if (take_char(&p, end, 'b'))
+                level = 0xB;
+        else if (take_char(&p, end, 'r') && take_char(&p, end, 'c'))
+                level = 0xC;
+        if (level != 0xF && !take_digits(&p, end, &serial))
+                return false;
+        (void) take_char(&p, end, '+'); /* built between two releases */
+        if (!take_char(&p, end, ' ') || !take_char(&p, end, '('))
+                return false;
+        if (major > 255 || minor > 255 || micro > 255 || serial > 15)
+                return false;
+        *ret = (uint64_t) major << 24 | minor << 16 | micro << 8 | level << 4 | serial;
+        return true;
+}
+
+/* The texts in one chunk; each begins after a NUL. */
+static int search_chunk(const char *buf, size_t n, uint64_t address, uint64_t *version, uint64_t *at) {
+        for (const char *p = buf; p + 1 < buf + n && (p = memchr(p, '\0', (size_t) (buf + n - p - 1)));
+             p++) {
+                uint64_t v;
+
+                if (p[1] != '3' ||
+                    !version_parse(p + 1, MIN((size_t) (buf + n - p - 1), (size_t) LONGEST), &v))
+                        continue;
+                if (*version != 0 && *version != v)
+                        return -ENOTUNIQ;
+                *version = v;
+                *at = address + (uint64_t) (p + 1 - buf);
+        }
+        return 0;
+}
+
+int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret, uint64_t *ret_at) {
+        char buf[CHUNK];
+        uint64_t version = 0, at = 0;
+
+        size = MIN(size, (uint64_t) VERSION_DATA_MAX);
+        for (uint64_t done = 0; done + LONGEST < size; done += CHUNK - LONGEST) {
+                struct iovec local = { buf, MIN(size - done, (uint64_t) CHUNK) },
+                             remote = { (void *) (uintptr_t) (address + done), local.iov_len };
+                ssize_t n = m->source.readv(m->source.userdata, &local, &remote, 1);
+                int r;
+
+                if (n < 0)
+                        return (int) n;
+                r = search_chunk(buf, (size_t) n, address + done, &version, &at);
+                if (r < 0)
+                        return r;
+        }
+        if (!version)
+                return -ENOENT;
+        *ret = version;
+        *ret_at = at;
+        return 0;
+}
+
+/* --- The interpreter ----------------------------------------------------------------------------------- */
 
 /* What the interpreter says of itself, where its version does, takes the place of the table. */
 static int take_description(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
@@ -169,7 +256,7 @@ static int search_file(const struct process *p, struct memory *m, const struct m
 }
 
 /* -ENOENT: this file holds no interpreter. */
-static int look_into(const struct process *p, struct memory *m, const struct mapping *map,
+static int look_into_mapping(const struct process *p, struct memory *m, const struct mapping *map,
                      struct interpreter *ret, char why[static REASON_MAX]) {
         struct elf_symbol s[SYMBOLS] = { [RUNTIME] = { "_PyRuntime", 0 },
                                          [VERSION] = { "Py_Version", 0 },
@@ -186,8 +273,8 @@ static int look_into(const struct process *p, struct memory *m, const struct map
                 r = search_file(p, m, map, s, &answer, why);
         if (r < 0)
                 return r;
-        runtime = s[RUNTIME].value ? s[RUNTIME].value
-                                   : answer.section; /* a stripped program still has the section */
+        /* a stripped program still has the section */
+        runtime = s[RUNTIME].value ? s[RUNTIME].value : answer.section;
         if (!runtime && s[CODE].value) {
                 (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
                                 python_layout_supported);
@@ -211,12 +298,12 @@ static bool is_started(struct memory *m, const struct interpreter *i) {
         return memory_read_u64(m, i->runtime + i->layout->runtime.interpreters, &head) == 0 && head != 0;
 }
 
-static int choose(const struct process *p, struct memory *m, const struct candidates *c,
+static int choose_interpreter(const struct process *p, struct memory *m, const struct candidates *c,
                   struct interpreter *ret, char why[static REASON_MAX]) {
         int worst = -ENOENT;
 
         for (size_t i = 0; i < c->n; i++) {
-                int r = look_into(p, m, c->items[i], ret, why);
+                int r = look_into_mapping(p, m, c->items[i], ret, why);
 
                 if (r == 0 && is_started(m, ret))
                         return 0;
@@ -242,7 +329,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         if (fd < 0)
                 return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
         mapped_file_program(p, c.exe, sizeof(c.exe));
-        r = maps_read(fd, consider, &c, &empty);
+        r = maps_read(fd, consider_mapping, &c, &empty);
         if (r == 0 && empty && !strchr("ZX", process_state(p))) {
                 (void) snprintf(why, REASON_MAX,
                                 "no CPython interpreter in its memory map: it has none (a kernel thread)");
@@ -250,7 +337,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         }
         if (r < 0 || empty)
                 return interpreter_reason(p, r < 0 ? r : -ESRCH, why);
-        r = choose(p, m, &c, ret, why);
+        r = choose_interpreter(p, m, &c, ret, why);
         if (r == -ENOENT && !why[0])
                 (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map");
         else if (r < 0 && !why[0])

@@ -181,7 +181,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t at) {
 }
 
 /* What must hold of members that are read with what contains them. */
-static bool fits(const struct python_layout *l) {
+static bool layout_fits(const struct python_layout *l) {
         return l->frame.code + 8 <= l->frame.size && l->frame.previous + 8 <= l->frame.size &&
                l->frame.instruction + 8 <= l->frame.size && l->frame.owner < l->frame.size &&
                l->frame.stack_top + 8 <= l->frame.size && l->code.filename + 8 <= l->code.size &&
@@ -222,7 +222,7 @@ int python_layout_describe(const struct python_layout *column, uint64_t py_versi
                 l.unicode.ascii_data + column->unicode.compact_data - column->unicode.ascii_data;
         l.unicode.data_pointer =
                 l.unicode.ascii_data + column->unicode.data_pointer - column->unicode.ascii_data;
-        if (!fits(&l))
+        if (!layout_fits(&l))
                 return -EBADMSG;
         *ret = l;
         return 0;

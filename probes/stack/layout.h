@@ -5,8 +5,8 @@
  * version. Offsets are no part of Python's stable interface; they are the same through all releases of
  * one minor version from its release candidate on. From 3.13 on the interpreter says most of them itself
  * (_Py_DebugOffsets, the first member of _PyRuntime): those are taken, so that a build with other options
- * fits, too; what it does not say stays that of the table. A version without a column, and a build without the
- * GIL, is refused, never guessed.
+ * fits, too; what it does not say stays that of the table. A version without a column, and a build without
+ * the GIL, is refused, never guessed.
  */
 #include "base.h"
 
@@ -43,26 +43,26 @@ struct python_layout {
         } thread;
         struct { /* _PyInterpreterFrame; to 3.10 PyFrameObject */
                 uint32_t code, previous;
-                uint32_t instruction; /* 3.11, 3.12: prev_instr; from 3.13 on instr_ptr: addresses; before:
-                                         f_lasti */
+                /* 3.11, 3.12: prev_instr; from 3.13 on instr_ptr: addresses; before: f_lasti */
+                uint32_t instruction;
                 uint32_t instruction_size; /* bytes of one step of f_lasti; 0: instruction is an address */
                 uint32_t stack_top;        /* negative while the frame itself executes; as a pointer: NULL */
                 uint32_t is_entry;         /* 3.11: called from C, not by the frame before it */
                 uint32_t owner;
                 uint32_t size;            /* what is read of it */
-                uint32_t generator_state; /* of a generator's frame: how many bytes before it is
-                                             gi_frame_state */
+                /* of a generator's frame: how many bytes before it is gi_frame_state */
+                uint32_t generator_state;
                 uint32_t state; /* to 3.10: f_executing or f_state, one of the next two in a frame in use */
                 uint32_t executing, unwinding; /* FRAME_EXECUTING, FRAME_UNWINDING */
                 uint32_t owned_by_generator;   /* FRAME_OWNED_BY_GENERATOR */
-                uint32_t owned_by_c; /* from 3.12 on: an owner not below this one is the interpreter itself;
-                                        0: no such */
+                /* from 3.12 on: an owner not below this one is the interpreter itself; 0: no such */
+                uint32_t owned_by_c;
                 uint32_t locals;     /* of the first local variable, the others behind it */
                 uint32_t tag;        /* bits of code that are no part of the address (_PyStackRef) */
                 bool stack_top_is_pointer;
         } frame;
-        struct { /* PyCodeObject; size: up to the first instruction; bytecode: to 3.10 the bytes object of it
-                  */
+        /* PyCodeObject; size: up to the first instruction; bytecode: to 3.10 the bytes object of it */
+        struct {
                 uint32_t filename, qualname, linetable, first_line, first_traceable, bytecode, size;
                 uint32_t local_names; /* co_localsplusnames, to 3.10 co_varnames: a tuple */
         } code;

@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 
-#include "secret_name.h"
 #include "text.h"
+#include "texts.h"
 
 #define TYPE_NAME_OFFSET 24u /* PyTypeObject.tp_name, 3.8 to 3.15 (Include/cpython/object.h) */
 #define FIRST_MEMBER 16u     /* behind PyObject: ob_fval, ob_ref, ma_used, ob_size (Include/cpython/) */
@@ -27,7 +27,7 @@ struct value {
         char *buf; /* LOCAL_VALUE_MAX */
 };
 
-_printf_(2, 3) static int say(const struct value *v, const char *fmt, ...) {
+_printf_(2, 3) static int put_value(const struct value *v, const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
@@ -69,15 +69,17 @@ static int describe_int(const struct value *v, bool is_bool) {
                 n = negative ? -size : size;
         }
         if (r == 0 && n > ELEMENTSOF(digits))
-                return n > (UINT64_C(1) << 32) ? -EBADMSG : say(v, "int of about %" PRIu64 " bits", n * DIGIT_BITS);
+                return n > (UINT64_C(1) << 32)
+                               ? -EBADMSG
+                               : put_value(v, "int of about %" PRIu64 " bits", n * DIGIT_BITS);
         if (r == 0 && n > 0)
                 r = memory_read(v->m, v->address + DIGITS_AT, digits, n * sizeof(digits[0]));
         if (r < 0)
                 return r;
         number = (int64_t) ((uint64_t) digits[1] << DIGIT_BITS | digits[0]);
         if (is_bool)
-                return say(v, number ? "True" : "False");
-        return say(v, "%" PRId64, negative ? -number : number);
+                return put_value(v, number ? "True" : "False");
+        return put_value(v, "%" PRId64, negative ? -number : number);
 }
 
 static int describe_text(const struct value *v) {
@@ -85,9 +87,11 @@ static int describe_text(const struct value *v) {
         int r;
 
         if (v->secret)
-                return say(v, "(hidden)");
+                return put_value(v, "(hidden)");
         r = text_read(v->m, v->i->layout, v->i->types.unicode, v->address, text);
-        return r < 0 ? r : say(v, strlen(text) > LOCAL_VALUE_MAX - 8 ? "'%.*s…'" : "'%.*s'", (int) LOCAL_VALUE_MAX - 8, text);
+        return r < 0 ? r
+                     : put_value(v, strlen(text) > LOCAL_VALUE_MAX - 8 ? "'%.*s…'" : "'%.*s'",
+                           (int) LOCAL_VALUE_MAX - 8, text);
 }
 
 /* How many items something has whose number of them is its first member. */
@@ -95,12 +99,18 @@ static int describe_sized(const struct value *v) {
         uint64_t n;
         int r = memory_read_u64(v->m, v->address + FIRST_MEMBER, &n);
 
-        return r < 0 ? r : n > (UINT64_C(1) << 48) ? -EBADMSG : say(v, "%s of %" PRIu64, v->type, n);
+        return r < 0 ? r : n > (UINT64_C(1) << 48) ? -EBADMSG : put_value(v, "%s of %" PRIu64, v->type, n);
 }
 
-static int describe(struct value *v) {
-        static const char *const sized[] = { "list", "tuple", "dict", "bytes", "bytearray", "collections.deque",
-                                             "collections.OrderedDict", "collections.defaultdict" };
+static int describe_value(struct value *v) {
+        static const char *const sized[] = { "list",
+                                             "tuple",
+                                             "dict",
+                                             "bytes",
+                                             "bytearray",
+                                             "collections.deque",
+                                             "collections.OrderedDict",
+                                             "collections.defaultdict" };
         double number;
         int r = read_type(v);
 
@@ -108,31 +118,33 @@ static int describe(struct value *v) {
                 return r;
         text_clean(v->type);
         if (streq(v->type, "NoneType"))
-                return say(v, "None");
+                return put_value(v, "None");
         if (streq(v->type, "int") || streq(v->type, "bool"))
                 return describe_int(v, streq(v->type, "bool"));
         if (streq(v->type, "str"))
                 return describe_text(v);
         if (streq(v->type, "float")) {
                 r = memory_read(v->m, v->address + FIRST_MEMBER, &number, sizeof(number));
-                return r < 0 ? r : say(v, "%.17g", number);
+                return r < 0 ? r : put_value(v, "%.17g", number);
         }
         for (size_t i = 0; i < ELEMENTSOF(sized); i++)
                 if (streq(v->type, sized[i]))
                         return describe_sized(v);
-        return say(v, "<%s>", v->type);
+        return put_value(v, "<%s>", v->type);
 }
 
 /* The value of a variable that inner functions use, too, is in a cell. */
 static int open_cell(struct value *v) {
         int r = read_type(v);
 
-        return r < 0 || !streq(v->type, "cell") ? r : memory_read_u64(v->m, v->address + FIRST_MEMBER, &v->address);
+        return r < 0 || !streq(v->type, "cell")
+                       ? r
+                       : memory_read_u64(v->m, v->address + FIRST_MEMBER, &v->address);
 }
 
 /* What stands in a frame, at `at`, under a name. *ret_any: it has a value. */
-static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, uint64_t name, struct local *ret,
-                    bool *ret_any) {
+static int read_local(struct memory *m, const struct interpreter *i, uint64_t at, uint64_t name,
+                    struct local *ret, bool *ret_any) {
         struct value v = { .m = m, .i = i, .buf = ret->value };
         char text[TEXT_MAX];
         int r = memory_read_u64(m, at, &v.address);
@@ -147,13 +159,13 @@ static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, 
         (void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) sizeof(ret->name) - 1, text);
         text_clean(ret->name);
         if (i->layout->frame.tag && (v.address & TAG_INT) == TAG_INT)
-                return say(&v, "%" PRId64, (int64_t) v.address >> 2);
+                return put_value(&v, "%" PRId64, (int64_t) v.address >> 2);
         v.address &= ~(uint64_t) i->layout->frame.tag;
         *ret_any = v.address != 0;
         r = *ret_any ? open_cell(&v) : 0;
         *ret_any = v.address != 0;
         if (r == 0 && *ret_any)
-                r = describe(&v);
+                r = describe_value(&v);
         if (r == -EFAULT || r == -EBADMSG) { /* one value that makes no sense spoils no other */
                 (void) snprintf(ret->value, sizeof(ret->value), "?");
                 r = 0;
@@ -161,7 +173,8 @@ static int read_one(struct memory *m, const struct interpreter *i, uint64_t at, 
         return r;
 }
 
-int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f, struct frame_locals *ret) {
+int locals_read(struct memory *m, const struct interpreter *i, const struct python_frame *f,
+                struct frame_locals *ret) {
         _cleanup_(frame_locals_clear) struct frame_locals l = { 0 };
         const struct python_layout *layout = i->layout;
         uint64_t names = 0, n = 0;
@@ -181,7 +194,8 @@ int locals_read(struct memory *m, const struct interpreter *i, const struct fram
 
                 r = memory_read_u64(m, names + layout->object.tuple_items + k * 8, &name);
                 if (r == 0)
-                        r = read_one(m, i, f->address + layout->frame.locals + k * 8, name, &l.items[l.n], &any);
+                        r = read_local(m, i, f->address + layout->frame.locals + k * 8, name, &l.items[l.n],
+                                     &any);
                 if (r == 0)
                         l.n += any;
         }

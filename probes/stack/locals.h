@@ -3,7 +3,7 @@
 /*
  * Local variables of Python frames, in words: numbers, None, the beginning of a string, of everything else its
  * type and how many items it has. Only read, nothing of the target is called. Strings of a variable whose name
- * looks like a secret (secret_name.h) and bytes are never shown. Values change while a thread runs: only those of
+ * looks like a secret (texts.h) and bytes are never shown. Values change while a thread runs: only those of
  * a thread whose frames are the same before and after are kept.
  */
 #include "interpreter.h"
@@ -27,4 +27,5 @@ struct frame_locals {
 void frame_locals_clear(struct frame_locals *l);
 
 /* Errors as memory_read(), -EBADMSG; *ret is empty then. */
-int locals_read(struct memory *m, const struct interpreter *i, const struct frame *f, struct frame_locals *ret);
+int locals_read(struct memory *m, const struct interpreter *i, const struct python_frame *f,
+                struct frame_locals *ret);

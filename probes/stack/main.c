@@ -31,11 +31,11 @@ struct program {
         struct task_stacks *task_stacks; /* with native, where permitted */
         char task_stacks_why[TASK_STACKS_WHY_MAX];
         struct render render;
-        struct capture_writer
-                writer; /* with --capture; else only its table and capture are used, for one process */
+        /* with --capture; else only its table and capture are used, for one process */
+        struct capture_writer writer;
         struct fill fill;
-        struct targets asked,
-                targets; /* what was named; with the control group's and what all of them started */
+        /* what was named; with the control group's and what all of them started */
+        struct targets asked, targets;
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
         size_t failed, read;
         bool held; /* some thread is only let go by our end (native.h) */
@@ -169,7 +169,7 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
         return r < 0 ? r : put_process(p);
 }
 
-static int read_one(struct program *p, size_t index) {
+static int read_target(struct program *p, size_t index) {
         _cleanup_capture_ struct capture once = CAPTURE_NULL;
 
         return read_into(p, index, p->captures && index < CAPTURES_KEPT ? &p->captures[index] : &once);
@@ -233,7 +233,7 @@ static int run_once(struct program *p) {
                 if (p->capture && !capture_writer_takes_process(&p->writer))
                         break;
                 capture_writer_share(&p->writer, p->targets.n - 1 - i);
-                r = read_one(p, i);
+                r = read_target(p, i);
         }
         if (r == 0)
                 r = say_nothing_read(p);
@@ -248,7 +248,7 @@ static int run_once(struct program *p) {
         return r < 0 ? log_error_errno(r, "writing the stacks: %m") : 0;
 }
 
-static usec_t now(void) {
+static usec_t monotonic_now(void) {
         struct timespec t;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
@@ -276,8 +276,8 @@ static int prepare_to_keep(struct program *p) {
 }
 
 /* A capture that took longer than --every delays the next; none is made up for. */
-static int run(struct program *p) {
-        usec_t next = now();
+static int run_captures(struct program *p) {
+        usec_t next = monotonic_now();
 
         if (p->repeat > 1 && prepare_to_keep(p) < 0)
                 return log_error_errno(ENOMEM, "reading stacks: %m");
@@ -286,14 +286,14 @@ static int run(struct program *p) {
                 int r;
 
                 if (n > 0) {
-                        next = MAX(next + p->every, now());
+                        next = MAX(next + p->every, monotonic_now());
                         (void) alarm(0); /* waiting is not hanging */
                         sleep_until(next);
                         if (!p->json && !p->capture)
                                 printf("--- capture %u of %u\n", n + 1, p->repeat);
                 }
-                (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that
-                                                does not return */
+                /* its default action ends us even inside a system call that does not return */
+                (void) alarm(ALARM_SECONDS);
                 r = run_once(p);
                 if (r < 0)
                         return r;
@@ -306,7 +306,7 @@ static int run(struct program *p) {
         return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }
 
-static int usage(const char *word, const char *what) {
+static int wrong_usage(const char *word, const char *what) {
         fprintf(stderr, "tpu-stack: '%s' %s\nTry 'tpu-stack --help'.\n", word, what);
         return -EINVAL;
 }
@@ -318,13 +318,13 @@ static int take_repeat(struct program *p) {
         p->repeat = 1;
         p->every = EVERY_DEFAULT;
         if (p->every_text && config_parse_usec(p->every_text, &p->every, why) < 0)
-                return usage(p->every_text, "is no span of time like 500ms or 2s");
+                return wrong_usage(p->every_text, "is no span of time like 500ms or 2s");
         if (!p->repeat_text)
-                return p->every_text ? usage("--every", "goes with --repeat") : 0;
+                return p->every_text ? wrong_usage("--every", "goes with --repeat") : 0;
         errno = 0;
         v = strtoul(p->repeat_text, &end, 10);
         if (errno || *end || p->repeat_text[0] < '0' || p->repeat_text[0] > '9' || v == 0 || v > REPEAT_MAX)
-                return usage(p->repeat_text, "is no number of captures from 1 to 100000");
+                return wrong_usage(p->repeat_text, "is no number of captures from 1 to 100000");
         p->repeat = (unsigned) v;
         return 0;
 }
@@ -339,7 +339,7 @@ static int take_pids(struct program *p, int n, char *words[]) {
                 pid_t pid;
 
                 if (parse_pid(words[i], &pid) < 0)
-                        return usage(words[i], "is not a process number");
+                        return wrong_usage(words[i], "is not a process number");
                 if (targets_add(&p->asked, pid) < 0)
                         return -ENOMEM;
         }
@@ -396,6 +396,6 @@ int main(int argc, char *argv[]) {
                 (void) log_error_errno(r, "%s: %m", o.root ? o.root : "/");
                 return verdict_exit_code(VERDICT_UNKNOWN);
         }
-        r = run(&p);
+        r = run_captures(&p);
         return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
 }

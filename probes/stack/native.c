@@ -13,11 +13,6 @@ void native_clear(struct native *n) {
         *n = (struct native) { 0 };
 }
 
-int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),
-                   void *userdata) {
-        return n->unwinder ? unwinder_modules(n->unwinder, visit, userdata) : 0;
-}
-
 size_t native_evaluations(const struct native_thread *t) {
         size_t n = 0;
 
@@ -106,8 +101,9 @@ static int take_kernel_stack(const struct process *p, const struct task_stack *k
 }
 
 /* The threads from `from` on. */
-static int copy_batch(const struct process *p, const struct task *tasks, const struct task_stack_list *kernel,
-                      struct native *to, size_t from, struct batch *b) {
+static int copy_batch(const struct process *p, const struct task *tasks,
+                      const struct task_stack_list *kernel, struct native *to, size_t from,
+                      struct batch *b) {
         for (size_t i = 0; i < b->n; i++) {
                 struct native_thread *t = &to->threads[from + i];
                 const struct task_stack *k;

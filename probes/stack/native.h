@@ -38,9 +38,5 @@ void native_clear(struct native *n);
 int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
                    const struct task_stack_list *kernel, struct native *ret);
 
-/* The files that its frames are in. Returns what visit returned when not 0. */
-int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),
-                   void *userdata);
-
 /* How many of the frames are the function that runs Python frames. */
 size_t native_evaluations(const struct native_thread *t);

@@ -28,8 +28,8 @@ static uint64_t now_ns(void) {
         return read_clock(CLOCK_MONOTONIC);
 }
 
-/* What interrupts waitpid(), which knows no time limit: a tick, again and again, lest one comes before the wait. Not
- * SIGALRM, which ends a program that hangs. */
+/* What interrupts waitpid(), which knows no time limit: a tick, again and again, lest one comes before the
+ * wait. Not SIGALRM, which ends a program that hangs. */
 struct ticks {
         timer_t timer;
         struct sigaction action;
@@ -62,8 +62,9 @@ static void ticks_end(const struct ticks *t) {
         (void) sigaction(SIGRTMIN, &t->action, NULL);
 }
 
-/* Waits for the stop, asleep: it comes to it the sooner for that when we share its processor, and who is woken runs
- * before others that wait for it, which one that yields does not. *ret: the signal to pass on, or 0. */
+/* Waits for the stop, asleep: it comes to it the sooner for that when we share its processor, and who is
+ * woken runs before others that wait for it, which one that yields does not. *ret: the signal to pass on, or
+ * 0. */
 static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
         for (;;) {
                 int status;
@@ -134,9 +135,9 @@ static ssize_t copy_pages(pid_t pid, const struct seized *s) {
 }
 
 /*
- * As much as is mapped. In one piece the kernel takes 16 pages at a time (mm/process_vm_access.c) and gives what it got
- * before one that is missing; process_vm_readv(2) promises that for whole pieces only, so one that fails is asked for
- * by pages.
+ * As much as is mapped. In one piece the kernel takes 16 pages at a time (mm/process_vm_access.c) and gives
+ * what it got before one that is missing; process_vm_readv(2) promises that for whole pieces only, so one
+ * that fails is asked for by pages.
  */
 static void copy_stack(pid_t pid, struct seized *s) {
         struct iovec local = { s->stack, SEIZE_STACK_MAX },
@@ -226,8 +227,8 @@ static int stop_and_copy(pid_t pid, const struct places *places, struct seized *
         if (r == 0)
                 r = copy_thread(pid, s);
         stopped = now_ns() - start;
-        /* It may run again, in our place and while the call has not even returned: only our own time counts.
-         */
+        /* It may run again, in our place and while the call has not even returned: only our own time
+         * counts. */
         ours = read_clock(CLOCK_THREAD_CPUTIME_ID);
         /* Fails when it did not stop or has ended: then there is nothing to let go, or our own end does. */
         (void) ptrace(PTRACE_DETACH, s->tid, NULL, (void *) (uintptr_t) signal);

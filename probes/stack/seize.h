@@ -32,17 +32,18 @@ struct seized {
         uint64_t stack_at; /* address of the first byte copied: 128 below the stack pointer (the red zone) */
         uint8_t *stack;    /* NULL: could not be read */
         size_t stack_len;
-        uint64_t pause_ns; /* how long it could not run for us: from before we touch it to where it is let
-                              go, and what we still do on its processor then */
+        /* how long it could not run for us: from before we touch it to where it is let go, and what we still
+         * do on its processor then */
+        uint64_t pause_ns;
 };
 
 void seized_clear(struct seized *s);
 
 /*
- * Copies a thread that waits in the kernel, without stopping it. text: what /proc/TID/syscall says. known: its
- * registers, when somebody knows them (task_stacks.h); they count only if that file agrees. -EINVAL: it does
- * not wait, or not in a system call and nobody knows its registers. It counts when that file says the same
- * afterwards. Clear *ret.
+ * Copies a thread that waits in the kernel, without stopping it. text: what /proc/TID/syscall says. known:
+ * its registers, when somebody knows them (task_stacks.h); they count only if that file agrees. -EINVAL: it
+ * does not wait, or not in a system call and nobody knows its registers. It counts when that file says the
+ * same afterwards. Clear *ret.
  */
 int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs_struct *known,
                   struct seized *ret);

@@ -60,7 +60,7 @@ static void groups_clear(struct groups *g) {
                 free(g->paths[i]);
 }
 
-static int take_group(const char *name, void *userdata) {
+static int add_subgroup(const char *name, void *userdata) {
         struct groups *g = userdata;
         _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
@@ -79,7 +79,7 @@ static int take_group(const char *name, void *userdata) {
 }
 
 /* The directory that group stands for. */
-static int find_group(const struct host *h, const char *group, char buf[static TARGET_PATH_MAX]) {
+static int find_group_directory(const struct host *h, const char *group, char buf[static TARGET_PATH_MAX]) {
         static const char *const places[] = { "", "/sys/fs/cgroup/unified", "/sys/fs/cgroup",
                                               "/sys/fs/cgroup/systemd" };
 
@@ -101,7 +101,7 @@ static int find_group(const struct host *h, const char *group, char buf[static T
 int targets_add_cgroup(struct targets *t, const struct host *h, const char *group) {
         _cleanup_(groups_clear) struct groups g = { .host = h };
         char dir[TARGET_PATH_MAX];
-        int r = find_group(h, group, dir);
+        int r = find_group_directory(h, group, dir);
 
         if (r < 0)
                 return r;
@@ -114,7 +114,7 @@ int targets_add_cgroup(struct targets *t, const struct host *h, const char *grou
                 if (r < 0 && i == 0)
                         return r; /* one below may have ended meanwhile */
                 g.dir = g.paths[i];
-                r = host_list(h, g.dir, take_group, &g);
+                r = host_list(h, g.dir, add_subgroup, &g);
                 if (r == -ENOMEM)
                         return r;
         }

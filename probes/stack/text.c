@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
+#include <assert.h>
+
 static const char ellipsis[] = "\xE2\x80\xA6"; /* … */
 
 static uint32_t character(const void *data, unsigned width, size_t i) {
@@ -17,7 +19,7 @@ static uint32_t character(const void *data, unsigned width, size_t i) {
         return four;
 }
 
-static size_t encode(uint32_t c, char out[static 4]) {
+static size_t encode_utf8(uint32_t c, char out[static 4]) {
         if (c == 0 || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF)
                 c = 0xFFFD;
         if (c < 0x80) {
@@ -45,9 +47,10 @@ static size_t encode(uint32_t c, char out[static 4]) {
 size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_t size) {
         size_t used = 0, cut = 0; /* cut: where "…" would still fit */
 
+        assert(size >= 8 && (width == 1 || width == 2 || width == 4));
         for (size_t i = 0; i < n; i++) {
                 char bytes[4];
-                size_t len = encode(character(data, width, i), bytes);
+                size_t len = encode_utf8(character(data, width, i), bytes);
 
                 if (used + len > size - 1) {
                         memcpy(buf + cut, ellipsis, sizeof(ellipsis));
@@ -69,8 +72,10 @@ int text_read(struct memory *m, const struct python_layout *l, uint64_t type, ui
         uint32_t state;
         unsigned width;
         size_t n;
-        int r = memory_read(m, address, head, l->unicode.ascii_data);
+        int r;
 
+        assert(l->unicode.ascii_data <= sizeof(head));
+        r = memory_read(m, address, head, l->unicode.ascii_data);
         if (r < 0)
                 return r;
         memcpy(&found_type, head + l->object.type, 8);
@@ -92,38 +97,4 @@ int text_read(struct memory *m, const struct python_layout *l, uint64_t type, ui
                 return r;
         (void) text_to_utf8(data, width, n, buf, TEXT_MAX);
         return 0;
-}
-
-/* Bytes of the well-formed sequence at p, 0 when there is none (Unicode, table 3-7). */
-static size_t sequence(const uint8_t *p) {
-        uint8_t low = 0x80, high = 0xBF;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return 1;
-        if (p[0] < 0xC2 || p[0] > 0xF4)
-                return 0;
-        n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-        if (p[0] == 0xE0)
-                low = 0xA0;
-        else if (p[0] == 0xED)
-                high = 0x9F;
-        else if (p[0] == 0xF0)
-                low = 0x90;
-        else if (p[0] == 0xF4)
-                high = 0x8F;
-        for (size_t i = 1; i < n; i++, low = 0x80, high = 0xBF)
-                if (p[i] < low || p[i] > high)
-                        return 0;
-        return n;
-}
-
-void text_clean(char *s) {
-        while (*s) {
-                size_t n = sequence((const uint8_t *) s);
-
-                if (n == 0)
-                        *s = '?';
-                s += MAX(n, (size_t) 1);
-        }
 }

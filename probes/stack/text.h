@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Python's str objects as UTF-8. What is no Unicode scalar value (lone surrogates, numbers past U+10FFFF,
- * NUL) becomes U+FFFD; a text that does not fit ends in "…". Control characters are kept: printing them is
- * the printer's business.
+ * Apart from code.h and locals.h, which both need it: Python's str objects as UTF-8. What is no Unicode
+ * scalar value (lone surrogates, numbers past U+10FFFF, NUL) becomes U+FFFD; a text that does not fit ends
+ * in "…". Control characters are kept: printing them is the printer's business.
  */
 #include "layout.h"
 #include "memory.h"
@@ -21,9 +21,3 @@ size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_
  */
 int text_read(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
               char buf[static TEXT_MAX]);
-
-/*
- * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
- * they are.
- */
-void text_clean(char *s);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "thread_walk.h"
 
+#include <assert.h>
+
+#include "grow.h"
+
 /* Brent's: finds a list that returns to itself within twice its length. */
 struct loop_guard {
         uint64_t saved;
@@ -33,18 +37,13 @@ bool chain_equal(const struct chain *a, const struct chain *b) {
         if (a->n != b->n || a->cut != b->cut)
                 return false;
         for (size_t i = 0; i < a->n; i++) {
-                const struct frame *x = &a->frames[i], *y = &b->frames[i];
+                const struct python_frame *x = &a->frames[i], *y = &b->frames[i];
 
                 if (x->address != y->address || x->code_address != y->code_address ||
                     x->of_generator != y->of_generator || (i > 0 && x->instruction != y->instruction))
                         return false;
         }
         return true;
-}
-
-/* Where a member is at a fixed distance. */
-static int read_member(struct memory *m, uint64_t address, uint32_t offset, uint64_t *ret) {
-        return memory_read_u64(m, address + offset, ret);
 }
 
 static int add_thread(struct memory *m, const struct python_layout *l, uint64_t interpreter, size_t *size,
@@ -54,40 +53,34 @@ static int add_thread(struct memory *m, const struct python_layout *l, uint64_t 
 
         if (list->n == WALK_THREADS_MAX)
                 return -E2BIG;
-        r = read_member(m, t->state, l->thread.interpreter, &back);
+        r = memory_read_u64(m, t->state + l->thread.interpreter, &back);
         if (r == 0)
-                r = read_member(m, t->state, l->thread.thread_id, &t->pthread);
+                r = memory_read_u64(m, t->state + l->thread.thread_id, &t->pthread);
         if (r == 0 && l->thread.native_thread_id != LAYOUT_NONE)
-                r = read_member(m, t->state, l->thread.native_thread_id, &t->native);
+                r = memory_read_u64(m, t->state + l->thread.native_thread_id, &t->native);
         if (r == 0)
-                r = read_member(m, t->state, l->thread.next, ret_next);
+                r = memory_read_u64(m, t->state + l->thread.next, ret_next);
         if (r < 0)
                 return r;
         if (back != interpreter)
                 return -EBADMSG; /* it ended while it was read, or nothing is where the layout says */
-        if (list->n == *size) {
-                struct thread_id *more =
-                        realloc(list->items, (*size = *size ? *size * 2 : 32) * sizeof(*more));
-
-                if (!more)
-                        return -ENOMEM;
-                list->items = more;
-        }
-        list->items[list->n++] = *t;
-        return 0;
+        r = grow(&list->items, size, list->n + 1, sizeof(*list->items));
+        if (r == 0)
+                list->items[list->n++] = *t;
+        return r;
 }
 
 /* From 3.12 on: the thread that holds the lock of an interpreter, which may be the main one's; 0: nobody. */
 static int read_gil(struct memory *m, const struct python_layout *l, uint64_t interpreter, uint64_t *ret) {
         uint64_t gil, holder;
         int32_t locked;
-        int r = read_member(m, interpreter, l->interpreter.gil, &gil);
+        int r = memory_read_u64(m, interpreter + l->interpreter.gil, &gil);
 
         if (r < 0 || !gil) {
                 *ret = 0;
                 return r;
         }
-        r = read_member(m, gil, l->gil.last_holder, &holder);
+        r = memory_read_u64(m, gil + l->gil.last_holder, &holder);
         if (r == 0)
                 r = memory_read(m, gil + l->gil.locked, &locked, sizeof(locked));
         if (r == 0)
@@ -102,12 +95,12 @@ static int walk_interpreter(struct memory *m, const struct python_layout *l, uin
         struct loop_guard guard = { 0 };
         struct thread_id t = { 0 };
         uint64_t thread;
-        int r = read_member(m, address, l->interpreter.id, &t.interpreter);
+        int r = memory_read_u64(m, address + l->interpreter.id, &t.interpreter);
 
         if (r == 0)
-                r = read_member(m, address, l->interpreter.threads, &thread);
+                r = memory_read_u64(m, address + l->interpreter.threads, &thread);
         if (r == 0)
-                r = read_member(m, address, l->interpreter.next, ret_next);
+                r = memory_read_u64(m, address + l->interpreter.next, ret_next);
         if (r == 0 && l->interpreter.gil != LAYOUT_NONE)
                 r = read_gil(m, l, address, &gil_holder);
         while (r == 0 && thread) {
@@ -126,12 +119,12 @@ static int walk_all_threads(struct memory *m, const struct interpreter *i, struc
         struct loop_guard guard = { 0 };
         uint64_t interpreter, gil_holder = 0;
         size_t size = 0;
-        int r = read_member(m, i->runtime, l->runtime.interpreters, &interpreter);
+        int r = memory_read_u64(m, i->runtime + l->runtime.interpreters, &interpreter);
 
         if (r == 0)
-                r = read_member(m, i->runtime, l->runtime.main_thread, &list.main_thread);
+                r = memory_read_u64(m, i->runtime + l->runtime.main_thread, &list.main_thread);
         if (r == 0 && l->runtime.gil_holder != LAYOUT_NONE)
-                r = read_member(m, i->runtime, l->runtime.gil_holder, &gil_holder);
+                r = memory_read_u64(m, i->runtime + l->runtime.gil_holder, &gil_holder);
         for (size_t n = 0; r == 0 && interpreter; n++) {
                 if (n == WALK_INTERPRETERS_MAX)
                         return -E2BIG;
@@ -168,7 +161,7 @@ static int is_traced(struct memory *m, const struct python_layout *l, uint64_t s
 }
 
 /* To 3.10: what the frame says of itself. */
-static bool runs(const struct python_layout *l, const uint8_t *head) {
+static bool frame_runs(const struct python_layout *l, const uint8_t *head) {
         return head[l->frame.state] == l->frame.executing || head[l->frame.state] == l->frame.unwinding;
 }
 
@@ -180,7 +173,7 @@ static int skip_resting(const struct python_layout *l, const struct chain *chain
                         bool *ret) {
         uint64_t previous;
 
-        *ret = l->frame.state != LAYOUT_NONE && chain->n == 0 && !runs(l, head);
+        *ret = l->frame.state != LAYOUT_NONE && chain->n == 0 && !frame_runs(l, head);
         memcpy(&previous, head + l->frame.previous, 8);
         return *ret && previous == 0 ? -EBADMSG : 0;
 }
@@ -189,7 +182,7 @@ static int skip_resting(const struct python_layout *l, const struct chain *chain
  * From 3.11 to 3.13 a frame that runs, or that called something outside Python, has no stack pointer put
  * away. From 3.14 on it puts it away for what is outside, too.
  */
-static bool rests(const struct python_layout *l, const uint8_t *head) {
+static bool frame_rests(const struct python_layout *l, const uint8_t *head) {
         int32_t stack_top;
 
         if (l->frame.stack_top == LAYOUT_NONE || l->frame.stack_top_is_pointer)
@@ -203,7 +196,7 @@ static bool rests(const struct python_layout *l, const uint8_t *head) {
  * moments: a frame that called another inside the interpreter loop has put its stack pointer away, and a
  * generator that has nobody to return to is executing (one that is just yielding still has its caller).
  */
-static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f,
+static int check_in_use(struct memory *m, const struct python_layout *l, const struct python_frame *f,
                         const uint8_t *head, bool calls_inside) {
         uint64_t previous, pointer;
         int32_t number;
@@ -211,7 +204,7 @@ static int check_in_use(struct memory *m, const struct python_layout *l, const s
         int r;
 
         if (l->frame.state != LAYOUT_NONE)
-                return runs(l, head) ? 0 : -EBADMSG;
+                return frame_runs(l, head) ? 0 : -EBADMSG;
         memcpy(&previous, head + l->frame.previous, 8);
         memcpy(&number, head + l->frame.stack_top, 4);
         if (l->frame.stack_top_is_pointer)
@@ -236,25 +229,22 @@ static uint64_t take_instruction(const struct python_layout *l, const uint8_t *h
         return index < 0 ? (uint64_t) -2 : (uint64_t) index * l->frame.instruction_size;
 }
 
-static int append_frame(struct chain *chain, size_t *size, const struct frame *f) {
-        if (chain->n == *size) {
-                struct frame *more =
-                        realloc(chain->frames, (*size = *size ? *size * 2 : 64) * sizeof(*more));
+static int append_frame(struct chain *chain, size_t *size, const struct python_frame *f) {
+        int r = grow(&chain->frames, size, chain->n + 1, sizeof(*chain->frames));
 
-                if (!more)
-                        return -ENOMEM;
-                chain->frames = more;
-        }
-        chain->frames[chain->n++] = *f;
-        return 0;
+        if (r == 0)
+                chain->frames[chain->n++] = *f;
+        return r;
 }
 
 static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, bool traced,
                      size_t *size, struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
-        struct frame f = { .address = address };
+        struct python_frame f = { .address = address };
         uint8_t head[128];
-        int r = memory_read(m, address, head, l->frame.size);
+        int r;
 
+        assert(l->frame.size <= sizeof(head));
+        r = memory_read(m, address, head, l->frame.size);
         if (r < 0)
                 return r;
         memcpy(&f.code_address, head + l->frame.code, 8);
@@ -264,7 +254,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
                 *called_inside = false; /* the interpreter loop was left here: no call of Python's */
                 if (chain->n > 0 && !chain->frames[chain->n - 1].entry) {
                         chain->frames[chain->n - 1].entry = true;
-                        chain->frames[chain->n - 1].entry_at = address; /* a variable of the loop's function */
+                        chain->frames[chain->n - 1].entry_at =
+                                address; /* a variable of the loop's function */
                 }
                 return 0;
         }
@@ -284,7 +275,7 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         if (r < 0)
                 return r;
         if (chain->n == 0)
-                chain->resting = rests(l, head);
+                chain->resting = frame_rests(l, head);
         *called_inside = l->frame.is_entry == LAYOUT_NONE || !head[l->frame.is_entry];
         return append_frame(chain, size, &f);
 }
@@ -292,9 +283,9 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
 /* Address of the innermost frame. */
 static int read_innermost(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t *ret) {
         uint64_t from = state;
-        int r = l->thread.cframe == LAYOUT_NONE ? 0 : read_member(m, state, l->thread.cframe, &from);
+        int r = l->thread.cframe == LAYOUT_NONE ? 0 : memory_read_u64(m, state + l->thread.cframe, &from);
 
-        return r < 0 ? r : read_member(m, from, l->thread.frame, ret);
+        return r < 0 ? r : memory_read_u64(m, from + l->thread.frame, ret);
 }
 
 int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret) {
@@ -303,7 +294,7 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
         int r = read_innermost(m, l, state, &frame);
 
         if (r == 0)
-                r = read_member(m, frame, l->frame.instruction, &instruction);
+                r = memory_read_u64(m, frame + l->frame.instruction, &instruction);
         if (r == 0)
                 *ret = frame + instruction * 31;
         return r;
@@ -312,7 +303,8 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
 int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state) {
         const struct python_layout *l = i->layout;
         uint64_t from;
-        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT : read_member(m, state, l->thread.cframe, &from);
+        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT
+                                                : memory_read_u64(m, state + l->thread.cframe, &from);
 
         if (r == 0)
                 r = memory_want(m, from + l->thread.frame, 8);
@@ -334,8 +326,8 @@ int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, s
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
         uint64_t frame;
-        bool traced = false,
-             called_inside = false; /* the frame before was called without leaving the interpreter loop */
+        /* the frame before was called without leaving the interpreter loop */
+        bool traced = false, called_inside = false;
         size_t size = 0;
         int r = read_innermost(m, l, state, &frame);
 

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The lists and chains of the interpreter: interpreters → threads → frames. The lists change while they are
- * read and may be hostile: every one is bounded, and one that returns to itself is told (-ELOOP). Names and
- * lines are not looked at here.
+ * read and may be hostile: every one is bounded, and one that returns to itself is reported (-ELOOP). Names
+ * and lines are not looked at here.
  */
 #include "code.h"
 #include "interpreter.h"
@@ -14,24 +14,24 @@
 #define WALK_FRAMES_MAX 4096u         /* of one thread; the outermost ones are left out */
 #define WALK_FRAMES_TOTAL_MAX 100000u /* of one process */
 
-struct frame {
+struct python_frame {
         uint64_t address, code_address;
-        uint64_t
-                instruction; /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
+        /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
+        uint64_t instruction;
         bool of_generator;
         bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         uint64_t entry_at; /* something on the C stack that belongs to that run; 0: not known (to 3.11) */
-        const struct code *code; /* this and the next: set by the capture; owned by its cache */
+        struct code *code; /* this and the next: set by the capture; owned by its cache */
         int line;                /* 0: unknown */
 };
 
 /* The frames of one thread, innermost first. */
 struct chain {
-        struct frame *frames;
+        struct python_frame *frames;
         size_t n;
         bool cut;     /* there are more than were read */
-        bool resting; /* the innermost frame says that it does not run: it just begins or ends, or is none
-                         any more */
+        /* the innermost frame says that it does not run: it just begins or ends, or is none any more */
+        bool resting;
 };
 
 void chain_clear(struct chain *c);

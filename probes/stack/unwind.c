@@ -6,10 +6,9 @@
 #include <fcntl.h>
 
 #include "cxx_name.h"
-#include "elf_mapped.h"
+#include "elf_symbols.h"
 #include "grow.h"
 #include "mapped_file.h"
-#include "maps.h"
 #include "text.h"
 
 #define MODULES_MAX 2048u
@@ -27,7 +26,8 @@
 
 struct library {
         void *handle;
-        int (*frame_reg)(Dwfl_Frame *, unsigned, Dwarf_Word *); /* dwfl_frame_reg(), from elfutils 0.188; NULL */
+        /* dwfl_frame_reg(), from elfutils 0.188; NULL */
+        int (*frame_reg)(Dwfl_Frame *, unsigned, Dwarf_Word *);
 #define MEMBER(name) __typeof__(name) *name;
         FUNCTIONS(MEMBER)
 };
@@ -213,7 +213,7 @@ static struct native_module *find_module(const struct unwinder *u, uint64_t star
 }
 
 /* Which file it is in; its name is looked for with all others of that file. */
-static void place(struct unwinder *u, struct native_symbol *s) {
+static void place_symbol(struct unwinder *u, struct native_symbol *s) {
         Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, s->pc);
         struct native_module *found;
         Dwarf_Addr start;
@@ -259,7 +259,7 @@ static int symbol_of(struct unwinder *u, uint64_t pc, const struct native_symbol
         s->next = *bucket;
         *ret = *bucket = s;
         u->n_symbols++;
-        place(u, s);
+        place_symbol(u, s);
         return 0;
 }
 
@@ -280,17 +280,10 @@ static int take_frame(Dwfl_Frame *state, void *arg) {
         }
         f.pc = pc;
         f.sp = u->dw.frame_reg && u->dw.frame_reg(state, RSP, &sp) == 0 ? sp : 0;
-        r = symbol_of(u, interrupted ? pc : pc - 1,
-                      &f.symbol); /* a return address may lie behind its function */
-        if (r == 0 && u->n == u->size) {
-                struct native_frame *more =
-                        realloc(u->frames, (u->size = u->size ? u->size * 2 : 64) * sizeof(*more));
-
-                if (more)
-                        u->frames = more;
-                else
-                        r = -ENOMEM;
-        }
+        /* a return address may lie behind its function */
+        r = symbol_of(u, interrupted ? pc : pc - 1, &f.symbol);
+        if (r == 0)
+                r = grow(&u->frames, &u->size, u->n + 1, sizeof(*u->frames));
         if (r < 0) {
                 u->error = r;
                 return DWARF_CB_ABORT;
@@ -309,8 +302,8 @@ int unwinder_frames(struct unwinder *u, const struct seized *s, bool live, struc
         u->frames = NULL;
         u->n = u->size = 0;
         u->error = 0;
-        r = u->dw.dwfl_getthread_frames(u->dwfl, s->tid, take_frame,
-                                        u); /* 0: the tables say that the stack ends here */
+        /* 0: the tables say that the stack ends here */
+        r = u->dw.dwfl_getthread_frames(u->dwfl, s->tid, take_frame, u);
         if (u->error < 0 || u->n == 0) {
                 free(u->frames);
                 return u->error < 0 ? u->error : -EBADMSG;
@@ -327,8 +320,8 @@ struct wanted {
         const char *name; /* libdw's; NULL: none */
         GElf_Sym best;
         uint64_t value;   /* where it begins */
-        uint64_t covered; /* up to here there are other symbols: one without a size that lies below is none
-                             of ours */
+        /* up to here there are other symbols: one without a size that lies below is none of ours */
+        uint64_t covered;
         uint64_t label;   /* one without a size; 0: none */
 };
 
@@ -352,7 +345,7 @@ static bool is_better(const struct wanted *w, const GElf_Sym *s, uint64_t value)
         return w->value == value && w->best.st_size > s->st_size && binding(&w->best) == binding(s);
 }
 
-static void consider(struct wanted *w, const GElf_Sym *s, uint64_t value, const char *name) {
+static void consider_symbol(struct wanted *w, const GElf_Sym *s, uint64_t value, const char *name) {
         w->covered = MAX(w->covered, value + s->st_size);
         if (s->st_size == 0) {
                 if (value >= w->covered)
@@ -377,7 +370,7 @@ static void search_symbols(struct unwinder *u, Dwfl_Module *module, int from, in
                     type == STT_FILE || type == STT_TLS)
                         continue;
                 for (size_t k = n; k > 0 && w[k - 1].symbol->pc >= value; k--)
-                        consider(&w[k - 1], &s, value, name);
+                        consider_symbol(&w[k - 1], &s, value, name);
         }
 }
 
@@ -406,8 +399,8 @@ static int name_all(struct unwinder *u, Dwfl_Module *module, struct wanted *w, s
         qsort(w, n, sizeof(*w), compare_pc);
         search_symbols(u, module, MAX(global, 1), symbols, w, n);
         rest = unnamed_first(w, n);
-        search_symbols(u, module, 1, global, w,
-                       rest); /* those local to their file only when no other fits */
+        /* those local to their file only when no other fits */
+        search_symbols(u, module, 1, global, w, rest);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 GElf_Off offset = w[i].symbol->pc - w[i].value;
                 GElf_Sym symbol;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpu-hostd-probe: runs one probe for tpu-hostd (worker.h), without identity, intent, configuration. A program of
- * its own because loading tpu-hostd's own four dozen libraries costs ten times what a probe does.
+ * tpu-hostd-probe: runs one probe for tpu-hostd (worker.h), without identity, intent, configuration. A
+ * program of its own because loading tpu-hostd's own four dozen libraries costs ten times what a probe does.
  */
 #include <sys/stat.h>
 
@@ -34,8 +34,8 @@ int main(int argc, char *argv[]) {
         (void) umask(077);
         r = host_open(o.root, &h);
         if (r < 0) {
-                (void) fprintf(stderr, "tpu-hostd-probe: --root %s cannot be opened: %s\n", o.root ? o.root : "/",
-                               strerror(-r));
+                (void) fprintf(stderr, "tpu-hostd-probe: --root %s cannot be opened: %s\n",
+                               o.root ? o.root : "/", strerror(-r));
                 return EXIT_FAILURE;
         }
         return probe_serve("tpu-hostd-probe", &h, probe);

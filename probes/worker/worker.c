@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "report.h"
-#include "spawn_program.h"
+#include "processes.h"
 
 /* --- Writing ------------------------------------------------------------------------------------------- */
 

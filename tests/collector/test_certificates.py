@@ -65,7 +65,7 @@ class Certificates(Case):
         self.put(*self.first)
         self.assertEqual((self.shown(), self.shown(self.c.otlp)), (first, first))
         self.assertEqual(self.c.stop(), 0)
-        self.assertRegex(self.c.said, r"server\.key: is not the key of .*; the files of before stay in force")
+        self.assertRegex(self.c.said, r"server\.key: is not the key of .*; the previous files stay in force")
 
     def test_another_authority(self):
         other = Authority(self.folder / "other", "another authority")

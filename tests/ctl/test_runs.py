@@ -55,7 +55,7 @@ train: may have stalled: no step for 31 s
         self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": []})
         self.assertEqual(self.expect(["runs"], 0).stdout.splitlines()[1:], [
             "again  waiting  ada   jax        5 min  -     -         -     exit-code 3  python3 train.py",
-            "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
+            "again: generation 2; restarted 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
         self.assertEqual(json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"][0]["restarts_max"], 5)
 
     def test_logs_of_an_unknown_run(self):

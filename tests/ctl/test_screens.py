@@ -47,10 +47,10 @@ class Screens(Ctl):
 WARN  h1 is bad
       BPF: counted by the kernel's programs since the agent started
 
-STATE  PEER          NIC   CONNS  RTOS  SENT AGAIN  RTT      LEAST  TRAFFIC     NOTES
-BAD    1 (10.0.0.2)  eth0  4      2     30 (3 %)    12.3 ms  85 us  840 Mbit/s  nothing acknowledged for 12 s, SYN sent again 1 times, LEAVES BY eth9, 30 % held by the peer's window, receive buffer full on 2, 4 received segments dropped, BPF: 7 segments sent again, 2 RTOs, 1 of them SYNs, 3 resets, 1 of 6 connects failed
-ok     10.0.0.3      eth1  1      0     900 (90 %)  -        -      8 bit/s     -
--      4 (10.0.0.5)  -     -      -     -           -        -      -           BPF: 3 segments sent again, 3 RTOs
+STATE  PEER          NIC   CONNS  RTOS  RETRANSMITS  RTT      LEAST  TRAFFIC     NOTES
+BAD    1 (10.0.0.2)  eth0  4      2     30 (3 %)     12.3 ms  85 us  840 Mbit/s  nothing acknowledged for 12 s, SYN retransmitted 1 times, LEAVES BY eth9, 30 % held by the peer's window, receive buffer full on 2, 4 received segments dropped, BPF: 7 segments retransmitted, 2 RTOs, 1 of them SYNs, 3 resets, 1 of 6 connects failed
+ok     10.0.0.3      eth1  1      0     900 (90 %)   -        -      8 bit/s     -
+-      4 (10.0.0.5)  -     -      -     -            -        -      -           BPF: 3 segments retransmitted, 3 RTOs
 
 NICs of run a: eth0 61 % of the traffic, eth1 39 % of the traffic
 NICs of run b: eth0 100 % of the traffic
@@ -60,7 +60,7 @@ connections begun: 5, failed 1, established after 2.1 ms on average
 dropped in tcp_v4_rcv (NO_SOCKET): 7 packets: nobody listens
 dropped for other reasons: 23 packets (by reason and place: metric tpu.net.drops)
 dropped, and not known in which network namespace of this host: 2 packets
-1 events found no room in the tables of the kernel's programs: what is told of peers and drops is too low by so many
+1 events found no room in the tables of the kernel's programs: the numbers of peers and drops are too low by so many
 """)
         self.assertEqual(self.shown("/v1/net", {}, 3, "net"), "UNKNOWN  -\n")
         many = dict(NET, links=[dict(GOOD, address=f"10.1.0.{i}") for i in range(30)])

@@ -39,7 +39,7 @@ def zigzag(v):
 
 
 def integers(row):
-    """(series, value) of the points of a row of the database that are whole numbers (collector/store/samples.h)."""
+    """(series, value) of the points of a row of the database that are whole numbers (collector/telemetry/store/samples.h)."""
     take, more = varints(row)
     series = 0
     while more():

@@ -3,7 +3,7 @@
  * Captures of other machines: read for a diagnosis and for people, one behind the other as a file holds
  * them. What was read is diagnosed and printed in every form, and reads the same when it is written again.
  */
-#include "capture_text.h"
+#include "capture_read.h"
 #include "capture_write.h"
 #include "diagnosis_print.h"
 #include "render.h"

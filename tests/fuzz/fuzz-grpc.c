@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "grpc_message.h"
+#include "grpc_session.h"
 
 #define LEN_MAX 4096
 

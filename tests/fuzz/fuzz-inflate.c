@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Content-Encoding: gzip from anyone; the bound holds. The bytes also go in behind a good header, so that
  * the inflater is reached. */
-#include "inflate.h"
+#include "gzip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -4,7 +4,7 @@
 #include <limits.h>
 
 #include "lane.h"
-#include "route.h"
+#include "path_address.h"
 
 #define SECRET UINT64_C(0x4141414141414141)
 
@@ -38,8 +38,8 @@ static void control(const uint8_t *data, size_t size) {
 }
 
 static void route(const uint8_t *data, size_t size) {
-        struct route r = { .nic = -1 };
-        int k = route_parse(data, size, &r);
+        struct path_route r = { .nic = -1 };
+        int k = path_route_parse(data, size, &r);
 
         if (k > 0 || (k < 0 && r.nic != -1))
                 abort();

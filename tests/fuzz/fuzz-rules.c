@@ -6,9 +6,7 @@
 #include <assert.h>
 
 #include "addresses.h"
-#include "reach.h"
 #include "routes.h"
-#include "rules.h"
 #include "source.h"
 #include "unanswered.h"
 

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "mountinfo.h"
+#include "host_stat.h"
 #include "stack_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,9 +4,8 @@
  * memory of a process in which _PyRuntime lies at the start; bits 1 to 3 say which CPython it is.
  */
 #include "capture.h"
-#include "elf_mapped.h"
-#include "maps.h"
-#include "version.h"
+#include "elf_symbols.h"
+#include "mapped_file.h"
 
 #define BASE \
         UINT64_C(0x10000) /* where the image lies; small, so that few bits must be right for a pointer into \

@@ -1,1 +1,1 @@
-fuzz_target(health-file KNOWS base hostd RUNS 4000) # each has a table of checks
+fuzz_target(health-file KNOWS base orderspart RUNS 4000) # each has a table of checks

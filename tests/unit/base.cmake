@@ -1,7 +1,7 @@
 unit_test(base KNOWS base)
 unit_test(config KNOWS base)
 unit_test(exposition KNOWS base LIBRARIES m)
-unit_test(file-stamp KNOWS base)
+unit_test(file-stamp KNOWS base tlsfiles)
 unit_test(state-file KNOWS base)
 unit_test(tls-peer KNOWS base httpserver)
 unit_test(exchange KNOWS base httploop LIBRARIES PkgConfig::SYSTEMD)

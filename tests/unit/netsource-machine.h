@@ -7,6 +7,7 @@
 #include <net/if_arp.h>
 
 #include "source.h"
+#include "source_plan.h"
 #include "test.h"
 
 #define NICS 3 /* eth0 to eth2, of index 2 to 4; then br0 */
@@ -78,7 +79,7 @@ static inline struct route main_route(const char *dst, uint8_t len, int index, c
         return r;
 }
 
-static inline void apply_rule(struct machine *m, const struct op *op) {
+static inline void apply_rule(struct machine *m, const struct plan_op *op) {
         bool removal = streq(op->to, SOURCE_ABSENT);
         const struct rule *r = &op->rule;
         char text[64];
@@ -102,7 +103,7 @@ static inline void apply_rule(struct machine *m, const struct op *op) {
                 add_rule(m, r);
 }
 
-static inline void apply_route(struct machine *m, const struct op *op) {
+static inline void apply_route(struct machine *m, const struct plan_op *op) {
         bool removal = streq(op->to, SOURCE_ABSENT);
         const struct route *wanted = &op->route;
         struct route r = { .family = wanted->family,
@@ -136,7 +137,7 @@ static inline void apply_route(struct machine *m, const struct op *op) {
         add_route(m, wanted->type == RTN_THROW ? &r : wanted); /* a throw leads nowhere */
 }
 
-static inline void apply(struct machine *m, const struct op *op) {
+static inline void apply(struct machine *m, const struct plan_op *op) {
         ASSERT_TRUE(op_is_source(op->kind));
         if (op->kind == OP_RULE)
                 apply_rule(m, op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "answer.h"
+#include "endpoint.h"
 #include "test.h"
 
 #define PROTOBUF "application/x-protobuf"

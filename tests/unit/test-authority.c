@@ -2,7 +2,7 @@
 #include <fcntl.h>
 
 #include "authority.h"
-#include "durable.h"
+#include "io.h"
 #include "events.h"
 #include "scratch.h"
 #include "test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Captures as bytes: whole, read in both ways, shown; damaged, in an odd order, too large. */
 #include "capture-bytes.h"
-#include "capture_text.h"
-#include "inflate.h"
+#include "capture_read.h"
+#include "gzip.h"
 #include "render.h"
 
 struct loaded {

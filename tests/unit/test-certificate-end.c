@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a certificate before, in and after its time. */
-#include "certificate_end.h"
+#include "uplink_part.h"
 #include "test.h"
 
 #define HOUR (3600 * USEC_PER_SEC)

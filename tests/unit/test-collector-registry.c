@@ -108,7 +108,7 @@ static void test_what_is_urgent(void) {
         }
 }
 
-/* What is gone is told so for a while; who is behind that is told everything anew. */
+/* What is gone is told so for a while; a host that is behind that is sent everything. */
 static void test_forgotten_records(void) {
         struct records t = { 0 };
         char key[32];

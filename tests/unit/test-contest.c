@@ -3,8 +3,8 @@
 #include "plan.h"
 #include "test.h"
 
-static struct op mtu_op(const char *nic, const char *from) {
-        struct op op = { .kind = OP_MTU };
+static struct plan_op mtu_op(const char *nic, const char *from) {
+        struct plan_op op = { .kind = OP_MTU };
 
         finding_set(op.subject, "%s", nic);
         finding_set(op.from, "%s", from);
@@ -13,14 +13,14 @@ static struct op mtu_op(const char *nic, const char *from) {
 
 #define SECONDS(n) ((usec_t) (n) *USEC_PER_SEC)
 
-static void repair(struct contest *c, const struct op *op, usec_t now) {
+static void repair(struct contest *c, const struct plan_op *op, usec_t now) {
         ASSERT_TRUE(contest_allows(c, op, now));
         ASSERT_OK(contest_note_repair(c, op, now));
 }
 
 static void test_contest(void) {
         struct contest c = CONTEST_NULL;
-        struct op eth0 = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400"),
+        struct plan_op eth0 = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400"),
                   other = mtu_op("eth0", "1500");
 
         repair(&c, &eth0, SECONDS(100));
@@ -38,7 +38,7 @@ static void test_contest(void) {
 
 static void test_a_nic_made_anew_is_another(void) {
         _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
-        struct op op = mtu_op("eth0", "1460");
+        struct plan_op op = mtu_op("eth0", "1460");
 
         for (op.index = 2; op.index < 20; op.index++)
                 repair(&c, &op, SECONDS(100 + op.index));
@@ -49,7 +49,7 @@ static void test_a_nic_made_anew_is_another(void) {
 
 static void test_a_route_whose_link_came_back_is_new(void) {
         _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
-        struct op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .index = 2 };
+        struct plan_op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .index = 2 };
 
         for (; op.carrier_changes < 20; op.carrier_changes += 2)
                 repair(&c, &op, SECONDS(100 + op.carrier_changes));
@@ -62,7 +62,7 @@ static void test_a_route_whose_link_came_back_is_new(void) {
 
 static void test_held(void) {
         struct contest c = CONTEST_NULL;
-        struct op op = mtu_op("eth0", "1460");
+        struct plan_op op = mtu_op("eth0", "1460");
 
         ASSERT_OK(contest_hold(&c, &op, -EHOSTUNREACH, SECONDS(100)));
         ASSERT_FALSE(contest_allows(&c, &op, SECONDS(3699)));
@@ -74,7 +74,7 @@ static void test_held(void) {
 
 static void test_slow_drift_is_no_contest(void) {
         struct contest c = CONTEST_NULL;
-        struct op op = mtu_op("eth0", "1400");
+        struct plan_op op = mtu_op("eth0", "1400");
 
         for (unsigned n = 1; n < 100; n++)
                 repair(&c, &op, SECONDS(31 * n)); /* two within 60 s, and the third after them */
@@ -84,8 +84,8 @@ static void test_slow_drift_is_no_contest(void) {
 static void test_a_route_that_went_by_itself_is_new(void) {
         _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
         struct found none = FOUND_NULL;
-        struct op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .from = "none" };
-        struct op nic = mtu_op("eth0", "1460");
+        struct plan_op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .from = "none" };
+        struct plan_op nic = mtu_op("eth0", "1460");
 
         repair(&c, &op, SECONDS(100));
         repair(&c, &nic, SECONDS(100));
@@ -103,7 +103,7 @@ static void test_a_route_that_went_by_itself_is_new(void) {
 
 static void test_contest_is_bounded(void) {
         struct contest c = CONTEST_NULL;
-        struct op op;
+        struct plan_op op;
         char name[16];
 
         for (unsigned n = 1; n <= 3 * CONTEST_MAX; n++) {

@@ -6,7 +6,7 @@
 #include "capture-bytes.h"
 #include "diagnose-scene.h"
 #include "diagnosis_print.h"
-#include "straggler.h"
+#include "pace.h"
 
 #define HOSTS 24u
 

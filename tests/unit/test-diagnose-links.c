@@ -4,7 +4,7 @@
 #include "diagnose-scene.h"
 
 #define HOSTS 4u
-#define WORDS "NIC eth1 to worker %u: 38 RTOs in 10 s, 6 %% of segments sent again (60)"
+#define WORDS "NIC eth1 to worker %u: 38 RTOs in 10 s, 6 %% of segments retransmitted (60)"
 
 /* Host `from` tells of a bad link to host `to`; check path.answer: of a connection without an answer. */
 struct told {
@@ -66,7 +66,7 @@ static void test_a_cut_is_quoted(void) {
         ASSERT_EQ(d->outcome, OUTCOME_NAMED);
         ASSERT_EQ(d->suspects[0].host, 0);
         assert_says(d, "10.10.1.10 (eth1) and 2 others are lost");
-        assert_says(d, "; NIC eth1 to worker 1: 38 RTOs in 10 s, 6 % of segments sent again (60)");
+        assert_says(d, "; NIC eth1 to worker 1: 38 RTOs in 10 s, 6 % of segments retransmitted (60)");
         (void) diagnosis_free(d);
 }
 

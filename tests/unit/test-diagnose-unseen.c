@@ -58,7 +58,7 @@ static void unanswered(struct host_capture *c, struct stack_table *t, const char
 }
 
 /* Hosts in a ring over their second NIC, of which one is cut off: the host before it sends to it in vain,
- * and it sends to the one behind it in vain. Of two nobody can tell which it is. */
+ * and it sends to the one behind it in vain. Of two it is not known which it is. */
 static void test_ring_cut(void) {
         for (uint32_t n = 2; n <= 16; n *= 2)
                 for (uint32_t cut = 0; cut < n; cut += 1 + n / 3) {

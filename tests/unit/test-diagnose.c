@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the stall matrix as a scripted slice: who is named, and in which words. */
 #include "diagnose-scene.h"
-#include "saving.h"
+#include "ranks.h"
 
 struct row {
         const char *name;

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <link.h>
 
-#include "elf_mapped.h"
+#include "elf_symbols.h"
 #include "test.h"
 
 struct image {

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "file_stamp.h"
 #include "io.h"
 #include "test.h"
+#include "tls_files.h"
 
 static void write_file(const char *path, const char *text) {
         _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -97,7 +97,7 @@ static void test_stop_switch(void) {
         world_join_all(&w);
         order(&w, "site/mode", "{\"v\":1,\"mode\":\"observe\",\"by\":\"bob\"}");
         want_one(&w);
-        ASSERT_STREQ(world_waits(&w), "the whole fleet is in mode observe, ordered by bob: nothing is begun");
+        ASSERT_STREQ(world_waits(&w), "the whole fleet is in mode observe, ordered by bob: nothing is started");
         order(&w, "site/mode", NULL);
         ASSERT_STREQ(world_state(&w), "running");
         gang_free(w.g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "grpc_message.h"
+#include "grpc_session.h"
 #include "test.h"
 
 static void test_frames(void) {

@@ -2,7 +2,7 @@
 /* Runs by intent: idempotent by name and generation, one after the other, never over another process's devices. */
 #include <sys/file.h>
 
-#include "durable.h"
+#include "io.h"
 #include "launch-bench.h"
 
 static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {

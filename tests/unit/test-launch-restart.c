@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that is started again under its policy, told of a preemption, or cannot be killed. */
+/* A run that is restarted under its policy, told of a preemption, or cannot be killed. */
 #include "launch-bench.h"
 
 static int ask_policy(struct bench *b, const char *name, uint32_t restarts, const char *preempt) {
@@ -136,7 +136,7 @@ static void test_stop(void) {
         ASSERT_EQ(b.fake.starts, 2);
 }
 
-/* A stop that is refused stops nothing: the run is still started again when it fails. */
+/* A stop that is refused stops nothing: the run is still restarted when it fails. */
 static void test_stop_with_too_long_a_grace(void) {
         Local__StopRequest q = LOCAL__STOP_REQUEST__INIT;
         _cleanup_bench_ struct bench b;
@@ -221,8 +221,8 @@ static void test_devices_are_not_free(void) {
                                 turn(&b);
                         reply = list(&b, 1);
                         ASSERT_STREQ(reply->run[0]->state, "exited");
-                        ASSERT_TRUE(strstr(reply->run[0]->why, "not started again: ") != NULL);
-                        ASSERT_TRUE(strstr(strstr(reply->run[0]->why, "not started again: ") + 1, "not started again: ") == NULL);
+                        ASSERT_TRUE(strstr(reply->run[0]->why, "not restarted: ") != NULL);
+                        ASSERT_TRUE(strstr(strstr(reply->run[0]->why, "not restarted: ") + 1, "not restarted: ") == NULL);
                         local__run_list_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
                         return;

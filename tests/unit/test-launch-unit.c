@@ -6,7 +6,7 @@
 #include "devices.h"
 #include "scratch.h"
 #include "test.h"
-#include "text_list.h"
+#include "texts.h"
 #include "unit_message.h"
 
 struct wire {

@@ -66,7 +66,7 @@ static void random_nic_settings(struct intent *i, struct found *f,
                 }
 }
 
-static size_t apply_nic_setting(const struct intent *i, struct found *f, const struct op *op) {
+static size_t apply_nic_setting(const struct intent *i, struct found *f, const struct plan_op *op) {
         size_t hit = 0;
 
         for (size_t k = 0; k < f->nic_settings.n; k++) {
@@ -136,7 +136,7 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
 }
 
 /* What the kernel would do with a write. */
-static void apply(const struct intent *i, struct found *f, const struct op *op) {
+static void apply(const struct intent *i, struct found *f, const struct plan_op *op) {
         size_t hit = 0;
 
         for (size_t k = 0; op->kind == OP_SYSCTL && k < i->n_sysctls; k++)

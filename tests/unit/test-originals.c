@@ -68,7 +68,7 @@ static void test_other_texts(void) {
 }
 
 static void add_op(struct plan *p, enum op_kind kind, int index, const char *subject, const char *from) {
-        struct op op = { .kind = kind, .index = index };
+        struct plan_op op = { .kind = kind, .index = index };
 
         finding_set(op.subject, "%s", subject);
         finding_set(op.from, "%s", from);

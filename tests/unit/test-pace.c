@@ -23,6 +23,15 @@ static struct world world_new(void) {
         return w;
 }
 
+static int report(struct world *w, const struct pace_source *who, const char *run, int64_t step, double user,
+                  double system, double waited, usec_t at) {
+        const struct pace_figures f = {
+                .run = run, .at = at, .step = step, .user = user, .system = system, .waited = waited
+        };
+
+        return pace_take(w->pace, who, &f, &w->last);
+}
+
 /* Pushes of n hosts for so long: steps of that many seconds; each host computes for busy[i] of a step. */
 static void run(struct world *w, const char *run, size_t n, double step_seconds, const double *busy,
                 usec_t span) {
@@ -37,11 +46,8 @@ static void run(struct world *w, const char *run, size_t n, double step_seconds,
 
                         (void) snprintf(name, sizeof(name), "h%zu", i);
                         w->cpu[i] += 10 / step_seconds * busy[i];
-                        ASSERT_OK(pace_step(w->pace, &who, run, (uint64_t) w->steps, at));
-                        ASSERT_OK(pace_cpu(w->pace, &who, run, PACE_USER, w->cpu[i] * 0.5, at, &w->last));
-                        ASSERT_OK(pace_cpu(w->pace, &who, run, PACE_WAITED, w->cpu[i] * 0.25, at,
-                                           &w->last));
-                        r = pace_cpu(w->pace, &who, run, PACE_SYSTEM, w->cpu[i] * 0.25, at, &w->last);
+                        r = report(w, &who, run, (int64_t) w->steps, w->cpu[i] * 0.5, w->cpu[i] * 0.25,
+                                   w->cpu[i] * 0.25, at);
                         ASSERT_TRUE(r >= 0);
                         w->told += (unsigned) r;
                 }
@@ -120,10 +126,8 @@ static void test_not_one_run(void) {
                         uint64_t ticks = (w.now - T0) / PUSH;
                         double busy = i == 3 ? 9 : 1 + (double) i / 100;
 
-                        ASSERT_OK(pace_step(w.pace, &who, "train", ticks * (uint64_t) (10 << i), w.now));
-                        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, (double) ticks * busy, w.now,
-                                           &w.last));
-                        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_SYSTEM, 0, w.now, &w.last));
+                        ASSERT_OK(report(&w, &who, "train", (int64_t) (ticks * (uint64_t) (10 << i)),
+                                         (double) ticks * busy, 0, (double) NAN, w.now));
                 }
         (void) pace_free(w.pace);
 }
@@ -141,16 +145,17 @@ static void test_disorder(void) {
                 w.steps = 0;
         }
         ASSERT_EQ(w.told, 0); /* no start of it lasted four windows */
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, 1e9, T0, &w.last));
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, -1, w.now, &w.last));
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, (double) NAN, w.now, &w.last));
+        ASSERT_OK(report(&w, &who, "train", -1, 1e9, 1e9, 0, T0));
+        ASSERT_OK(report(&w, &who, "train", -1, -1, 0, 0, w.now));
+        ASSERT_OK(report(&w, &who, "train", -1, (double) NAN, 0, 0, w.now));
         for (unsigned i = 0; i < 3 * PACE_RUNS_MAX; i++) {
                 (void) snprintf(name, sizeof(name), "run%u", i);
-                ASSERT_OK(pace_step(w.pace, &who, name, 1, w.now + (i >= PACE_RUNS_MAX ? MINUTES(20) : 0)));
+                ASSERT_OK(report(&w, &who, name, 1, 0, 0, 0,
+                                 w.now + (i >= PACE_RUNS_MAX ? MINUTES(20) : 0)));
         }
         memset(name, 'x', sizeof(name) - 1);
         name[sizeof(name) - 1] = 0;
-        ASSERT_OK(pace_step(w.pace, &who, name, 1, w.now));
+        ASSERT_OK(report(&w, &who, name, 1, 0, 0, 0, w.now));
         (void) pace_free(w.pace);
 }
 

@@ -236,10 +236,10 @@ static void test_both_sides_agree(void) {
                 enum proof_direction c = a == PROOF_SMALLER ? i / 4 % 3 : 0,
                                      d = b == PROOF_SMALLER ? i / 12 % 3 : 0;
                 const struct path_result ours = here(a, c), theirs = there(8896, b, d);
-                struct path_ways x, y;
+                struct path_legs x, y;
 
-                path_ways_merge(&ours, &theirs, &x);
-                path_ways_merge(&theirs, &ours, &y);
+                path_legs_merge(&ours, &theirs, &x);
+                path_legs_merge(&theirs, &ours, &y);
                 ASSERT_EQ(x.contradiction, y.contradiction);
                 if (x.contradiction)
                         continue;

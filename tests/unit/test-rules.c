@@ -4,7 +4,6 @@
 
 #include "addresses.h"
 #include "netlink-dump.h"
-#include "rules.h"
 #include "scratch.h"
 
 static void rule(struct dump *d, int family, const char *src, uint8_t len, uint8_t flags) {

@@ -187,7 +187,7 @@ static void test_image_between(void) {
 }
 
 static void capture_again(struct image *i, struct capture *c, const char *function, int inner, int outer) {
-        const struct frame *f;
+        const struct python_frame *f;
 
         put_u32(i, FRAME + 64, 0xFFFFFFFF); /* the innermost one runs */
         capture_drop_stacks(c);

@@ -2,11 +2,9 @@
 /* The pure parts of tpu-stack: line tables, versions, layouts, maps, texts. */
 #include <fcntl.h>
 
-#include "layout.h"
-#include "line.h"
-#include "maps.h"
+#include "interpreter.h"
+#include "mapped_file.h"
 #include "text.h"
-#include "version.h"
 
 #include "test.h"
 

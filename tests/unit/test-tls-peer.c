@@ -2,7 +2,7 @@
 /* Lists of URIs, names out of certificates, and addresses to listen on. */
 #include "tcp_address.h"
 #include "test.h"
-#include "tls_peer.h"
+#include "tls_files.h"
 
 static void test_allows(void) {
         static const char list[] = "spiffe://site/a  https://x/y* spiffe://site/b";

@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 
 #include "netlink-dump.h"
-#include "reach.h"
 #include "tcp_connections.h"
 #include "unanswered.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which verdicts confirm a stall, and which are looked at again. */
 #include "test.h"
-#include "verdict.h"
+#include "episode.h"
 
 static const struct verdict_text stuck = { .outcome = "named", .host = "h0" },
                                  saves = { .outcome = "named", .host = "h0", .saves = true, .moved = true },

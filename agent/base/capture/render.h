@@ -12,7 +12,7 @@
 
 struct render {
         bool json;
-        bool errors;      /* set before: processes that could not be read are told in text, too */
+        bool errors;      /* set before: processes that could not be read are reported in text, too */
         bool cut;         /* something was left out here, */
         bool was_cut;     /* or of the capture itself */
         size_t max;
@@ -28,8 +28,3 @@ int render_end(struct render *o);
 
 /* The same as text, malloc'ed, with processes that could not be read. -ENOMEM. */
 int render_text(const struct host_capture *c, const struct stack_table *t, size_t max, char **ret);
-
-/* Inside this room only: whether so many bytes more may be put; if not, sets cut. And the JSON. */
-bool render_has_room(struct render *o, size_t bytes);
-void render_json_process(struct render *o, const struct host_capture *c, const struct stack_table *t,
-                         const struct captured_process *p);

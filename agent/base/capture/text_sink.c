@@ -32,6 +32,7 @@ void sink_put_slowly(struct text_sink *s, const void *p, size_t n) {
                 s->used += part;
                 from += part;
                 n -= part;
+                assert(s->used <= SINK_SIZE);
                 if (s->used == SINK_SIZE)
                         empty(s);
         }

@@ -49,7 +49,7 @@ static bool reap(struct child *c, int *ret) {
         return true;
 }
 
-static void give_up(struct child *c, int failure) {
+static void give_child_up(struct child *c, int failure) {
         c->failure = failure;
         (void) kill(c->pid, SIGKILL); /* not reaped yet, so the number is still its own */
 }
@@ -89,7 +89,7 @@ static int on_more(sd_event_source *s, int fd, uint32_t revents, void *userdata)
         if (r != 0)
                 c->more = sd_event_source_disable_unref(c->more);
         if (r < 0)
-                give_up(c, r);
+                give_child_up(c, r);
         return 0;
 }
 
@@ -113,7 +113,7 @@ static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
-        give_up(userdata, -ETIMEDOUT);
+        give_child_up(userdata, -ETIMEDOUT);
         return 0;
 }
 
@@ -141,7 +141,7 @@ static int watch(struct child *c, sd_event *e) {
 }
 
 /* A forked one, or a program. fd: its end of the pipe. */
-static int begin(struct child *c, int fd) {
+static int start_process(struct child *c, int fd) {
         pid_t parent = getpid();
         struct spawn_options o;
 
@@ -166,7 +166,7 @@ int child_start(sd_event *e, const struct child_work *w, struct child **ret) {
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
         c->answer_fd = fds[0];
-        r = begin(c, fds[1]);
+        r = start_process(c, fds[1]);
         (void) close_fd(fds[1]);
         if (r < 0) {
                 c->pid = 0;

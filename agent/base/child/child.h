@@ -11,7 +11,7 @@
  */
 #include <systemd/sd-event.h>
 
-#include "spawn_program.h"
+#include "processes.h"
 
 #define CHILD_ANSWER_MAX 4096 /* fits into a pipe, so that the child never waits for us to read */
 

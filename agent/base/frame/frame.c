@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "frame.h"
+
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "clock.h"
-#include "frame.h"
 #include "frame_header.h"
 
 int frame_pack(uint16_t kind, const ProtobufCMessage *m, uint8_t **ret, size_t *ret_len) {
@@ -121,4 +123,27 @@ int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) 
         *ret = (struct frame) { .version = h.version, .kind = h.kind, .data = buf, .len = h.len };
         *ret_buf = TAKE_PTR(buf);
         return 0;
+}
+
+
+int frame_address(const char *path, struct sockaddr_un *ret) {
+        *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
+        if (strlen(path) >= sizeof(ret->sun_path))
+                return -ENAMETOOLONG;
+        memcpy(ret->sun_path, path, strlen(path) + 1);
+        return 0;
+}
+
+int frame_connect(const char *path) {
+        _cleanup_close_ int fd = -1;
+        struct sockaddr_un address;
+        int r;
+
+        r = frame_address(path, &address);
+        if (r < 0)
+                return r;
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
 }

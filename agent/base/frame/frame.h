@@ -2,10 +2,10 @@
 #pragma once
 /*
  * Local frames: bounded protobuf messages over a Unix stream socket, the only language between our daemons.
- * A frame is 8 bytes {u32 payload length, u16 version, u16 kind}, little endian, then the payload.
- * The kinds are proto/local.proto's enum Kind. The peer's credentials come from the kernel (SO_PEERCRED)
- * and are those of its connect(2). A frame longer than FRAME_MAX, or of a version that is neither ours nor the one
- * before, ends the connection.
+ * A frame is 8 bytes {u32 payload length, u16 version, u16 kind}, little endian, then the payload. The kinds
+ * are proto/local.proto's enum Kind. The peer's credentials come from the kernel (SO_PEERCRED) and are those
+ * of its connect(2). A frame longer than FRAME_MAX, or of a version that is neither ours nor the one before,
+ * ends the connection.
  */
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -36,7 +36,8 @@ static inline char *wire_text(const char *s) {
 int frame_connect(const char *path);
 /* Sends one message within timeout. */
 int frame_send(int fd, uint16_t kind, const ProtobufCMessage *m, usec_t timeout);
-/* Receives one frame within timeout; *ret_buf is malloc'ed and ret->data points into it. -ECONNRESET when the peer closed. */
+/* Receives one frame within timeout; *ret_buf is malloc'ed and ret->data points into it. -ECONNRESET when
+ * the peer closed. */
 int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf);
 
 /* --- Server and asynchronous client, in an sd-event loop ---------------------------------------------- */
@@ -52,12 +53,14 @@ struct frame_handlers {
 };
 
 /* Serves listen_fd (taken over). */
-int frame_server_new(sd_event *e, int listen_fd, const struct frame_handlers *h, void *userdata, struct frame_server **ret);
+int frame_server_new(sd_event *e, int listen_fd, const struct frame_handlers *h, void *userdata,
+                     struct frame_server **ret);
 struct frame_server *frame_server_free(struct frame_server *s);
 DEFINE_CLEANUP(struct frame_server *, frame_server_free)
 
 /* Opens a connection without blocking; handlers run in the loop. The caller owns *ret until closed ran. */
-int frame_peer_connect(sd_event *e, const char *path, const struct frame_handlers *h, void *userdata, struct frame_peer **ret);
+int frame_peer_connect(sd_event *e, const char *path, const struct frame_handlers *h, void *userdata,
+                       struct frame_peer **ret);
 /* Queues a message; -ENOBUFS when more than FRAME_MAX bytes wait, -EPIPE when the peer is gone. */
 int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m);
 /* Who is at the other end. */
@@ -69,7 +72,8 @@ void *frame_peer_state(const struct frame_peer *p);
 struct frame_peer *frame_peer_free(struct frame_peer *p);
 
 /*
- * The listening socket of a daemon: the first one passed by systemd (LISTEN_FDS), else path is bound anew (a socket file that
- * nobody serves is removed first) with the mode. Returns a non-blocking descriptor or -errno; -EADDRINUSE: somebody serves it.
+ * The listening socket of a daemon: the first one passed by systemd (LISTEN_FDS), else path is bound (a
+ * socket file that nobody serves is removed first) with the mode. Returns a non-blocking descriptor or
+ * -errno; -EADDRINUSE: somebody serves it.
  */
 int listen_socket(const char *path, mode_t mode);

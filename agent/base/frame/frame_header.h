@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The 8 bytes before each frame's payload; private to frame.c and frame_loop.c. */
+/*
+ * What frame.c and frame_loop.c share and nobody else sees. They are two files, because who only calls must
+ * not load libsystemd, which is most of what it costs to start a small program.
+ */
+#include <assert.h>
 #include <endian.h>
+#include <sys/un.h>
 
 #include "frame.h"
 
-#define FRAME_HEADER_SIZE 8
+#define FRAME_HEADER_SIZE 8 /* bytes before each payload */
 
 struct frame_header {
         uint32_t len;
@@ -16,6 +21,7 @@ static inline void frame_header_put(uint8_t out[static FRAME_HEADER_SIZE], uint3
         const uint32_t l = htole32(len);
         const uint16_t v = htole16(FRAME_VERSION), k = htole16(kind);
 
+        assert(len <= FRAME_MAX);
         memcpy(out, &l, 4);
         memcpy(out + 4, &v, 2);
         memcpy(out + 6, &k, 2);
@@ -39,3 +45,5 @@ static inline int frame_header_get(const uint8_t in[static FRAME_HEADER_SIZE], s
 
 /* Packs header and message into one malloc'ed buffer. -E2BIG past FRAME_MAX. */
 int frame_pack(uint16_t kind, const ProtobufCMessage *m, uint8_t **ret, size_t *ret_len);
+/* The address of a local socket. -ENAMETOOLONG: path does not fit. */
+int frame_address(const char *path, struct sockaddr_un *ret);

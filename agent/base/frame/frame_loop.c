@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
 
 #include "frame.h"
 #include "frame_header.h"
@@ -71,7 +74,8 @@ static void peer_close(struct frame_peer *p) {
 /* 1: something was written and more waits; 0: nothing waits; -errno. */
 static int peer_flush(struct frame_peer *p) {
         while (p->out_sent < p->out_len) {
-                ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+                ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -129,7 +133,10 @@ static int peer_dispatch(struct frame_peer *p) {
                 r = frame_header_get(p->in + used, &h);
                 if (r < 0 || p->in_len - used < FRAME_HEADER_SIZE + (size_t) h.len)
                         break;
-                f = (struct frame) { .version = h.version, .kind = h.kind, .data = p->in + used + FRAME_HEADER_SIZE, .len = h.len };
+                f = (struct frame){.version = h.version,
+                                   .kind = h.kind,
+                                   .data = p->in + used + FRAME_HEADER_SIZE,
+                                   .len = h.len};
                 used += FRAME_HEADER_SIZE + (size_t) h.len;
                 p->handlers->frame(p, &f, p->userdata);
         }
@@ -177,7 +184,8 @@ static void peer_turn(struct frame_peer *p, uint32_t revents) {
                 (void) frame_peer_free(p);
         else if (r < 0) {
                 if (r != -ECONNRESET && r != -EPIPE)
-                        (void) log_debug_errno(r, "local connection of pid %d ended: %m", (int) p->creds.pid);
+                        (void) log_debug_errno(r, "local connection of pid %d ended: %m",
+                                               (int) p->creds.pid);
                 peer_close(p);
         } else
                 peer_watch(p);
@@ -196,7 +204,8 @@ static int on_more(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *userdata, struct frame_peer **ret) {
+static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *userdata,
+                    struct frame_peer **ret) {
         _cleanup_close_ int owned = fd;
         struct frame_peer *p;
         socklen_t len = sizeof(p->creds);
@@ -225,7 +234,8 @@ static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *u
         return 0;
 }
 
-int frame_peer_connect(sd_event *e, const char *path, const struct frame_handlers *h, void *userdata, struct frame_peer **ret) {
+int frame_peer_connect(sd_event *e, const char *path, const struct frame_handlers *h, void *userdata,
+                       struct frame_peer **ret) {
         int fd = frame_connect(path); /* a Unix socket connects at once or says EAGAIN */
 
         return fd < 0 ? fd : peer_new(e, fd, h, userdata, ret);
@@ -244,7 +254,8 @@ int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage 
                 return r;
         if (p->out_len - p->out_sent + len > 2 * (size_t) FRAME_MAX)
                 return -ENOBUFS;
-        if (p->out_sent > 0) { /* what was taken makes room: else one who reads slowly would grow it for ever */
+        /* what was taken makes room: else one who reads slowly would grow it for ever */
+        if (p->out_sent > 0) {
                 memmove(p->out, p->out + p->out_sent, p->out_len - p->out_sent);
                 p->out_len -= p->out_sent;
                 p->out_sent = 0;
@@ -300,7 +311,8 @@ static void server_add(struct frame_server *s, int fd) {
                 return;
         }
         if (p->creds.uid != 0 && peers_of_user(s, p->creds.uid) >= PEERS_OF_A_USER_MAX) {
-                log_warning("user %u has %d local connections: one more was refused", (unsigned) p->creds.uid, PEERS_OF_A_USER_MAX);
+                log_warning("user %u has %d local connections: one more was refused",
+                            (unsigned) p->creds.uid, PEERS_OF_A_USER_MAX);
                 p->handlers = NULL;
                 (void) frame_peer_free(p);
                 return;
@@ -328,7 +340,8 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
         return 0;
 }
 
-int frame_server_new(sd_event *e, int listen_fd, const struct frame_handlers *h, void *userdata, struct frame_server **ret) {
+int frame_server_new(sd_event *e, int listen_fd, const struct frame_handlers *h, void *userdata,
+                     struct frame_server **ret) {
         struct frame_server *s = calloc(1, sizeof(*s));
         int r;
 
@@ -360,4 +373,42 @@ struct frame_server *frame_server_free(struct frame_server *s) {
         sd_event_unref(s->event);
         free(s);
         return NULL;
+}
+
+/* --- The listening socket ----------------------------------------------------------------------------- */
+
+static int bind_new(const char *path, mode_t mode) {
+        _cleanup_close_ int fd = -1, living = frame_connect(path);
+        struct sockaddr_un address;
+        int r;
+
+        if (living >= 0 || living == -EAGAIN)
+                return -EADDRINUSE; /* somebody serves it: a second daemon must not take it away */
+        r = frame_address(path, &address);
+        if (r < 0)
+                return r;
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        /* The mode is set before listen(2), so that nobody connects while it is still the umask's. */
+        if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || chmod(path, mode) < 0 ||
+            listen(fd, SOMAXCONN) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int listen_socket(const char *path, mode_t mode) {
+        int n = sd_listen_fds(true);
+
+        if (n < 0)
+                return n;
+        if (n == 0)
+                return bind_new(path, mode);
+        if (n > 1 || sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) <= 0)
+                return -EINVAL;
+        if (fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        return SD_LISTEN_FDS_START;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local_call.h"
 
-#include <sys/random.h>
-
 #include "backoff.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -15,13 +13,14 @@ struct local_call {
         sd_event_source *timer;
         const char *program;
         uint16_t want;
-        int failed; /* -errno of the start, told by the timer */
+        int failed; /* -errno of the start, reported by the timer */
         void (*done)(const struct local_answer *a, void *userdata);
         void *userdata;
 };
 
-static void end(struct local_call *c, const struct local_answer *a) {
-        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF); /* fails for a source without loop only */
+static void end_call(struct local_call *c, const struct local_answer *a) {
+        /* fails for a source without loop only */
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
         c->done(a, c->userdata); /* and c may be gone */
 }
 
@@ -31,7 +30,7 @@ static void no_answer(struct local_call *c, int error) {
 
         (void) snprintf(text, sizeof(text), "%s does not answer: %s", c->program, strerror(-error));
         (void) snprintf(remedy, sizeof(remedy), "systemctl status %s.socket %s", c->program, c->program);
-        end(c, &a);
+        end_call(c, &a);
 }
 
 static void refused(struct local_call *c, const struct frame *f) {
@@ -50,7 +49,7 @@ static void refused(struct local_call *c, const struct frame *f) {
         }
         if (e)
                 local__error__free_unpacked(e, NULL);
-        end(c, &a);
+        end_call(c, &a);
 }
 
 static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
@@ -63,7 +62,7 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
         else if (f->kind != c->want)
                 no_answer(c, -EPROTO);
         else
-                end(c, &good);
+                end_call(c, &good);
 }
 
 static void on_closed(struct frame_peer *p, void *userdata) {
@@ -117,25 +116,22 @@ struct local_call *local_call_free(struct local_call *c) {
         return NULL;
 }
 
-/* --- Told until it is answered ------------------------------------------------------------------------- */
+/* --- Repeated until it is answered --------------------------------------------------------------------- */
 
-static void try_once(struct local_telling *t);
+static void try_telling(struct local_telling *t);
 
 static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
-        try_once(userdata);
+        try_telling(userdata);
         return 0;
 }
 
-static void try_again(struct local_telling *t, int error) {
-        uint64_t random = 0;
-
+static void retry_telling(struct local_telling *t, int error) {
         t->call = local_call_free(t->call);
-        (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without entropy yet: at once */
         if (t->failures == 0)
                 (void) log_warning_errno(error, "%s (%s) cannot be told %s: %m; it is tried again",
                                          t->program, t->socket, t->what);
-        (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, random));
+        (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, backoff_random()));
         (void) sd_event_source_set_enabled(t->again, SD_EVENT_ONESHOT); /* both fail only without a timer */
         if (t->failures < UINT16_MAX)
                 t->failures++;
@@ -146,20 +142,20 @@ static void on_told(const struct local_answer *a, void *userdata) {
         struct local_call *mine;
 
         if (a->no_answer) {
-                try_again(t, a->error);
+                retry_telling(t, a->error);
                 return;
         }
         t->failures = 0;
-        mine = TAKE_PTR(t->call); /* who is told may say the next thing at once, or give t up */
+        mine = TAKE_PTR(t->call); /* the handler may start the next, or give t up */
         t->answered(t, a);
         (void) local_call_free(mine);
 }
 
-static void try_once(struct local_telling *t) {
+static void try_telling(struct local_telling *t) {
         int r = t->ask(t);
 
         if (r < 0)
-                try_again(t, r);
+                retry_telling(t, r);
 }
 
 int local_telling_ask(struct local_telling *t, uint16_t kind, const ProtobufCMessage *m, uint16_t want) {
@@ -177,7 +173,7 @@ void local_telling_start(struct local_telling *t, const char *what) {
         local_telling_stop(t);
         t->what = what;
         t->failures = 0;
-        try_once(t);
+        try_telling(t);
 }
 
 int local_telling_init(sd_event *e, const char *socket, struct local_telling *t) {

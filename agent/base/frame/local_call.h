@@ -2,8 +2,8 @@
 #pragma once
 /*
  * One question to another daemon of ours over a connection of its own, without blocking; the answer comes
- * once, from the loop. And one thing that another daemon is to know: said again, after waits that grow, until
- * it has answered.
+ * once, from the loop. And one thing that another daemon is to know: said again, after waits that grow,
+ * until it has answered.
  */
 #include "frame.h"
 

@@ -23,7 +23,7 @@ struct grpc_local {
 
 /* --- The connection ---------------------------------------------------------------------------------- */
 
-static void tell(struct grpc_local *l, int error, const char *why) {
+static void report_grpc(struct grpc_local *l, int error, const char *why) {
         l->telling = true;
         if (error < 0)
                 grpc_session_fail(l->session, error, why);
@@ -39,7 +39,7 @@ static void close_connection(struct grpc_local *l, int error, const char *why) {
         l->fd = -1;
         l->out_from = l->out_to = 0;
         (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
-        tell(l, error, why);
+        report_grpc(l, error, why);
         l->session = grpc_session_free(l->session);
         if (l->options.closed)
                 l->options.closed(error, why, l->options.userdata);
@@ -81,7 +81,7 @@ static int connect_port(uint16_t port) {
 /* --- Bytes ------------------------------------------------------------------------------------------- */
 
 /* Fills out as far as it goes. -errno: the connection is to be closed. */
-static int collect(struct grpc_local *l) {
+static int collect_calls(struct grpc_local *l) {
         const uint8_t *data;
         ssize_t n;
 
@@ -103,7 +103,7 @@ static int collect(struct grpc_local *l) {
 static int write_out(struct grpc_local *l) {
         for (;;) {
                 ssize_t n;
-                int r = collect(l);
+                int r = collect_calls(l);
 
                 if (r < 0 || l->out_from == l->out_to)
                         return r;
@@ -115,7 +115,7 @@ static int write_out(struct grpc_local *l) {
         }
 }
 
-static void flush(struct grpc_local *l) {
+static void flush_session(struct grpc_local *l) {
         int r;
 
         if (!l->io)
@@ -130,8 +130,8 @@ static void flush(struct grpc_local *l) {
 /* Tells what has ended and sends what there is, which may end more. */
 static void settle(struct grpc_local *l) {
         do {
-                tell(l, 0, NULL);
-                flush(l);
+                report_grpc(l, 0, NULL);
+                flush_session(l);
         } while (l->io && grpc_session_has_ended(l->session));
         if (l->io && grpc_session_open(l->session) == 0)
                 (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
@@ -183,7 +183,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- Asking ------------------------------------------------------------------------------------------ */
 
-static int begin(struct grpc_local *l, int fd) {
+static int start_connection(struct grpc_local *l, int fd) {
         const struct grpc_session_options o = { .authority = "localhost",
                                                 .user_agent = l->user_agent,
                                                 .message_max = l->options.message_max,
@@ -213,7 +213,7 @@ int grpc_local_open(struct grpc_local *l) {
         fd = connect_port(l->options.port);
         if (fd < 0)
                 return fd;
-        r = begin(l, fd);
+        r = start_connection(l, fd);
         if (r < 0)
                 return r;
         r = sd_event_source_set_io_fd_own(l->io, true);

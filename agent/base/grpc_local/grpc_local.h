@@ -38,7 +38,7 @@ int grpc_local_open(struct grpc_local *l);
 /* Puts a question into the exchange that grpc_local_send() sends; as grpc_session_ask(); -ENOTCONN: not
  * open. */
 int grpc_local_ask(struct grpc_local *l, const struct grpc_session_question *q);
-/* Sends what was asked and begins its deadline. What fails is told by done. */
+/* Sends what was asked and begins its deadline. done reports what fails. */
 void grpc_local_send(struct grpc_local *l);
 /* What went over all connections so far. */
 struct grpc_local_traffic {

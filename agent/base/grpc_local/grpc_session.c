@@ -1,10 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-#include <nghttp2/nghttp2.h>
-
 #include "grpc_session.h"
 
+#include <assert.h>
+#include <nghttp2/nghttp2.h>
+#include <strings.h>
+
 #include "grow.h"
+
+/* --- Messages ----------------------------------------------------------------------------------------- */
+
+static const char *const names[_GRPC_STATUS_MAX] = {
+        [GRPC_OK] = "OK",
+        [GRPC_CANCELLED] = "CANCELLED",
+        [GRPC_UNKNOWN] = "UNKNOWN",
+        [GRPC_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
+        [GRPC_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
+        [GRPC_NOT_FOUND] = "NOT_FOUND",
+        [GRPC_ALREADY_EXISTS] = "ALREADY_EXISTS",
+        [GRPC_PERMISSION_DENIED] = "PERMISSION_DENIED",
+        [GRPC_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
+        [GRPC_FAILED_PRECONDITION] = "FAILED_PRECONDITION",
+        [GRPC_ABORTED] = "ABORTED",
+        [GRPC_OUT_OF_RANGE] = "OUT_OF_RANGE",
+        [GRPC_UNIMPLEMENTED] = "UNIMPLEMENTED",
+        [GRPC_INTERNAL] = "INTERNAL",
+        [GRPC_UNAVAILABLE] = "UNAVAILABLE",
+        [GRPC_DATA_LOSS] = "DATA_LOSS",
+        [GRPC_UNAUTHENTICATED] = "UNAUTHENTICATED",
+};
+
+const char *grpc_status_name(enum grpc_status s) {
+        return (unsigned) s < _GRPC_STATUS_MAX ? names[s] : names[GRPC_UNKNOWN];
+}
+
+/* --- Frames ----------------------------------------------------------------------------------------- */
+
+void grpc_frame_head(uint8_t head[static GRPC_FRAME_HEAD], uint32_t len) {
+        head[0] = 0;
+        head[1] = (uint8_t) (len >> 24);
+        head[2] = (uint8_t) (len >> 16);
+        head[3] = (uint8_t) (len >> 8);
+        head[4] = (uint8_t) len;
+}
+
+int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_frame *ret) {
+        size_t body;
+
+        if (len > 0 && data[0] > 1)
+                return -EBADMSG;
+        if (len < GRPC_FRAME_HEAD)
+                return 0;
+        body = (size_t) data[1] << 24 | (size_t) data[2] << 16 | (size_t) data[3] << 8 | data[4];
+        if (body > max)
+                return -EMSGSIZE;
+        if (len - GRPC_FRAME_HEAD < body)
+                return 0;
+        *ret = (struct grpc_frame){ .packed = data[0] == 1, .data = data + GRPC_FRAME_HEAD, .len = body };
+        return 1;
+}
+
+/* --- Headers ---------------------------------------------------------------------------------------- */
+
+static int hex(char c) {
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        c = (char) (c | 0x20);
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent-decodes; what a terminal might obey, and all beyond ASCII, becomes '?'. */
+static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < len && n + 1 < GRPC_WHY_MAX; i++) {
+                char c = value[i];
+
+                if (c == '%' && len - i > 2 && hex(value[i + 1]) >= 0 && hex(value[i + 2]) >= 0) {
+                        c = (char) (hex(value[i + 1]) << 4 | hex(value[i + 2]));
+                        i += 2;
+                }
+                text[n++] = c >= ' ' && c <= '~' ? c : '?';
+        }
+        text[n] = '\0';
+}
+
+static enum grpc_status parse_status(const char *value, size_t len) {
+        unsigned n = 0;
+
+        if (len < 1 || len > 2)
+                return GRPC_UNKNOWN;
+        for (size_t i = 0; i < len; i++) {
+                if (value[i] < '0' || value[i] > '9')
+                        return GRPC_UNKNOWN;
+                n = n * 10 + (unsigned) (value[i] - '0');
+        }
+        return n < _GRPC_STATUS_MAX ? (enum grpc_status) n : GRPC_UNKNOWN;
+}
+
+/* Whether the line is of that name (with its colon); then value and len are what it says. */
+static bool header_is(const char *line, size_t len, const char *name, const char **value, size_t *ret_len) {
+        size_t at = strlen(name);
+
+        if (len < at || strncasecmp(line, name, at) != 0)
+                return false;
+        while (at < len && (line[at] == ' ' || line[at] == '\t'))
+                at++;
+        while (len > at && (line[len - 1] == '\r' || line[len - 1] == '\n' || line[len - 1] == ' '))
+                len--;
+        *value = line + at;
+        *ret_len = len - at;
+        return true;
+}
+
+void grpc_head_take(struct grpc_head *h, const char *line, size_t len) {
+        static const char type[] = "application/grpc";
+        const char *value;
+        size_t n;
+
+        if (header_is(line, len, "grpc-status:", &value, &n)) {
+                h->has_status = true;
+                h->status = parse_status(value, n);
+        } else if (header_is(line, len, "grpc-message:", &value, &n))
+                decode(value, n, h->message);
+        else if (header_is(line, len, "content-type:", &value, &n))
+                h->is_grpc = n >= sizeof(type) - 1 && memcmp(value, type, sizeof(type) - 1) == 0;
+}
+
+/* --- The session -------------------------------------------------------------------------------------- */
 
 #define BODY_KEPT 16384 /* a buffer that an answer has grown beyond it is given back */
 #define WINDOW (1024 * 1024)
@@ -48,7 +170,7 @@ static struct call *call_of(nghttp2_session *http2, int32_t stream) {
         return c && c->state == CALL_OPEN && c->stream == stream ? c : NULL;
 }
 
-static void end(struct call *c, int error, const char *why) {
+static void end_call(struct call *c, int error, const char *why) {
         if (c->state != CALL_OPEN)
                 return;
         c->state = CALL_ENDED;
@@ -79,9 +201,9 @@ static int on_header(nghttp2_session *http2, const nghttp2_frame *frame, const u
         return 0;
 }
 
-static void give_up(struct call *c, int error, const char *why) {
+static void give_call_up(struct call *c, int error, const char *why) {
         (void) nghttp2_submit_rst_stream(c->session->http2, NGHTTP2_FLAG_NONE, c->stream, NGHTTP2_CANCEL);
-        end(c, error, why);
+        end_call(c, error, why);
 }
 
 static int on_body(nghttp2_session *http2, uint8_t flags, int32_t stream, const uint8_t *data, size_t len,
@@ -94,17 +216,18 @@ static int on_body(nghttp2_session *http2, uint8_t flags, int32_t stream, const 
         if (!c)
                 return 0;
         if (len > s->message_max + GRPC_FRAME_HEAD - MIN(c->in_len, s->message_max + GRPC_FRAME_HEAD)) {
-                give_up(c, -EMSGSIZE, "the answer is longer than is taken");
+                give_call_up(c, -EMSGSIZE, "the answer is longer than is taken");
                 return 0;
         }
         if (grow(&c->in, &c->in_size, c->in_len + len, 1) < 0) {
-                give_up(c, -ENOMEM, "out of memory");
+                give_call_up(c, -ENOMEM, "out of memory");
                 return 0;
         }
         memcpy(c->in + c->in_len, data, len);
         c->in_len += len;
         if (grpc_frame_next(c->in, c->in_len, s->message_max, &f) == -EMSGSIZE)
-                give_up(c, -EMSGSIZE,
+                give_call_up(
+                        c, -EMSGSIZE,
                         "the answer is longer than is taken"); /* not read to its end to find that out */
         return 0;
 }
@@ -114,8 +237,8 @@ static int on_close(nghttp2_session *http2, int32_t stream, uint32_t code, void 
 
         (void) userdata;
         if (c)
-                end(c, code != NGHTTP2_NO_ERROR && !c->head.has_status ? -ECONNRESET : 0,
-                    "the server reset the call");
+                end_call(c, code != NGHTTP2_NO_ERROR && !c->head.has_status ? -ECONNRESET : 0,
+                         "the server reset the call");
         return 0;
 }
 
@@ -142,7 +265,7 @@ static ssize_t on_read(nghttp2_session *http2, int32_t stream, uint8_t *buf, siz
 /* --- The end of a call ------------------------------------------------------------------------------- */
 
 /* Returns what it ended with; then *f is the answer, or why says why there is none. */
-static int judge(const struct call *c, struct grpc_frame *f, char why[static WHY_MAX]) {
+static int judge_answer(const struct call *c, struct grpc_frame *f, char why[static WHY_MAX]) {
         size_t max = c->session->message_max;
 
         if (c->error < 0) {
@@ -166,10 +289,10 @@ static int judge(const struct call *c, struct grpc_frame *f, char why[static WHY
         return 0;
 }
 
-static void finish(struct call *c) {
+static void finish_call(struct call *c) {
         struct grpc_frame f = { .len = 0 };
         char why[WHY_MAX] = "";
-        int r = judge(c, &f, why);
+        int r = judge_answer(c, &f, why);
 
         c->done(r, r == 0 ? f.data : NULL, r == 0 ? f.len : 0, why, c->userdata);
         if (c->in_size > BODY_KEPT) {
@@ -187,12 +310,12 @@ bool grpc_session_has_ended(const struct grpc_session *s) {
 void grpc_session_deliver(struct grpc_session *s) {
         for (size_t i = 0; i < GRPC_SESSION_CALLS_MAX; i++)
                 if (s->calls[i].state == CALL_ENDED)
-                        finish(&s->calls[i]);
+                        finish_call(&s->calls[i]);
 }
 
 void grpc_session_fail(struct grpc_session *s, int error, const char *why) {
         for (size_t i = 0; i < GRPC_SESSION_CALLS_MAX; i++)
-                end(&s->calls[i], error, why);
+                end_call(&s->calls[i], error, why);
         grpc_session_deliver(s);
 }
 
@@ -297,7 +420,7 @@ void grpc_session_reset_budget(struct grpc_session *s) {
 
 /* --- Life -------------------------------------------------------------------------------------------- */
 
-static int make(struct grpc_session *s, nghttp2_session_callbacks *callbacks) {
+static int make_session(struct grpc_session *s, nghttp2_session_callbacks *callbacks) {
         static const nghttp2_settings_entry settings[] = {
                 { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
                 { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW },
@@ -328,7 +451,7 @@ int grpc_session_new(const struct grpc_session_options *o, struct grpc_session *
         s->budget = s->left = o->budget;
         (void) snprintf(s->authority, sizeof(s->authority), "%s", o->authority);
         (void) snprintf(s->user_agent, sizeof(s->user_agent), "%s", o->user_agent);
-        r = make(s, callbacks);
+        r = make_session(s, callbacks);
         nghttp2_session_callbacks_del(callbacks);
         if (r < 0)
                 return r;

@@ -6,7 +6,7 @@
 #include "http_loop.h"
 #include "lookup.h"
 
-#define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
+#define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up again after that, in the background */
 #define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* and after a failure */
 #define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 
@@ -86,8 +86,8 @@ static void forget_answer(struct exchange *x) {
 static void look_up_older(struct exchange *x, usec_t age) {
         usec_t taken, now;
 
-        if (x->lookup && lookup_answer(x->lookup, &taken) && sd_event_now(x->event, CLOCK_BOOTTIME, &now) >= 0 &&
-            now > taken + age)
+        if (x->lookup && lookup_answer(x->lookup, &taken) &&
+            sd_event_now(x->event, CLOCK_BOOTTIME, &now) >= 0 && now > taken + age)
                 (void) lookup_ask(x->lookup);
 }
 
@@ -110,7 +110,8 @@ static void on_done(struct http_transfer *t, const char *error) {
         } else {
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
                 (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-                (void) curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds); /* else: 0, not asked for */
+                /* else: 0, not asked for */
+                (void) curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds);
         }
         a.content_type = type;
         a.retry_after = (usec_t) MIN(MAX(seconds, (curl_off_t) 0), RETRY_AFTER_MAX) * USEC_PER_SEC;
@@ -124,7 +125,8 @@ static void fail_soon(struct exchange *x, bool unnamed, const char *why) {
         (void) snprintf(x->failure, sizeof(x->failure), "%s", why);
         x->unnamed = unnamed;
         x->waits = false;
-        (void) sd_event_source_set_enabled(x->soon, SD_EVENT_ONESHOT); /* fails for a source without loop only */
+        /* fails for a source without loop only */
+        (void) sd_event_source_set_enabled(x->soon, SD_EVENT_ONESHOT);
 }
 
 static int on_soon(sd_event_source *source, void *userdata) {
@@ -311,28 +313,28 @@ void exchange_renew(struct exchange *x) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-static int complain(char why[static 256], const char *url, const char *what) {
+static int refuse_url(char why[static 256], const char *url, const char *what) {
         (void) snprintf(why, 256, "'%.160s' %s", url, what);
         return -EINVAL;
 }
 
 static int check_url(const char *url, char why[static 256]) {
         if (!startswith(url, "http://") && !startswith(url, "https://"))
-                return complain(why, url, "is no http:// or https:// URL");
+                return refuse_url(why, url, "is no http:// or https:// URL");
         if (strchr(url, '@'))
-                return complain(why, url, "holds a user or password: certificates say who we are");
-        return strlen(url) < EXCHANGE_URL_MAX ? 0 : complain(why, url, "is too long");
+                return refuse_url(why, url, "holds a user or password: certificates say who we are");
+        return strlen(url) < EXCHANGE_URL_MAX ? 0 : refuse_url(why, url, "is too long");
 }
 
 /* url: who is connected to. */
 static int look_for(struct exchange *x, const char *url, char why[static 256]) {
-        const struct lookup_options o = { .done = on_looked_up, .userdata = x };
-        int r = lookup_new_for_url(x->event, url, &o, &x->lookup);
+        int r = lookup_new(x->event, url, on_looked_up, x, &x->lookup);
 
-        return r == -EINVAL ? complain(why, url, "is no URL with a host") : r;
+        return r == -EINVAL ? refuse_url(why, url, "is no URL with a host") : r;
 }
 
-int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret, char why[static 256]) {
+int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret,
+                 char why[static 256]) {
         _cleanup_(exchange_freep) struct exchange *x = calloc(1, sizeof(*x));
         int r;
 

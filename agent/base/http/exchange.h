@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The HTTP client of all daemons: one request at a time to one address, in the event loop, over a connection that
- * is kept. The name in the URL is looked up beside the loop, again in the background when its address is half an
- * hour old, or 10 s and an exchange has failed. Nothing here blocks.
+ * The HTTP client of all daemons: one request at a time to one address, in the event loop, over a connection
+ * that is kept. The name in the URL is looked up beside the loop, again in the background when its address
+ * is half an hour old, or 10 s and an exchange has failed. Nothing here blocks.
  */
 #include <systemd/sd-event.h>
 
@@ -33,20 +33,24 @@ struct exchange_answer {
 struct exchange_request {
         const char *path;         /* path and query, from the slash on */
         const char *content_type; /* NULL: application/json */
-        const void *body;         /* copied, unless lent; what begins like gzip is said to be gzip. NULL: a GET */
+        /* copied, unless lent; what begins like gzip is said to be gzip. NULL: a GET */
+        const void *body;
         size_t len;
         bool lent;          /* the body stays where it is until done */
         usec_t timeout;     /* the answer is to come within it; 0: whenever it comes */
         const char *header; /* one more header line, whole; NULL: none */
-        bool careful; /* the body only goes when the other side asked for it, or said nothing for 1 s: one that
-                         hangs up at once, as for our certificate, can say why before it is written to */
+        /* the body only goes when the other side asked for it, or said nothing for 1 s: one that hangs up at
+         * once, as for our certificate, can say why before it is written to */
+        bool careful;
 };
 
 struct exchange_options {
-        const char *url; /* the address that the path of a request is put behind; a slash at its end is left out */
+        /* the address that the path of a request is put behind; a slash at its end is left out */
+        const char *url;
         const char *proxy; /* URL; NULL: none, whatever the environment says */
         const char *ca, *certificate, *key; /* files; NULL, or empty: the system's authorities, none */
-        struct exchange *beside; /* of the same address: its connections and lookups are shared. Freed after this one */
+        /* of the same address: its connections and lookups are shared. Freed after this one */
+        struct exchange *beside;
         usec_t connect_timeout;  /* 0: EXCHANGE_CONNECT_TIMEOUT */
         size_t answer_max;       /* a longer answer is a failure */
         size_t keep;             /* only so much of it is kept, from its beginning; 0: all */
@@ -74,5 +78,6 @@ int exchange_start(struct exchange *x, const struct exchange_request *q);
 bool exchange_at_work(const struct exchange *x);
 /* The exchange at work ends without a word to done. */
 void exchange_cancel(struct exchange *x);
-/* Certificates are read anew; an exchange at work ends as a failure, as do those that share its connections. */
+/* Certificates are read again; an exchange at work ends as a failure, as do those that share its
+ * connections. */
 void exchange_renew(struct exchange *x);

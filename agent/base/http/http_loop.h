@@ -5,14 +5,15 @@
  * matter of who owns a transfer; here is what every HTTP client of a daemon shares: sockets, the timer, and
  * the options that keep a transfer from ever blocking the loop or obeying the daemon's environment.
  *
- * After an error of the multi handle, whose state is then unknown, all is built anew: every transfer loses
+ * After an error of the multi handle, whose state is then unknown, all is built again: every transfer loses
  * its easy handle, and those at work end with a failure.
  */
 #include <curl/curl.h>
 #include <systemd/sd-event.h>
 
 #include "base.h"
-#include "tls_reason.h"
+
+#define TLS_REASON_MAX 200
 
 struct http_loop;
 
@@ -24,7 +25,8 @@ struct http_transfer {
         CURL *easy;   /* NULL: http_transfer_prepare() makes it; the owner sets its options on it */
         bool at_work; /* between http_transfer_start() and done */
         CURLcode code; /* how the last exchange ended, for who must tell failures apart */
-        char why[CURL_ERROR_SIZE]; /* libcurl's words about this very failure, with times and names; may be empty */
+        /* libcurl's words about this very failure, with times and names; may be empty */
+        char why[CURL_ERROR_SIZE];
         char tls[TLS_REASON_MAX]; /* why TLS failed during this exchange, when that is known; else empty */
         /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
         void (*done)(struct http_transfer *t, const char *error);
@@ -62,14 +64,14 @@ void http_transfer_cancel(struct http_transfer *t);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
 /*
- * Closes every connection and begins anew: what a client authenticates with has changed. Exchanges at work
+ * Closes every connection and starts again: what a client authenticates with has changed. Exchanges at work
  * end as failures.
  */
 void http_loop_renew(struct http_loop *l);
 /* -EBUSY: the last exchange has not ended; -EIO. */
 int http_transfer_start(struct http_transfer *t);
 /*
- * In done: whether the exchange failed because one side does not believe the other's certificate; then t->why says so,
- * where libcurl's own words may tell of a connection reset alone.
+ * In done: whether the exchange failed because one side does not believe the other's certificate; then
+ * t->why says so, where libcurl's own words may tell of a connection reset alone.
  */
 bool http_transfer_about_certificates(struct http_transfer *t);

@@ -12,7 +12,8 @@ struct lookup {
         sd_event *event;
         char *host;
         uint16_t port;
-        struct lookup_options options;
+        lookup_done done;
+        void *userdata;
         struct child *child; /* a question at work, or its remains */
         bool asking;
         char text[LOOKUP_TEXT_MAX]; /* empty: nothing known */
@@ -70,14 +71,14 @@ static void on_looked_up(int result, const char *answer, size_t len, void *userd
                 (void) snprintf(r->text, sizeof(r->text), "%s:%u:%s", r->host, (unsigned) r->port,
                                 answer + 1);
                 (void) sd_event_now(r->event, CLOCK_BOOTTIME, &r->taken);
-                r->options.done(NULL, r->options.userdata);
+                r->done(NULL, r->userdata);
                 return;
         }
         (void) snprintf(why, sizeof(why), "the name %.64s cannot be looked up: %.64s", r->host,
                         result == -ETIMEDOUT             ? "the name servers do not answer"
                         : result == 0 && answer[0] == '-' ? answer + 1
                                                           : strerror(-result));
-        r->options.done(why, r->options.userdata);
+        r->done(why, r->userdata);
 }
 
 int lookup_ask(struct lookup *r) {
@@ -103,21 +104,6 @@ const char *lookup_answer(const struct lookup *r, usec_t *ret_taken) {
         return r->text[0] ? r->text : NULL;
 }
 
-int lookup_new(sd_event *e, const struct lookup_options *o, struct lookup **ret) {
-        _cleanup_(lookup_freep) struct lookup *r = calloc(1, sizeof(*r));
-
-        if (!r)
-                return -ENOMEM;
-        r->event = sd_event_ref(e);
-        r->options = *o;
-        r->port = o->port;
-        r->host = strdup(o->host);
-        if (!r->host)
-                return -ENOMEM;
-        *ret = TAKE_PTR(r);
-        return 0;
-}
-
 static inline void url_freep(CURLU **u) {
         curl_url_cleanup(*u);
 }
@@ -125,11 +111,11 @@ static inline void part_freep(char **p) {
         curl_free(*p);
 }
 
-int lookup_new_for_url(sd_event *e, const char *url, const struct lookup_options *o, struct lookup **ret) {
+int lookup_new(sd_event *e, const char *url, lookup_done done, void *userdata, struct lookup **ret) {
+        _cleanup_(lookup_freep) struct lookup *r = NULL;
         _cleanup_(url_freep) CURLU *u = curl_url();
         _cleanup_(part_freep) char *host = NULL;
         _cleanup_(part_freep) char *port = NULL;
-        struct lookup_options of_url = *o;
         struct in_addr four;
 
         if (!u)
@@ -140,9 +126,18 @@ int lookup_new_for_url(sd_event *e, const char *url, const struct lookup_options
                 return -EINVAL;
         if (host[0] == '[' || inet_pton(AF_INET, host, &four) == 1)
                 return 0;
-        of_url.host = host;
-        of_url.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-        return lookup_new(e, &of_url, ret);
+        r = calloc(1, sizeof(*r));
+        if (!r)
+                return -ENOMEM;
+        r->event = sd_event_ref(e);
+        r->done = done;
+        r->userdata = userdata;
+        r->port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
+        r->host = strdup(host);
+        if (!r->host)
+                return -ENOMEM;
+        *ret = TAKE_PTR(r);
+        return 0;
 }
 
 struct lookup *lookup_free(struct lookup *r) {

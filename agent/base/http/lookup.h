@@ -14,18 +14,10 @@
 #define LOOKUP_TEXT_MAX 700 /* "host:port:address,…": 255 + 6 + 8 * 48 */
 
 struct lookup;
-struct lookup_options {
-        const char *host; /* copied */
-        uint16_t port;
-        /* A question ended: error is NULL, or why there is no newer answer. */
-        void (*done)(const char *error, void *userdata);
-        void *userdata;
-};
-
-int lookup_new(sd_event *e, const struct lookup_options *o, struct lookup **ret);
-/* Of the host and port of a URL, in place of o's; *ret stays as it is when the host is an address. -EINVAL: it
- * has no host. */
-int lookup_new_for_url(sd_event *e, const char *url, const struct lookup_options *o, struct lookup **ret);
+/* A question ended: error is NULL, or why there is no newer answer. */
+typedef void (*lookup_done)(const char *error, void *userdata);
+/* Of the host and port of a URL; *ret stays as it is when the host is an address. -EINVAL: it has none. */
+int lookup_new(sd_event *e, const char *url, lookup_done done, void *userdata, struct lookup **ret);
 /* Kills a question at work. */
 struct lookup *lookup_free(struct lookup *r);
 DEFINE_CLEANUP(struct lookup *, lookup_free)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The query arguments of a call, checked by a table before the call is made. One that the table does not have
- * is an error that names it (a misspelt until= would make an order last for ever), and so are one given twice,
- * a number or a time out of bounds, and a needed one that is missing. An empty text counts as not given, or
- * is refused (TAKES_SOME).
+ * The query arguments of a call, checked by a table before the call is made. One that the table does not
+ * have is an error that names it (a misspelt until= would make an order last for ever), and so are one given
+ * twice, a number or a time out of bounds, and a needed one that is missing. An empty text counts as not
+ * given, or is refused (TAKES_SOME).
  */
 #include "http_server.h"
 

@@ -46,7 +46,7 @@ static usec_t time_of(const struct http_connections *all, enum http_phase phase)
         return USEC_INFINITY;
 }
 
-static void arm(struct http_connections *all, usec_t at) {
+static void arm_deadline(struct http_connections *all, usec_t at) {
         int r = 0;
 
         if (!all->timer)
@@ -68,7 +68,7 @@ static void leave(struct http_connections *all, struct http_connection *c) {
         *(c->next ? &c->next->previous : &l->last) = c->previous;
 }
 
-static void join(struct http_connections *all, struct http_connection *c, enum http_phase phase) {
+static void join_phase(struct http_connections *all, struct http_connection *c, enum http_phase phase) {
         struct http_line *l = &all->lines[phase];
         usec_t time = time_of(all, phase);
 
@@ -79,12 +79,12 @@ static void join(struct http_connections *all, struct http_connection *c, enum h
         *(l->last ? &l->last->next : &l->first) = c;
         l->last = c;
         if (c->until < all->armed)
-                arm(all, c->until);
+                arm_deadline(all, c->until);
 }
 
 void http_connection_enter(struct http_connections *all, struct http_connection *c, enum http_phase phase) {
         leave(all, c);
-        join(all, c, phase);
+        join_phase(all, c, phase);
 }
 
 static bool is_empty(const struct http_connections *all) {
@@ -111,7 +111,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 if (c)
                         next = MIN(next, c->until);
         }
-        arm(all, next);
+        arm_deadline(all, next);
         return 0;
 }
 
@@ -167,7 +167,7 @@ static void look_at_files(struct server_certificate *s) {
         if (!server_certificate_look(s))
                 return;
         if (state->error[0])
-                log_warning("TLS: %s; the files of before stay in force", state->error);
+                log_warning("TLS: %s; the previous files stay in force", state->error);
         else
                 log_info("TLS: the new files are in force: %s", server_certificate_path(s, TLS_CERT));
 }
@@ -210,7 +210,7 @@ static struct http_connection *connected(struct http_connections *all, struct MH
                         look_at_files(all->o->certificate);
                 c->credentials = server_certificate_attach(all->o->certificate, session);
         }
-        join(all, c, HTTP_PHASE_HEADER);
+        join_phase(all, c, HTTP_PHASE_HEADER);
         return c;
 }
 
@@ -228,14 +228,14 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
                 return;
         leave(all, c);
         if (is_empty(all))
-                arm(all, USEC_INFINITY);
+                arm_deadline(all, USEC_INFINITY);
         c->credentials = server_credentials_detach(c->credentials);
         free(c);
 }
 
 /* --- Who ----------------------------------------------------------------------------------------------- */
 
-static void check(struct http_connections *all, struct http_connection *c) {
+static void check_deadline(struct http_connections *all, struct http_connection *c) {
         const char *const lists[] = { all->o->act ?: all->o->allow, all->o->allow };
         gnutls_session_t session = session_of(c->mhd);
         size_t which = ELEMENTSOF(lists);
@@ -258,7 +258,7 @@ void http_connection_identify(struct http_connections *all, struct http_connecti
                 return;
         /* Not for each request: a signature is slow to check. */
         if (c->checked == 0 || c->lists != all->lists || now(all) >= c->checked + all->o->check_again)
-                check(all, c);
+                check_deadline(all, c);
         q->denied = c->reads ? NULL : c->why;
 }
 

@@ -4,7 +4,10 @@
  * Which calls a server has: a table of method, path and arguments, from which also comes what the refusals
  * say. A program's table has elements of its own whose first member is the struct http_route.
  */
+#include <jansson.h>
+
 #include "http_arguments.h"
+#include "http_server.h"
 
 #define ROUTE_PARTS_MAX 2 /* named by a path */
 #define ROUTE_PART_MAX 256
@@ -49,3 +52,10 @@ const char *route_part(const struct http_request *q, size_t i);
 /* Arguments of the route's own table. NULL or not_given: it was not given. */
 const char *route_text(const struct http_request *q, const char *name);
 int64_t route_number(const struct http_request *q, const char *name, int64_t not_given);
+
+/* JSON as the reply of a call, and the one form of an error: {error, remedy}. */
+
+/* Sets status, type and body. Takes v over; NULL is out of memory: 503 without a body, to be tried again. */
+void api_reply(struct http_reply *reply, unsigned status, json_t *v);
+/* remedy: NULL: none is known. */
+void api_reply_error(struct http_reply *reply, unsigned status, const char *error, const char *remedy);

@@ -210,7 +210,7 @@ void http_hold(const struct http_request *q, struct http_call **slot) {
 }
 
 /* Whoever holds the call has nobody to answer any more. */
-static void give_up(struct http_call *x) {
+static void give_call_up(struct http_call *x) {
         assert(x->slot); /* else it had to be answered before */
         *x->slot = NULL;
         x->state = CALL_NEW;
@@ -298,7 +298,7 @@ static struct http_call *call_new(struct http_server *h, struct MHD_Connection *
 }
 
 /* The header is here, the body may follow. */
-static enum MHD_Result begin(struct http_call *x, const char *path, const char *method) {
+static enum MHD_Result begin_call(struct http_call *x, const char *path, const char *method) {
         const struct http_server_options *o = &x->server->o;
         struct http_request q = request_of(x, path, method);
         uint64_t len = announced(x->mhd);
@@ -324,7 +324,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         (void) version;
         if (!x) {
                 *state = x = call_new(userdata, c);
-                return x ? begin(x, path, method) : MHD_NO;
+                return x ? begin_call(x, path, method) : MHD_NO;
         }
         if (*len > 0 && x->state == CALL_NEW) {
                 keep_body(x, data, *len);
@@ -353,7 +353,7 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         if (!x)
                 return;
         if (x->state == CALL_WAITING)
-                give_up(x);
+                give_call_up(x);
         http_connection_enter(&h->connections, x->connection, HTTP_PHASE_HEADER);
         *x->previous = x->next;
         if (x->next)
@@ -402,7 +402,7 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const c
         log_debug("%s: %s", h->o.name, line);
 }
 
-static int start(struct http_server *h) {
+static int start_daemon(struct http_server *h) {
         struct MHD_OptionItem secure[] = {
                 { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) (intptr_t) server_certificate_none },
                 { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES },
@@ -455,7 +455,7 @@ int http_server_new(sd_event *e, const struct http_server_options *o, struct htt
         h->o = *o;
         r = http_connections_init(&h->connections, e, &h->o);
         if (r >= 0)
-                r = start(h);
+                r = start_daemon(h);
         if (r >= 0)
                 r = hang_in(h, e);
         if (r < 0)
@@ -484,7 +484,7 @@ struct http_server *http_server_free(struct http_server *h) {
                 (void) MHD_run(h->daemon);
         for (struct http_call *x = h->calls; x; x = x->next)
                 if (x->state == CALL_WAITING) { /* a suspended connection would hold the daemon's end */
-                        give_up(x);
+                        give_call_up(x);
                         MHD_resume_connection(x->mhd);
                 }
         h->timer = sd_event_source_disable_unref(h->timer);

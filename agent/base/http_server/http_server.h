@@ -17,7 +17,7 @@
 
 #include "server_certificate.h"
 #include "tcp_address.h"
-#include "tls_peer.h"
+#include "tls_files.h"
 
 #define HTTP_LOCAL_OF_USERS 24 /* connections to a Unix socket that all but root have at most, and */
 #define HTTP_LOCAL_OF_USER 12 /* each of them; who has enough is answered 503 at once */
@@ -78,7 +78,7 @@ struct http_server_options {
 
         struct server_certificate *certificate; /* NULL: no TLS; borrowed */
         bool rereads;            /* its files are looked at when a connection comes; else by the caller */
-        const char *allow, *act; /* with TLS: who may call, who may act, as in tls_peer.h; borrowed */
+        const char *allow, *act; /* with TLS: who may call, who may act, as in tls_files.h; borrowed */
         usec_t life;             /* with TLS: then an answer ends the connection: files change */
         usec_t check_again;      /* with TLS: a certificate may have ended meanwhile */
 

@@ -21,7 +21,7 @@ static void credentials_freep(gnutls_certificate_credentials_t *c) {
 
 /* --- Credentials --------------------------------------------------------------------------------------- */
 
-static int complain(struct server_certificate *s, enum tls_file which, const char *what) {
+static int refuse_file(struct server_certificate *s, enum tls_file which, const char *what) {
         (void) snprintf(s->state.error, sizeof(s->state.error), "%s=%s: %s", tls_server_names.key[which],
                         s->files.path[which], what);
         return -EBADMSG;
@@ -33,13 +33,13 @@ static int make_credentials(struct server_certificate *s, const struct tls_texts
         int r;
 
         if (gnutls_certificate_allocate_credentials(&c) < 0)
-                return complain(s, TLS_CERT, strerror(ENOMEM));
+                return refuse_file(s, TLS_CERT, strerror(ENOMEM));
         r = gnutls_certificate_set_x509_key_mem(c, &t->of[TLS_CERT], &t->of[TLS_KEY], GNUTLS_X509_FMT_PEM);
         if (r < 0)
-                return complain(s, TLS_CERT, gnutls_strerror(r));
+                return refuse_file(s, TLS_CERT, gnutls_strerror(r));
         r = gnutls_certificate_set_x509_trust_mem(c, &t->of[TLS_CA], GNUTLS_X509_FMT_PEM);
         if (r <= 0)
-                return complain(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
+                return refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -62,7 +62,7 @@ static int put_in_force(struct server_certificate *s, gnutls_certificate_credent
         struct server_credentials *c = malloc(sizeof(*c));
 
         if (!c)
-                return complain(s, TLS_CERT, strerror(ENOMEM));
+                return refuse_file(s, TLS_CERT, strerror(ENOMEM));
         *c = (struct server_credentials){ .credentials = credentials, .users = 1, .next = s->all };
         s->all = c;
         if (s->current)
@@ -111,7 +111,8 @@ const char *server_certificate_path(const struct server_certificate *s, enum tls
 
 /* --- Connections --------------------------------------------------------------------------------------- */
 
-struct server_credentials *server_certificate_attach(struct server_certificate *s, gnutls_session_t session) {
+struct server_credentials *server_certificate_attach(struct server_certificate *s,
+                                                     gnutls_session_t session) {
         struct server_credentials *c = s->current;
 
         if (!c || gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, c->credentials) < 0)

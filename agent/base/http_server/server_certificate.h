@@ -13,7 +13,8 @@
 #include "tls_files.h"
 
 struct server_certificate;
-/* paths, in the order of tls_file, are copied; all are needed. Nothing is read yet. -ENAMETOOLONG, -ENOMEM. */
+/* paths, in the order of tls_file, are copied; all are needed. Nothing is read yet. -ENAMETOOLONG,
+ * -ENOMEM. */
 int server_certificate_new(const char *const paths[_TLS_FILE_MAX], struct server_certificate **ret);
 struct server_certificate *server_certificate_free(struct server_certificate *s);
 DEFINE_CLEANUP(struct server_certificate *, server_certificate_free)
@@ -23,7 +24,8 @@ bool server_certificate_look(struct server_certificate *s);
 
 struct server_certificate_state {
         bool usable; /* there are credentials to make connections with */
-        char error[TLS_FILES_WHY_MAX]; /* file and reason why the present files cannot be used; empty: they are in force */
+        /* file and reason why the present files cannot be used; empty: they are in force */
+        char error[TLS_FILES_WHY_MAX];
         char warning[TLS_FILES_WHY_MAX]; /* everybody can read the key; else empty */
         usec_t not_before, not_after; /* real clock, of the certificate in force */
 };

@@ -11,7 +11,7 @@
 
 /* Splits at the last colon; brackets around an IPv6 address are required, so that "::1:80" is never a guess.
  */
-static int split(const char *text, char host[static TCP_ADDRESS_TEXT_MAX], const char **ret_port) {
+static int split_address(const char *text, char host[static TCP_ADDRESS_TEXT_MAX], const char **ret_port) {
         const char *colon = strrchr(text, ':');
         size_t len = colon ? (size_t) (colon - text) : 0;
 
@@ -43,7 +43,7 @@ int tcp_address_parse(const char *text, struct tcp_address *ret) {
         char *end;
         int r;
 
-        r = split(text, host, &port);
+        r = split_address(text, host, &port);
         if (r < 0)
                 return r;
         number = strtoul(port, &end, 10);
@@ -108,12 +108,13 @@ static int describe(int fd, char ret[static TCP_ADDRESS_TEXT_MAX]) {
                 return -errno;
         tcp_address_host(sa, host);
         memcpy(&port, (const uint8_t *) &a.sa + offsetof(struct sockaddr_in, sin_port), sizeof(port));
-        (void) snprintf(ret, TCP_ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u", host,
-                        ntohs(port));
+        (void) snprintf(ret, TCP_ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u",
+                        host, ntohs(port));
         return 0;
 }
 
-int tcp_address_listen(const struct tcp_address *a, int *ret_fd, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
+int tcp_address_listen(const struct tcp_address *a, int *ret_fd,
+                       char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         _cleanup_close_ int fd = -1;
         static const int on = 1, off = 0;
         int r;

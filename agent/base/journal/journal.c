@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define SD_JOURNAL_SUPPRESS_LOCATION
+#include "journal.h"
+
 #include <ctype.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 
-#include "journal.h"
+#include "log.h"
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
 
 /* systemd says in JOURNAL_STREAM=DEVICE:INODE which stream is the journal's (systemd.exec(5)). */
 static bool stderr_is_journal(void) {
@@ -13,8 +16,8 @@ static bool stderr_is_journal(void) {
         unsigned long long device, inode;
         struct stat st;
 
-        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-               st.st_dev == device && st.st_ino == inode;
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+               fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
 static bool send_line(int priority, int error, const char *line) {
@@ -78,4 +81,137 @@ int journal_event(const struct event *e) {
                 if (field_text(&values[i], texts[i], sizeof(texts[i])))
                         iov[k++] = field_of(texts[i]);
         return sd_journal_sendv(iov, (int) k);
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------ */
+
+int journal_reader_field(struct journal_reader *j, const char *name, const char **ret, size_t *ret_len) {
+        const void *data;
+        size_t len, skip = strlen(name) + 1; /* "NAME=" */
+        int r;
+
+        r = sd_journal_get_data(j->journal, name, &data, &len);
+        if (r < 0)
+                return r;
+        if (len < skip)
+                return -EBADMSG;
+        *ret = (const char *) data + skip;
+        *ret_len = len - skip;
+        return 0;
+}
+
+void journal_reader_invocation(struct journal_reader *j, char ret[static 33]) {
+        const char *text;
+        size_t len;
+
+        if (journal_reader_field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
+                memcpy(ret, "-", 2);
+                return;
+        }
+        memcpy(ret, text, len);
+        ret[len] = '\0';
+        if (strspn(ret, "0123456789abcdef") != len)
+                memcpy(ret, "-", 2);
+}
+
+/* --- Changes ------------------------------------------------------------------------------------------- */
+
+static void process_changes(struct journal_reader *j);
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        process_changes(userdata);
+        return 0;
+}
+
+static int on_change(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) revents;
+        process_changes(userdata);
+        return 0;
+}
+
+static void arm_timer(struct journal_reader *j) {
+        uint64_t at = UINT64_MAX;
+        int r = sd_journal_get_timeout(j->journal, &at);
+
+        if (r < 0 || at == UINT64_MAX || j->off) {
+                j->timer = sd_event_source_disable_unref(j->timer);
+                return;
+        }
+        if (!j->timer) {
+                if (sd_event_add_time(j->event, &j->timer, CLOCK_MONOTONIC, at, 0, on_timer, j) >= 0)
+                        (void) sd_event_source_set_description(j->timer, j->name);
+        } else if (sd_event_source_set_time(j->timer, at) >= 0)
+                (void) sd_event_source_set_enabled(j->timer, SD_EVENT_ONESHOT);
+}
+
+int journal_reader_process(struct journal_reader *j) {
+        int what = sd_journal_process(j->journal);
+
+        if (what < 0)
+                (void) log_warning_errno(what, "changes of the journal cannot be followed: %m");
+        return what;
+}
+
+static void process_changes(struct journal_reader *j) {
+        j->changed(journal_reader_process(j), j->userdata);
+        arm_timer(j);
+}
+
+bool journal_reader_watch(struct journal_reader *j, bool on) {
+        if (j->off != on)
+                return false;
+        j->off = !on;
+        (void) sd_event_source_set_enabled(j->io, on ? SD_EVENT_ON : SD_EVENT_OFF); /* fails without a loop */
+        arm_timer(j);
+        return true;
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int journal_reader_open(struct journal_reader *j, const char *directory, const char *match,
+                        size_t line_max) {
+        int r;
+
+        *j = (struct journal_reader){ 0 };
+        /* Not SD_JOURNAL_SYSTEM: what runs of ordinary users print is in files of those users. */
+        r = directory ? sd_journal_open_directory(&j->journal, directory, 0) :
+                        sd_journal_open(&j->journal, SD_JOURNAL_LOCAL_ONLY);
+        if (r >= 0)
+                r = sd_journal_add_match(j->journal, match, 0);
+        if (r >= 0)
+                r = sd_journal_set_data_threshold(j->journal, line_max + 64); /* "NAME=" counts */
+        if (r >= 0) /* watches from here on, before anybody seeks: nothing falls between */
+                r = sd_journal_get_fd(j->journal);
+        if (r < 0)
+                journal_reader_close(j);
+        return MIN(r, 0);
+}
+
+int journal_reader_follow(struct journal_reader *j, sd_event *e, const char *name,
+                          void (*changed)(int what, void *userdata), void *userdata) {
+        int r;
+
+        j->event = sd_event_ref(e);
+        j->name = name;
+        j->changed = changed;
+        j->userdata = userdata;
+        r = sd_event_add_io(e, &j->io, sd_journal_get_fd(j->journal),
+                            (uint32_t) sd_journal_get_events(j->journal), on_change, j);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(j->io, name);
+        arm_timer(j);
+        return 0;
+}
+
+void journal_reader_close(struct journal_reader *j) {
+        j->io = sd_event_source_disable_unref(j->io);
+        j->timer = sd_event_source_disable_unref(j->timer);
+        sd_journal_close(j->journal);
+        j->journal = NULL;
+        j->event = sd_event_unref(j->event);
 }

@@ -28,3 +28,34 @@ int addresses_read(const struct host *h, struct address_table *ret);
 int addresses_parse(const void *data, size_t len, struct address_table *ret);
 void address_table_clear(struct address_table *t);
 #define _cleanup_addresses_ _cleanup_(address_table_clear)
+
+/*
+ * Policy rules as the kernel tells them over rtnetlink (RTM_GETRULE), IPv4 and IPv6. With a root other than
+ * "/" they are read from the dump /netlink/rules of that root, else -ENODATA.
+ */
+
+#define RULES_MAX 1024
+
+struct rule {
+        int family; /* AF_INET, AF_INET6 */
+        uint8_t src[16], src_len;
+        uint32_t table, priority;
+        uint8_t action, protocol; /* FR_ACT_*; who made it (RTPROT_*), 0 where the kernel does not say */
+        bool narrow;              /* it asks for more than a source, or is inverted */
+};
+
+struct rule_table {
+        struct rule *rules;
+        size_t n;
+};
+#define RULE_TABLE_NULL ((struct rule_table) { 0 })
+
+/* -ENODATA: this root has no dump; -E2BIG: more than RULES_MAX; -EBADMSG: malformed; -EINTR: the rules
+ * changed under each of our reads. Clear with rule_table_clear(). */
+int rules_read(const struct host *h, struct rule_table *ret);
+int rules_parse(const void *data, size_t len, struct rule_table *ret);
+void rule_table_clear(struct rule_table *t);
+#define _cleanup_rules_ _cleanup_(rule_table_clear)
+
+/* Whether what comes from this address (4 or 16 bytes) has this source. */
+bool rule_covers(const struct rule *r, int family, const uint8_t *address);

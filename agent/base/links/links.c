@@ -170,7 +170,7 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
                 (void) snprintf(dest, size, "%s", name);
 }
 
-/* What cannot be told stays empty: the NIC is then nothing special. */
+/* What cannot be found stays empty: the NIC is then nothing special. */
 static void add_devices(const struct host *h, struct link_table *t) {
         _cleanup_close_ int fd = -1;
 

@@ -61,10 +61,10 @@ const char *link_format_mac(const uint8_t mac[static 6], char buf[static LINK_MA
 bool link_parse_mac(const char *text, uint8_t ret[static 6]);
 
 /*
- * Whether this is a data-centre NIC, told by kind and bus, not by name: an Ethernet device that is hardware
- * (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, one that
- * link_is_made(). Never lo, bridges, ports of a bridge or bond, tunnels, docker, USB, or the host's ends of
- * containers' veths.
+ * Whether this is a data-centre NIC, recognised by kind and bus, not by name: an Ethernet device that is
+ * hardware (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, one
+ * that link_is_made(). Never lo, bridges, ports of a bridge or bond, tunnels, docker, USB, or the host's
+ * ends of containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
 /* A veth, macvlan or ipvlan whose peer or lower device is in another namespace: a container's or test host's

@@ -106,7 +106,7 @@ static int send_message(struct nl_sock *s, struct nl_msg *m) {
 }
 
 /* One datagram of the kernel, and how long it is. */
-static int receive(struct nl_sock *s, unsigned char **ret) {
+static int receive_message(struct nl_sock *s, unsigned char **ret) {
         for (;;) {
                 _cleanup_free_ unsigned char *datagram = NULL;
                 struct sockaddr_nl from = { 0 };
@@ -126,7 +126,7 @@ int netlink_ask(struct nl_sock *s, struct nl_msg *m, netlink_message_func messag
         int r = send_message(s, m);
 
         if (r == 0)
-                r = receive(s, &datagram);
+                r = receive_message(s, &datagram);
         if (r < 0)
                 return r == -EAGAIN ? -EIO : r;
         r = walk((char *) datagram, (size_t) r, message, userdata);
@@ -169,7 +169,7 @@ int dump_each(const struct dump_request *request, netlink_message_func message, 
         while (r == WALK_MORE) {
                 _cleanup_free_ unsigned char *datagram = NULL;
 
-                r = receive(s, &datagram);
+                r = receive_message(s, &datagram);
                 if (r < 0)
                         return r;
                 n += (size_t) r;

@@ -27,7 +27,7 @@ struct route {
         uint8_t gateway[16];
         bool onlink;  /* the gateway need not be in a connected subnet */
         bool special; /* it wraps packets, or is for one source only (IPv6): no more than its destination is
-                         told here */
+                         reported here */
         uint32_t metrics[RTAX_MAX + 1], locks; /* numbers by RTAX_*, 0: none; locks: bits 1 << RTAX_* */
         uint32_t rto_min_ms; /* 0: the kernel's own */
         bool rto_min_locked; /* without the lock TCP does not heed it */

@@ -36,7 +36,8 @@ void tcp_connection_unmap(struct tcp_connection *c) {
         memset(c->peer + 4, 0, sizeof(mapped));
 }
 
-static void fill(struct tcp_connection *c, const struct inet_diag_msg *m, struct nlattr *a[static INET_DIAG_MAX + 1]) {
+static void fill_connection(struct tcp_connection *c, const struct inet_diag_msg *m,
+                            struct nlattr *a[static INET_DIAG_MAX + 1]) {
         size_t size = m->idiag_family == AF_INET ? 4 : 16;
 
         c->family = m->idiag_family;
@@ -77,7 +78,7 @@ static int take_message(struct nlmsghdr *h, void *userdata) {
         m = nlmsg_data(h);
         if (m->idiag_family != AF_INET && m->idiag_family != AF_INET6)
                 return 0;
-        fill(&c, m, a);
+        fill_connection(&c, m, a);
         return t->take(&c, t->userdata);
 }
 
@@ -92,7 +93,8 @@ static uint8_t extensions_of(const struct tcp_query *q) {
                           (q->with_memory ? 1 << (INET_DIAG_SKMEMINFO - 1) : 0));
 }
 
-static int read_recorded(const struct host *h, const struct tcp_query *query, tcp_connection_func take, void *userdata) {
+static int read_recorded(const struct host *h, const struct tcp_query *query, tcp_connection_func take,
+                         void *userdata) {
         _cleanup_free_ char *dump = NULL;
         size_t len = 0;
         int r = dump_read_recorded(h, TCP_CONNECTIONS_DUMP, query->max, &dump, &len);
@@ -100,7 +102,8 @@ static int read_recorded(const struct host *h, const struct tcp_query *query, tc
         return r < 0 ? r : tcp_connections_parse(dump, len, take, userdata);
 }
 
-int tcp_connections_read(const struct host *h, const struct tcp_query *query, tcp_connection_func take, void *userdata) {
+int tcp_connections_read(const struct host *h, const struct tcp_query *query, tcp_connection_func take,
+                         void *userdata) {
         static const uint8_t families[] = { AF_INET, AF_INET6 };
         struct taker t = { take, userdata };
         int r = 0;

@@ -7,12 +7,12 @@
 
 #define TIMEOUT (2 * USEC_PER_SEC)
 
-static void fail(struct device_owners *o, int error, const char *what) {
+static void fail_owners(struct device_owners *o, int error, const char *what) {
         *o = (struct device_owners){ .error = error };
         (void) snprintf(o->why, sizeof(o->why), "tpu-launchd (%s): %s", PATH_LAUNCHD_SOCKET, what);
 }
 
-static void take(const Local__OwnersReply *reply, struct device_owners *ret) {
+static void take_reply(const Local__OwnersReply *reply, struct device_owners *ret) {
         *ret = (struct device_owners){ .incomplete = reply->incomplete };
         for (size_t i = 0; i < reply->n_owner && ret->n < DEVICE_OWNERS_MAX; i++) {
                 const Local__Owner *in = reply->owner[i];
@@ -33,7 +33,7 @@ static void take_frame(const struct frame *f, struct device_owners *ret) {
 
         if (f->kind == LOCAL__KIND__KIND_ERROR) {
                 e = local__error__unpack(NULL, f->len, f->data);
-                fail(ret, -EIO, e ? e->text : "its answer cannot be understood");
+                fail_owners(ret, -EIO, e ? e->text : "its answer cannot be understood");
                 local__error__free_unpacked(e, NULL);
                 return;
         }
@@ -41,9 +41,9 @@ static void take_frame(const struct frame *f, struct device_owners *ret) {
                         ? local__owners_reply__unpack(NULL, f->len, f->data)
                         : NULL;
         if (reply)
-                take(reply, ret);
+                take_reply(reply, ret);
         else
-                fail(ret, -EPROTO, "its answer cannot be understood");
+                fail_owners(ret, -EPROTO, "its answer cannot be understood");
         local__owners_reply__free_unpacked(reply, NULL);
 }
 
@@ -57,7 +57,7 @@ void ask_owners(const struct host *h, struct device_owners *ret) {
 
         if (snprintf(path, sizeof(path), "%s%s", h->root ? h->root : "", PATH_LAUNCHD_SOCKET) >=
             (int) sizeof(path)) {
-                fail(ret, -ENAMETOOLONG, "the path below --root is too long");
+                fail_owners(ret, -ENAMETOOLONG, "the path below --root is too long");
                 return;
         }
         fd = frame_connect(path);
@@ -65,7 +65,7 @@ void ask_owners(const struct host *h, struct device_owners *ret) {
         if (r == 0)
                 r = frame_receive(fd, TIMEOUT, &f, &buf);
         if (r < 0)
-                fail(ret, r, strerror(-r));
+                fail_owners(ret, r, strerror(-r));
         else
                 take_frame(&f, ret);
 }

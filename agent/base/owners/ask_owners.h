@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Asks tpu-launchd who has the TPU devices open. Blocking, for workers and command lines. */
+/* One function in a room of its own: probes take the answer (device_owners.h), and only who asks links the
+ * local frames. Asks tpu-launchd who has the TPU devices open. Blocking, for workers and command lines. */
 #include "device_owners.h"
 #include "host.h"
 

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The files that TLS is done with: whose certificates are believed, and the own certificate and key. Clients and
- * servers of ours read and judge them here, before GnuTLS or libcurl gets them, so that what is wrong is said with
- * the file's name, and so that nobody is ever asked for a passphrase. Small local files are read in the caller.
+ * The files that TLS is done with: whose certificates are believed, and the own certificate and key. Clients
+ * and servers of ours read and judge them here, before GnuTLS or libcurl gets them, so that what is wrong is
+ * said with the file's name, and so that nobody is ever asked for a passphrase. Small local files are read
+ * in the caller.
  */
 #include <gnutls/gnutls.h>
 
 #include "base.h"
-#include "file_stamp.h"
+
+/*
+ * Whether a file that is named by its path has changed since the last look: written again, renamed into
+ * place, gone. Any difference counts, so that a file that came from a backup is noticed, too.
+ */
+
+struct file_stamp {
+        int64_t mtime_sec, mtime_nsec, ctime_sec, ctime_nsec;
+        uint64_t inode, size;
+        int error; /* why it could not be looked at; 0 */
+};
+
+/* Takes the stamps of n files; true: one of them is not as stamps[] said, which are then the new ones. */
+bool file_stamps_changed(const char *const paths[], struct file_stamp stamps[], size_t n);
 
 #define TLS_FILE_MAX (1024 * 1024) /* a bundle of all public authorities has 220 KiB */
 #define TLS_PATH_MAX 256
@@ -21,15 +35,18 @@ struct tls_names {
         const char *key[_TLS_FILE_MAX];
         bool all;
 };
-extern const struct tls_names tls_client_names; /* CaFile=, CertFile=, KeyFile=: each may be missing, the last two together */
+/* CaFile=, CertFile=, KeyFile=: each may be missing, the last two together */
+extern const struct tls_names tls_client_names;
 extern const struct tls_names tls_server_names; /* ClientCa=, Certificate=, Key= */
 
 struct tls_files {
         const struct tls_names *names; /* NULL: tls_client_names */
-        char path[_TLS_FILE_MAX][TLS_PATH_MAX]; /* empty: not configured; TLS_KEY may be the file of TLS_CERT */
+        /* empty: not configured; TLS_KEY may be the file of TLS_CERT */
+        char path[_TLS_FILE_MAX][TLS_PATH_MAX];
         struct file_stamp stamps[_TLS_FILE_MAX];
         bool looked;
-        char error[TLS_FILES_WHY_MAX];   /* why TLS cannot be done with them: file and reason; empty: it can */
+        /* why TLS cannot be done with them: file and reason; empty: it can */
+        char error[TLS_FILES_WHY_MAX];
         char warning[TLS_FILES_WHY_MAX]; /* the key can be read by everybody; else empty */
         usec_t not_before, not_after;    /* of the own certificate, real clock; 0: none, or not readable */
 };
@@ -45,9 +62,32 @@ void tls_texts_clear(struct tls_texts *t);
 /* Whether there is anything to look at. */
 bool tls_files_configured(const struct tls_files *f);
 /*
- * Reads the files again if one of them changed since the last look. Returns whether it did: then connections made
- * before were made with the previous ones.
+ * Reads the files again if one of them changed since the last look. Returns whether it did: then connections
+ * made before were made with the previous ones.
  */
 bool tls_files_look(struct tls_files *f);
 /* The same, and gives out what was read when nothing is wrong with it; untouched otherwise. */
 bool tls_files_look_texts(struct tls_files *f, struct tls_texts *ret);
+
+/*
+ * Who may call a TLS server of ours. libmicrohttpd asks a client for its certificate and takes every answer,
+ * so that the server checks each caller here: a chain to ClientCa= that is valid now and may be used by a
+ * client, and a URI among its subject alternative names that one of the server's lists names.
+ */
+
+#define TLS_WHY_MAX 200
+#define TLS_NAME_MAX 256
+/* GnuTLS' words for TLS 1.2 and 1.3 and nothing older. */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/*
+ * What the peer of a session may do: *ret_which is the first of n lists that names one of its URIs, and that
+ * URI. -EACCES with why. A list is of URIs with blanks between; "*" at the end of one stands for any rest.
+ */
+int tls_check_peer(gnutls_session_t session, const char *const lists[], size_t n, size_t *ret_which,
+                   char ret_name[static TLS_NAME_MAX], char why[static TLS_WHY_MAX]);
+/* One list alone. Pure. */
+bool tls_allows(const char *allow, const char *uri);
+/* Whether a name of size bytes out of a certificate can be a URI (RFC 3986: ASCII without blanks and
+ * controls). Pure. */
+bool tls_name_is_plain(const char *name, size_t size);

@@ -66,11 +66,12 @@ static bool is_in(const json_t *slices, const char *slice, unsigned worker) {
 }
 
 /* It is in the run, and what it has is of this generation or of none. */
-static enum part_action next(enum wanted wanted, enum part_state state) {
+static enum part_action next_action(enum wanted wanted, enum part_state state) {
         switch (wanted) {
         case WANTED_PREPARED:
                 return state == PART_NONE ? PART_PREPARE : PART_NOTHING;
-        case WANTED_STARTED: /* who did not prepare it is not started into what the others have begun already */
+        /* who did not prepare it is not started into what the others have begun already */
+        case WANTED_STARTED:
                 return state == PART_PREPARED ? PART_START : PART_NOTHING;
         case WANTED_STOPPED:
                 return state == PART_STARTING || state == PART_RUNNING ? PART_STOP : PART_NOTHING;
@@ -103,6 +104,6 @@ int part_decide(const json_t *run, const char *slice, unsigned worker, const str
         else if (older && runs)
                 *ret = wanted == WANTED_NOTHING ? PART_NOTHING : PART_STOP;
         else
-                *ret = next(wanted, older ? PART_NONE : mine->state);
+                *ret = next_action(wanted, older ? PART_NONE : mine->state);
         return 0;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * A host's part in a run: what to do next, given the run's record and what this host has of it. Pure.
- */
+/* A host's part in a run: what to do next, given the run's record and what this host has of it. Pure. */
 #include <jansson.h>
 
 #include "base.h"

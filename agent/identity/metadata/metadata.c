@@ -5,7 +5,8 @@
 #include "metadata.h"
 #include "metadata_poll.h"
 
-#define ABSENT_WAITS 10 /* the most waits after which a key that the server did not have is looked for again */
+/* the most waits after which a key that the server did not have is looked for again */
+#define ABSENT_WAITS 10
 #define TRIES        3 /* of a key beside the interfaces, before the wait for changes goes on without it */
 #define WATCH_WAIT   (300 * USEC_PER_SEC) /* of one wait of a watch; not much, for it costs a wakeup */
 #define VALUE_MAX    1024
@@ -14,7 +15,8 @@
 
 struct question {
         enum { WANTED, KNOWN, PUT_OFF, ABSENT } state;
-        unsigned tries, waits, patience; /* waits since it was found absent, and after how many it is looked for */
+        /* waits since it was found absent, and after how many it is looked for */
+        unsigned tries, waits, patience;
         char why[METADATA_WHY_MAX]; /* it was put off, as was said */
 };
 
@@ -30,7 +32,7 @@ struct watch {
          * printed replaced. */
         void (*changed)(struct metadata *m, const char *value);
         const char *path;
-        uint64_t hash; /* of the value that was told */
+        uint64_t hash; /* of the value that was reported */
         bool told;
         usec_t absent; /* until the next look for a key that the server does not have; 0: it has it */
 };
@@ -47,11 +49,11 @@ struct metadata {
         struct question questions[_METADATA_KEY_MAX];
         enum metadata_key asked;
         bool waiting; /* the question at work is a wait for a change */
-        bool news; /* the facts are others than was told */
+        bool news; /* the facts differ from those reported */
         struct metadata_status status;
 };
 
-static void ask(struct metadata *m);
+static void ask_server(struct metadata *m);
 
 /* --- The address -------------------------------------------------------------------------------------- */
 
@@ -84,7 +86,7 @@ bool metadata_address_is_valid(const char *text) {
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-static void fail(struct metadata *m, const char *why) {
+static void report_failure(struct metadata *m, const char *why) {
         char text[sizeof(m->status.why)];
 
         (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
@@ -112,7 +114,7 @@ static void put_off(struct metadata *m, struct question *q, int error, const cha
                 (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
                 m->options.failed(text, m->options.userdata);
         }
-        ask(m);
+        ask_server(m);
 }
 
 static void trouble(struct metadata *m, int error, const char *why) {
@@ -121,7 +123,7 @@ static void trouble(struct metadata *m, int error, const char *why) {
         if (m->asked != METADATA_NICS && (error != -EAGAIN || ++q->tries >= TRIES))
                 put_off(m, q, error, why);
         else
-                fail(m, why);
+                report_failure(m, why);
 }
 
 /* A wait is over: what was not answered is asked again. */
@@ -134,13 +136,13 @@ static void want_again(struct metadata *m) {
         }
 }
 
-static void tell(struct metadata *m) {
+static void report_facts(struct metadata *m) {
         if (m->news)
                 m->options.changed(&m->facts, m->options.userdata);
         m->news = false;
 }
 
-/* What the server said is what is known now; told are the interfaces at once, the rest together. */
+/* What the server said is what is known now; reported are the interfaces at once, the rest together. */
 static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         struct question *q = &m->questions[m->asked];
         struct metadata_facts old = m->facts;
@@ -159,13 +161,13 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         m->facts = *fresh;
         *fresh = old;
         if (m->asked == METADATA_NICS)
-                tell(m);
+                report_facts(m);
         if (m->waiting)
                 want_again(m);
         poll_go_on(&m->poll);
 }
 
-static void take(struct metadata *m, const struct metadata_answer *a) {
+static void take_answer(struct metadata *m, const struct metadata_answer *a) {
         _cleanup_metadata_facts_ struct metadata_facts fresh = { .n_nics = 0 };
         struct question *q = &m->questions[m->asked];
         char why[METADATA_WHY_MAX] = "";
@@ -193,7 +195,7 @@ static void on_answer(struct poll *x, const struct metadata_answer *a, const cha
         if (error)
                 trouble(m, -EAGAIN, error);
         else
-                take(m, a);
+                take_answer(m, a);
 }
 
 /* --- Questions ----------------------------------------------------------------------------------------- */
@@ -215,15 +217,15 @@ static void settle(struct metadata *m) {
         m->settled = true;
 }
 
-static void ask(struct metadata *m) {
+static void ask_server(struct metadata *m) {
         int r;
 
         pick(m);
         if (m->waiting) {
-                tell(m);
+                report_facts(m);
                 settle(m);
         }
-        if (m->waiting && !m->poll.known[0]) { /* a server that gives none is asked anew now and then */
+        if (m->waiting && !m->poll.known[0]) { /* a server that gives none is asked again now and then */
                 m->questions[METADATA_NICS].state = WANTED;
                 want_again(m);
                 poll_in(&m->poll, m->options.wait);
@@ -231,11 +233,11 @@ static void ask(struct metadata *m) {
         }
         r = poll_ask(&m->poll, metadata_key_path(m->asked), m->waiting ? m->options.wait : 0);
         if (r < 0)
-                fail(m, strerror(-r));
+                report_failure(m, strerror(-r));
 }
 
 static void on_due(struct poll *x) {
-        ask((struct metadata *) x);
+        ask_server((struct metadata *) x);
 }
 
 /* --- Watches ------------------------------------------------------------------------------------------- */
@@ -302,7 +304,7 @@ static void on_watch_answer(struct poll *x, const struct metadata_answer *a, con
         }
 }
 
-/* tpu-env is there for the first time, or another one: all that is said of the slice is asked anew. */
+/* tpu-env is there for the first time, or has changed: all that is said of the slice is asked again. */
 static void on_tpu_env(struct metadata *m, const char *value) {
         bool first = !m->env_told;
 
@@ -314,7 +316,7 @@ static void on_tpu_env(struct metadata *m, const char *value) {
                 if (m->questions[k].state == KNOWN || m->questions[k].state == ABSENT)
                         m->questions[k].state = WANTED;
         if (m->waiting && poll_cancel(&m->poll)) /* else it will come to them */
-                ask(m);
+                ask_server(m);
 }
 
 static void take_notice(struct metadata *m, enum metadata_notice kind, bool ahead, const char *text) {
@@ -333,7 +335,7 @@ static void on_maintenance(struct metadata *m, const char *value) {
         take_notice(m, METADATA_MAINTENANCE, value[0] && strcasecmp(value, "NONE") != 0, value);
 }
 
-/* Each plan is told: times move. */
+/* Each plan is reported: times move. */
 static void on_upcoming(struct metadata *m, const char *value) {
         char text[METADATA_UPCOMING_MAX] = "";
         bool ahead = metadata_upcoming_parse(value, text);

@@ -4,10 +4,10 @@
  * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type,
  * the name and what is said of the slice, then waits for changes of the interfaces and of tpu-env
  * (wait_for_change with the ETag), upon which it asks again, and tells each change. Beside that it follows
- * instance/preempted, instance/maintenance-event and instance/upcoming-maintenance. An attribute that the server does not
- * have is looked for again after one wait, then after twice as many as before, ten at most. It never blocks, never asks DNS (the server is an address) and never gives
- * up: what fails is tried again after a random wait of up to 30 s, once a minute at most when the server has
- * long been away.
+ * instance/preempted, instance/maintenance-event and instance/upcoming-maintenance. An attribute that the
+ * server does not have is looked for again after one wait, then after twice as many as before, ten at most.
+ * It never blocks, never asks DNS (the server is an address) and never gives up: what fails is tried again
+ * after a random wait of up to 30 s, once a minute at most when the server has long been away.
  *
  * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address
  * other than the well-known one is configuration.
@@ -22,10 +22,12 @@
 enum metadata_notice {
         METADATA_PREEMPTION, /* instance/preempted is TRUE: 30 s are left (Compute Engine, Spot) */
         METADATA_MAINTENANCE, /* instance/maintenance-event is not NONE: 60 s are left */
-        METADATA_UPCOMING, /* instance/upcoming-maintenance plans one, days ahead; told again when the plan changes */
+        /* instance/upcoming-maintenance plans one, days ahead; reported again when the plan changes */
+        METADATA_UPCOMING,
         _METADATA_NOTICE_MAX,
 };
-const char *metadata_notice_name(enum metadata_notice n); /* "preemption", "maintenance", "upcoming-maintenance" */
+/* "preemption", "maintenance", "upcoming-maintenance" */
+const char *metadata_notice_name(enum metadata_notice n);
 
 struct metadata_options {
         const char *address; /* copied, as all texts: "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" */
@@ -36,8 +38,8 @@ struct metadata_options {
         /* An answer of it was none: said once for each reason until an answer is good again. */
         void (*failed)(const char *why, void *userdata);
         /*
-         * Something is to happen to this host, or no longer; may be NULL. text: the server's word, printable; of what is
-         * upcoming metadata_facts.h's.
+         * Something is to happen to this host, or no longer; may be NULL. text: the server's word,
+         * printable; of what is upcoming metadata_facts.h's.
          */
         void (*notice)(enum metadata_notice kind, bool ahead, const char *text, void *userdata);
         /* Every key has been asked for once; may be NULL. */

@@ -39,8 +39,8 @@ static json_t *said_to_json(const struct metadata_facts *f) {
 
                 for (enum identity_field x = 0; o && x < _IDENTITY_FIELD_MAX; x++)
                         if (f->said[k][x])
-                                bad |= json_object_set_new(o, identity_field_name(x), json_string(f->said[k][x])) <
-                                       0;
+                                bad |= json_object_set_new(o, identity_field_name(x),
+                                                           json_string(f->said[k][x])) < 0;
                 if (json_object_set_new(all, metadata_key_path(k), o) < 0 || bad) {
                         json_decref(all);
                         return NULL;

@@ -32,7 +32,7 @@ bool metadata_key_is_attribute(enum metadata_key k) {
         return startswith(metadata_key_path(k), "instance/attributes/");
 }
 
-static int refuse(char why[static METADATA_WHY_MAX], const char *text) {
+static int refuse_value(char why[static METADATA_WHY_MAX], const char *text) {
         (void) snprintf(why, METADATA_WHY_MAX, "%s", text);
         return -EBADMSG;
 }
@@ -94,9 +94,9 @@ int metadata_nics_parse(const json_t *array, struct metadata_facts *f, char why[
         size_t n = json_array_size(array);
 
         if (!json_is_array(array) || n == 0)
-                return refuse(why, "the list of network interfaces is empty or no list");
+                return refuse_value(why, "the list of network interfaces is empty or no list");
         if (n > METADATA_NICS_MAX)
-                return refuse(why, "more network interfaces than a host can have");
+                return refuse_value(why, "more network interfaces than a host can have");
         for (size_t i = 0; i < n; i++) {
                 const char *wrong = parse_nic(json_array_get(array, i), &nics[i]);
 
@@ -120,7 +120,7 @@ static int take_nics(struct metadata_facts *f, const struct metadata_answer *a,
         int r;
 
         if (!a->content_type || !startswith(a->content_type, "application/json"))
-                return refuse(why, "the list of network interfaces is not application/json");
+                return refuse_value(why, "the list of network interfaces is not application/json");
         v = json_loadb(a->body, a->len, JSON_REJECT_DUPLICATES, &error);
         if (!v) {
                 (void) snprintf(why, METADATA_WHY_MAX, "line %d, column %d: %.80s", error.line, error.column,
@@ -153,7 +153,7 @@ static int take_machine_type(struct metadata_facts *f, const char *text, size_t 
 
         if (!at || len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0 ||
             !take_label(name, len - (size_t) (name - text), label))
-                return refuse(why, "not projects/NUMBER/machineTypes/NAME");
+                return refuse_value(why, "not projects/NUMBER/machineTypes/NAME");
         memcpy(f->machine_type, label, sizeof(label));
         return 0;
 }
@@ -163,7 +163,7 @@ static int take_name(struct metadata_facts *f, const char *text, size_t len,
         char label[64];
 
         if (!take_label(text, len, label))
-                return refuse(why, "not the name of an instance");
+                return refuse_value(why, "not the name of an instance");
         memcpy(f->name, label, sizeof(label));
         return 0;
 }
@@ -183,7 +183,7 @@ static int take_field(enum metadata_key k, const char *text, size_t len, struct 
         int r;
 
         if (len >= sizeof(copy) || memchr(text, '\0', len))
-                return refuse(why, "not a short text");
+                return refuse_value(why, "not a short text");
         memcpy(copy, text, len);
         copy[len] = '\0';
         if (k == METADATA_ZONE && strrchr(copy, '/'))
@@ -252,15 +252,15 @@ int metadata_answer_check(const struct metadata_answer *a, char why[static METAD
                 return -EAGAIN;
         }
         if (!a->flavored)
-                return refuse(why,
-                              "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");
+                return refuse_value(
+                        why, "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");
         if (a->status != 200) {
                 (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
                 return a->status == 404 ? -ENOENT : -EBADMSG;
         }
         if (a->len > METADATA_BODY_MAX)
-                return refuse(why, "the answer is too long");
-        return is_page(a) ? refuse(why, "a page of HTML") : 0;
+                return refuse_value(why, "the answer is too long");
+        return is_page(a) ? refuse_value(why, "a page of HTML") : 0;
 }
 
 int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
@@ -305,7 +305,8 @@ static void take_word(const json_t *o, const char *key, char word[static WORD_MA
 }
 
 bool metadata_upcoming_parse(const char *value, char text[static METADATA_UPCOMING_MAX]) {
-        char start[WORD_MAX], end[WORD_MAX], latest[WORD_MAX], type[WORD_MAX], status[WORD_MAX], move[WORD_MAX];
+        char start[WORD_MAX], end[WORD_MAX], latest[WORD_MAX], type[WORD_MAX], status[WORD_MAX],
+                move[WORD_MAX];
         json_t *o = json_loads(value, 0, NULL);
 
         take_word(o, "windowstarttime", start);
@@ -319,15 +320,17 @@ bool metadata_upcoming_parse(const char *value, char text[static METADATA_UPCOMI
         json_decref(o);
         if (!start[0])
                 return false;
-        (void) snprintf(text, METADATA_UPCOMING_MAX, "%s%s%s%s%s%s%s%s%s%s", type, type[0] ? ", " : "", status,
-                        status[0] ? ", " : "", start, end[0] ? " to " : "", end, latest[0] ? ", at the latest from " : "", latest,
+        (void) snprintf(text, METADATA_UPCOMING_MAX, "%s%s%s%s%s%s%s%s%s%s", type, type[0] ? ", " : "",
+                        status, status[0] ? ", " : "", start, end[0] ? " to " : "", end,
+                        latest[0] ? ", at the latest from " : "", latest,
                         strcasecmp(move, "true") == 0 ? ", can be rescheduled" : "");
         return true;
 }
 
 /* --- Facts as a whole ---------------------------------------------------------------------------------- */
 
-static bool said_equal(char *const a[static _IDENTITY_FIELD_MAX], char *const b[static _IDENTITY_FIELD_MAX]) {
+static bool said_equal(char *const a[static _IDENTITY_FIELD_MAX],
+                       char *const b[static _IDENTITY_FIELD_MAX]) {
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
                 const char *x = a[f], *y = b[f];
 
@@ -377,7 +380,7 @@ int metadata_facts_copy(const struct metadata_facts *f, struct metadata_facts *r
 }
 
 /* What the parsers took, identity takes: only memory can be missing. */
-static int fill(struct identity *i, enum identity_field f, const char *text, const char *origin) {
+static int fill_field(struct identity *i, enum identity_field f, const char *text, const char *origin) {
         int r = text && text[0] ? identity_add(i, f, text, origin) : 0;
 
         return r == -ENOMEM ? r : 0;
@@ -386,16 +389,16 @@ static int fill(struct identity *i, enum identity_field f, const char *text, con
 int metadata_facts_fill(const struct metadata_facts *f, const char *origin, struct identity *i) {
         int r;
 
-        r = fill(i, IDENTITY_MACHINE_TYPE, f->machine_type, origin);
+        r = fill_field(i, IDENTITY_MACHINE_TYPE, f->machine_type, origin);
         if (r == 0)
-                r = fill(i, IDENTITY_HOST_NAME, f->name, origin);
+                r = fill_field(i, IDENTITY_HOST_NAME, f->name, origin);
         for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++) {
                 const char *key = strrchr(metadata_key_path(k), '/') + 1;
                 char from[128];
 
                 (void) snprintf(from, sizeof(from), "%.80s (%s)", origin, key);
                 for (enum identity_field x = 0; x < _IDENTITY_FIELD_MAX && r == 0; x++)
-                        r = fill(i, x, f->said[k][x], from);
+                        r = fill_field(i, x, f->said[k][x], from);
         }
         return r < 0 ? r : identity_derive(i);
 }

@@ -4,7 +4,6 @@
 #include "fnv.h"
 
 #include <strings.h>
-#include <sys/random.h>
 
 #include "backoff.h"
 
@@ -14,7 +13,7 @@
 #define QUICK           USEC_PER_SEC /* a wait that ends sooner than this was none */
 #define CONNECT_TIMEOUT (2 * USEC_PER_SEC)
 
-/* The value of a header line of that name ("etag:"), trimmed; NULL when it is another one's. */
+/* The value of a header line of that name ("etag:"), trimmed; NULL when it is another. */
 static const char *header_value(const char *line, size_t len, const char *name, size_t *ret_len) {
         size_t at = strlen(name);
 
@@ -67,7 +66,8 @@ int poll_ask(struct poll *p, const char *path, usec_t wait) {
 
         p->waiting = wait > 0;
         if (p->waiting)
-                (void) snprintf(query, sizeof(query), "%cwait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64,
+                (void) snprintf(query, sizeof(query),
+                                "%cwait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64,
                                 strchr(path, '?') ? '&' : '?', p->known, wait / USEC_PER_SEC);
         (void) snprintf(full, sizeof(full), "/%s%s", path, query);
         (void) sd_event_now(p->event, CLOCK_MONOTONIC, &p->asked_at);
@@ -85,13 +85,6 @@ bool poll_cancel(struct poll *p) {
 
 /* --- When to ask --------------------------------------------------------------------------------------- */
 
-static uint64_t chance(void) {
-        uint64_t v = 0;
-
-        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, a valid draw, too */
-        return v;
-}
-
 void poll_in(struct poll *p, usec_t span) {
         /* neither can fail with a timer that exists */
         (void) sd_event_source_set_time_relative(p->timer, span);
@@ -99,7 +92,7 @@ void poll_in(struct poll *p, usec_t span) {
 }
 
 void poll_retry(struct poll *p) {
-        usec_t span = backoff_next(p->failures, chance());
+        usec_t span = backoff_next(p->failures, backoff_random());
 
         if (p->failures >= LONG_AWAY)
                 span += BACKOFF_PARKED - BACKOFF_MAX;
@@ -112,7 +105,7 @@ void poll_go_on(struct poll *p) {
 
         (void) sd_event_now(p->event, CLOCK_MONOTONIC, &now);
         if (p->waiting && now - p->asked_at < QUICK) {
-                poll_in(p, QUICK + backoff_next(p->quick, chance()));
+                poll_in(p, QUICK + backoff_next(p->quick, backoff_random()));
                 p->quick = MIN(p->quick + 1, (unsigned) UINT16_MAX);
                 return;
         }

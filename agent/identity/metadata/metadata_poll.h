@@ -14,11 +14,13 @@
 #define METADATA_ETAG_MAX 64
 
 struct poll {
-        void (*due)(struct poll *p); /* it is time for the next question; at first with the first turn of the loop */
+        /* it is time for the next question; at first with the first turn of the loop */
+        void (*due)(struct poll *p);
         /* error: there is no answer; else a, whose status may be any. */
         void (*answered)(struct poll *p, const struct metadata_answer *a, const char *error);
 
-        char known[METADATA_ETAG_MAX]; /* the caller's: what a wait is begun with; empty: none to wait with */
+        /* the caller's: what a wait is begun with; empty: none to wait with */
+        char known[METADATA_ETAG_MAX];
         bool waiting;      /* the question at work, or answered last, is a wait for a change */
         unsigned failures; /* in a row; the caller's to set back */
 
@@ -35,9 +37,9 @@ struct poll {
 };
 
 /*
- * due and answered are set, the rest is zero, and p stays where it is until poll_clear(). name: of the timer. url is
- * borrowed; beside: one whose connections this one shares, and that is cleared after it; NULL: none. -errno: to be
- * cleared all the same.
+ * due and answered are set, the rest is zero, and p stays where it is until poll_clear(). name: of the
+ * timer. url is borrowed; beside: one whose connections this one shares, and that is cleared after it; NULL:
+ * none. -errno: to be cleared all the same.
  */
 int poll_init(struct poll *p, sd_event *e, const char *name, const char *url, const char *user_agent,
               const struct poll *beside);

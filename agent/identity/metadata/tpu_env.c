@@ -7,7 +7,7 @@
 
 #define KEY_MAX 64
 
-static int refuse(char why[static TPU_ENV_WHY_MAX], size_t line, const char *text) {
+static int refuse_line(char why[static TPU_ENV_WHY_MAX], size_t line, const char *text) {
         (void) snprintf(why, TPU_ENV_WHY_MAX, "line %zu: %s", line, text);
         return -EBADMSG;
 }
@@ -132,12 +132,12 @@ static int parse_lines(const char *text, size_t len, const char *origin, struct 
 
                 text = feed ? feed + 1 : end;
                 if (++number > TPU_ENV_LINES_MAX)
-                        return refuse(why, number, "more lines than tpu-env can have");
+                        return refuse_line(why, number, "more lines than tpu-env can have");
                 if (n == 0 || at[0] == '#' || (n == 3 && memcmp(at, "---", 3) == 0))
                         continue;
                 wrong = memchr(at, '\0', n) ? "a NUL byte" : take_line(at, n, &l);
                 if (wrong)
-                        return refuse(why, number, wrong);
+                        return refuse_line(why, number, wrong);
                 r = add_line(&l, origin, i, why);
                 if (r < 0)
                         return r;

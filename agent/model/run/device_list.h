@@ -12,7 +12,7 @@
 
 /*
  * Appends the entries of text (blanks or commas between; "tpu" stands for those of the TPU and is left out)
- * to *list, a NULL-terminated list (text_list.h) or NULL. -EINVAL with bad the entry that is none, -E2BIG
+ * to *list, a NULL-terminated list (texts.h) or NULL. -EINVAL with bad the entry that is none, -E2BIG
  * beyond DEVICE_LIST_MAX of all, -ENOMEM; *list is then as it was. Pure.
  */
 int device_list_add(const char *text, char ***list, char bad[static DEVICE_NODE_MAX]);

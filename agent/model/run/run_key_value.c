@@ -6,10 +6,9 @@
 #include "config.h"
 #include "device_list.h"
 #include "environment_list.h"
-#include "placeholder.h"
+#include "texts.h"
 #include "run_key.h"
 #include "steps.h"
-#include "text_list.h"
 #include "utf8.h"
 
 /* --- In words ----------------------------------------------------------------------------------------- */

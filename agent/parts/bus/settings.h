@@ -12,7 +12,7 @@
 struct settings_api { /* over TCP; not at all without the files */
         char listen[64];
         char certificate[256], key[256], client_ca[256]; /* as the files of the uplink */
-        char readers[256], actors[256]; /* lists of URIs as in tls_peer.h */
+        char readers[256], actors[256]; /* lists of URIs as in tls_files.h */
 };
 
 /* Who keeps slices and runs: docs/registry.md. */

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "json_reply.h"
+#include "http_routes.h"
 #include "log.h"
 #include "utf8.h"
 

@@ -13,7 +13,7 @@
 #include "log.h"
 #include "net_state.h"
 #include "netlink.h"
-#include "route.h"
+#include "path_address.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
 #define ROUTES_A_TICK 64
@@ -255,14 +255,14 @@ struct flow_place net_place_of_entry(const struct tcp_connection *s, void *userd
 static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         const struct link *own = link_by_index(&p->links, p->flows->nics[l->nic].index);
         union path_address local, peer;
-        struct route route;
+        struct path_route route;
 
         if (!p->kernel || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
             !link_is_ethernet(own))
                 return 0;
         address_fill(&local, l->family, l->local);
         address_fill(&peer, l->family, l->peer);
-        if (route_ask(p->kernel, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
+        if (path_route_ask(p->kernel, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
                 return 0;
         return nic_of(p, route.nic);
 }

@@ -48,7 +48,7 @@ static usec_t now_of(const struct etcd_client *c) {
         return now;
 }
 
-/* --- How a call ends ----------------------------------------------------------------------------------- */
+/* --- How a call ends ------------------------------------------------------------------------------- */
 
 static void end_call(struct lane *l, const struct gateway_answer *a) {
         struct etcd_client *c = l->client;
@@ -142,7 +142,7 @@ static bool on_watch_part(const char *data, size_t len, void *userdata) {
         return r >= 0;
 }
 
-/* --- What is asked ------------------------------------------------------------------------------------- */
+/* --- What is asked --------------------------------------------------------------------------------- */
 
 static void look_at_files(struct etcd_client *c) {
         if (!tls_files_configured(&c->tls) || !tls_files_look(&c->tls))
@@ -181,7 +181,7 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
 /*
  * {"name":…,"password":…}; the file is small and local, and read each time, so that a new password is taken.
  */
-static char *credentials(const struct etcd_client *c) {
+static char *make_credentials(const struct etcd_client *c) {
         _cleanup_close_ int fd = open(c->o.password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         char password[PASSWORD_MAX] = "", *text = NULL;
         ssize_t n = fd < 0 ? -errno : io_read_up_to(fd, password, sizeof(password) - 1);
@@ -212,7 +212,7 @@ static int start_call(struct lane *l) {
 
         l->asks_token = *c->o.user && !*c->token;
         if (l->asks_token) {
-                who = credentials(c);
+                who = make_credentials(c);
                 if (!who)
                         return -ENOKEY;
                 q.path = "/v3/auth/authenticate";
@@ -304,7 +304,7 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
         return r < 0 ? r : 0;
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------------ */
 
 static int take_members(struct etcd_client *c, char why[static 256]) {
         const char *p = c->o.members;

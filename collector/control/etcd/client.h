@@ -3,7 +3,7 @@
 /*
  * etcd over several of its members, by HTTP in the loop: what one does not answer in time is asked of the
  * next; a member that answered is kept. With a user and password each call carries a token, which is asked
- * for anew when etcd refuses it. Certificate files are read again when they change.
+ * for again when etcd refuses it. Certificate files are read again when they change.
  */
 #include <systemd/sd-event.h>
 
@@ -35,7 +35,7 @@ struct etcd_port etcd_client_port(struct etcd_client *c);
 
 /*
  * Tells of every change of a key from revision on; ended: the stream is of no use any more (another may be
- * begun from inside of neither). -EBUSY: one is under way.
+ * started from inside of neither). -EBUSY: one is under way.
  */
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
                       void (*ended)(void *userdata), void *userdata);

@@ -49,12 +49,14 @@ void election_resign(struct election *e) {
 
 static void begin_lead(struct election *e, uint64_t term, const char *cluster) {
         assert(!e->leads && e->lease != 0);
+        /* Nobody else can have the key before: 9/10 of a lease from before its last renewal was sent. */
+        assert(e->deadline <= e->sent + share_of(e->o.lease));
         e->leads = true;
         e->next = e->sent + e->o.lease / 3;
         e->o.won(term, cluster, e->o.userdata);
 }
 
-/* --- Calls --------------------------------------------------------------------------------------------- */
+/* --- Calls ----------------------------------------------------------------------------------------- */
 
 static void call_etcd(struct election *e, const char *path, json_t *body,
                       void (*done)(const struct gateway_answer *a, void *userdata)) {
@@ -126,7 +128,7 @@ static void renew_lease(struct election *e) {
         call_etcd(e, LEASE_PATH "keepalive", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_renewed);
 }
 
-/* --- Becoming the leader ------------------------------------------------------------------------------- */
+/* --- Becoming the leader --------------------------------------------------------------------------- */
 
 /* The key as it stands. It may be this one's: of a call whose answer was lost, or of a term that is over. */
 static void take_holder(struct election *e, const struct gateway_answer *a, const json_t *kvs) {
@@ -153,7 +155,7 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
 static void on_tried(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
 
-        if (!hear_answer(e, a)) /* it may have been done: the next look tells */
+        if (!hear_answer(e, a)) /* it may have been done: the next look shows it */
                 return;
         if (!json_is_true(json_object_get(a->body, "succeeded")))
                 take_holder(e, a, gateway_txn_kvs(a, 0));
@@ -214,7 +216,8 @@ usec_t election_step(struct election *e) {
 
         if (e->leads && now >= e->deadline)
                 lose_lead(e, "its lease could not be renewed in time");
-        /* Who leaves keeps no lease: the answer about the key may be lost, and another would wait for its end. */
+        /* Who leaves keeps no lease: the answer about the key may be lost, and another would wait for its
+         * end. */
         if (!e->busy && (e->unwanted || (e->resigning && e->lease != 0)))
                 give_back(e);
         else if (!e->busy && e->resigning) {

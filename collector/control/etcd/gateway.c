@@ -5,12 +5,11 @@
 
 #include "gateway.h"
 #include "gzip.h"
-#include "inflate.h"
 #include "json_text.h"
 
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
-/* --- Bytes ----------------------------------------------------------------------------------------------- */
+/* --- Bytes ----------------------------------------------------------------------------------------- */
 
 json_t *gateway_bytes(const char *data, size_t len) {
         gnutls_datum_t in = { .data = (unsigned char *) (uintptr_t) data, .size = (unsigned) len }, out;
@@ -27,7 +26,7 @@ json_t *gateway_bytes(const char *data, size_t len) {
 }
 
 /* The bytes and an end, malloc'ed. -EBADMSG, -ENOMEM. */
-static int decode(const char *text, size_t len, char **ret, size_t *ret_len) {
+static int decode_answer(const char *text, size_t len, char **ret, size_t *ret_len) {
         gnutls_datum_t in = { .data = (unsigned char *) (uintptr_t) text, .size = (unsigned) len },
                        out = { .size = 0 };
         _cleanup_free_ char *bytes = NULL;
@@ -46,7 +45,7 @@ static int decode(const char *text, size_t len, char **ret, size_t *ret_len) {
         return 0;
 }
 
-/* --- Requests ------------------------------------------------------------------------------------------ */
+/* --- Requests -------------------------------------------------------------------------------------- */
 
 static json_t *text_bytes(const char *text) {
         return gateway_bytes(text, strlen(text));
@@ -86,7 +85,8 @@ json_t *gateway_put(const char *key, const char *value, int64_t lease, size_t *r
         if (ret_len)
                 *ret_len = len;
         return json_pack("{s:{s:o, s:o, s:o}}", "requestPut", "key", text_bytes(key), "value",
-                         gateway_bytes(packed_len > 0 ? packed : value, len), "lease", gateway_number(lease));
+                         gateway_bytes(packed_len > 0 ? packed : value, len), "lease",
+                         gateway_number(lease));
 }
 
 json_t *gateway_delete(const char *key) {
@@ -98,7 +98,7 @@ json_t *gateway_compare(const char *key, const char *what, int64_t revision) {
                          streq(what, "MOD") ? "mod_revision" : "create_revision", gateway_number(revision));
 }
 
-/* --- Answers ------------------------------------------------------------------------------------------- */
+/* --- Answers --------------------------------------------------------------------------------------- */
 
 int64_t gateway_int(const json_t *object, const char *key) {
         const json_t *v = json_object_get(object, key);
@@ -182,7 +182,8 @@ int gateway_kv(const json_t *kvs, size_t i, struct gateway_kv *ret) {
 
         if (i >= json_array_size(kvs))
                 return -ENOENT;
-        if (!*key || decode(key, strlen(key), &bytes, &n) < 0 || n >= sizeof(ret->key) || strlen(bytes) != n)
+        if (!*key || decode_answer(key, strlen(key), &bytes, &n) < 0 || n >= sizeof(ret->key) ||
+            strlen(bytes) != n)
                 return -EBADMSG;
         memcpy(ret->key, bytes, n + 1);
         ret->created = gateway_int(v, "create_revision");
@@ -201,7 +202,7 @@ static int value_text(const struct gateway_kv *kv, char **ret, size_t *ret_len) 
 
         if (strlen(text) / 4 * 3 > GATEWAY_VALUE_MAX)
                 return -E2BIG;
-        r = decode(text, strlen(text), &value, &n);
+        r = decode_answer(text, strlen(text), &value, &n);
         if (r < 0)
                 return r;
         if (n < 2 || memcmp(value, "\x1f\x8b", 2) != 0) {
@@ -235,7 +236,7 @@ const json_t *gateway_txn_kvs(const struct gateway_answer *a, size_t i) {
         return json_object_get(json_object_get(one, "response_range"), "kvs");
 }
 
-/* --- Streams ------------------------------------------------------------------------------------------- */
+/* --- Streams --------------------------------------------------------------------------------------- */
 
 void gateway_lines_clear(struct gateway_lines *l) {
         free(l->line);

@@ -8,8 +8,10 @@
 #define KEEP_WRITTEN "ctl/written"
 #define KEEP_LEADER "ctl/leader"
 
-/* Else who leads could not read what was written, and nobody would lead. As base64, with key and revisions. */
-_Static_assert(KEEP_PAGE * (KEEP_BYTES / 3 * 4 + 1024) <= GATEWAY_ANSWER_MAX, "a page of large records is read");
+/* Else who leads could not read what was written, and nobody would lead. As base64, with key and revisions.
+ */
+_Static_assert(KEEP_PAGE *(KEEP_BYTES / 3 * 4 + 1024) <= GATEWAY_ANSWER_MAX,
+               "a page of large records is read");
 
 void keep_init(struct keep *k, const struct keep_options *o) {
         *k = (struct keep){ .o = *o };
@@ -35,7 +37,7 @@ static void path_of(const struct keep *k, const char *key, char ret[static GATEW
         (void) snprintf(ret, GATEWAY_KEY_MAX, "%s%s", k->o.prefix, key);
 }
 
-/* --- Loading --------------------------------------------------------------------------------------------- */
+/* --- Loading --------------------------------------------------------------------------------------- */
 
 static void ask_page(struct keep *k);
 
@@ -118,7 +120,7 @@ void keep_load(struct keep *k, uint64_t term) {
                 loading_ended(k, -ENOMEM, strerror(ENOMEM));
 }
 
-/* --- What is to be written ------------------------------------------------------------------------------- */
+/* --- What is to be written ------------------------------------------------------------------------- */
 
 /* What others rest on first; what is forgotten last. */
 static unsigned order_of(const char *key, bool deleted) {
@@ -159,7 +161,7 @@ static int by_order(const void *a, const void *b) {
         return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->key, y->key);
 }
 
-/* --- One transaction after the other ------------------------------------------------------------------- */
+/* --- One transaction after the other --------------------------------------------------------------- */
 
 static int send_some(struct keep *k);
 
@@ -202,6 +204,7 @@ static void go_on(struct keep *k) {
 }
 
 static void next_transaction(struct keep *k, int64_t written) {
+        assert(k->n_sent > 0 && k->at + k->n_sent <= k->n_ops);
         k->written = written;
         k->at += k->n_sent;
         if (k->at < k->n_ops)
@@ -251,7 +254,7 @@ static void on_written(const struct gateway_answer *a, void *userdata) {
                 look_why_refused(k, a);
 }
 
-static json_t *transaction(struct keep *k) {
+static json_t *make_transaction(struct keep *k) {
         char leader[GATEWAY_KEY_MAX], written[GATEWAY_KEY_MAX];
 
         path_of(k, KEEP_LEADER, leader);
@@ -268,7 +271,7 @@ static int send_some(struct keep *k) {
         if (!election_leads(k->o.election))
                 return -ESTALE;
         k->number++;
-        q = transaction(k);
+        q = make_transaction(k);
         return q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/txn", q, k->o.patience,
                                   on_written, k) :
                    -ENOMEM;

@@ -4,8 +4,8 @@
  * The registry's records in etcd, as the leader reads and writes them.
  *
  * Each transaction compares the create_revision of ctl/leader with the term, so that nobody writes after the
- * next one leads; and the mod_revision of ctl/written, which each transaction writes anew: a call that was
- * given up and still lies somewhere in etcd cannot land behind a later one. Whether it had landed is told by
+ * next one leads; and the mod_revision of ctl/written, which each transaction writes again: a call that was
+ * given up and still lies somewhere in etcd cannot land behind a later one. Whether it had landed shows
  * the number in ctl/written.
  *
  * A batch that is larger than one transaction is written in several: slots first, then slices, intents,

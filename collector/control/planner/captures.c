@@ -19,8 +19,8 @@ static const json_t *request_of(const struct gang *g, const char *slice) {
         return json_object_get(g->records, key);
 }
 
-/* When the last round of this was, and which; 0: there was none. The records themselves tell, so that a planner that takes over
- * knows it, too. */
+/* When the last round of this was, and which; 0: there was none. The records themselves show it, so that a
+ * planner that takes over knows it, too. */
 static usec_t last_round(const struct gang *g, const struct target *t, const char **ret_episode,
                          unsigned *ret_again) {
         usec_t last = 0;
@@ -74,13 +74,13 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
         (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice",
                         t->generation, at);
         json_array_foreach (t->slices, i, v) {
-                json_t *q =
-                        json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:i, s:b, s:s, s:s}", "v", 1,
-                                  "episode", episode, "at", (json_int_t) at, "second",
-                                  (json_int_t) o->second, "run", t->run, "serial", t->serial, "generation",
-                                  (json_int_t) t->generation, "hosts", (json_int_t) count_hosts(t->slices),
-                                  "slice_hosts", (json_int_t) json_array_size(json_object_get(v, "hosts")),
-                                  "again", (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
+                json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:i, s:b, s:s, s:s}",
+                                      "v", 1, "episode", episode, "at", (json_int_t) at, "second",
+                                      (json_int_t) o->second, "run", t->run, "serial", t->serial,
+                                      "generation", (json_int_t) t->generation, "hosts",
+                                      (json_int_t) count_hosts(t->slices), "slice_hosts",
+                                      (json_int_t) json_array_size(json_object_get(v, "hosts")), "again",
+                                      (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
 
                 x = worse(x, q ? record_putf(g, q, "capture/%.63s", json_text_of(v, "slice")) : -ENOMEM);
         }
@@ -123,7 +123,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                 return 0;
         }
         return put_round(g, &target,
-                         &(struct round){ .by = seat_text(t->suspects, who),
+                         &(struct round){ .by = slot_text(t->suspects, who),
                                           .why = t->suspicion->suspicion ? t->suspicion->suspicion : "",
                                           .ahead = CAPTURES_AHEAD,
                                           .second = CAPTURES_SECOND,
@@ -145,7 +145,7 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
                 return 0;
         return put_round(g, &target,
                          &(struct round){
-                                 .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
+                                 .by = slot_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */
@@ -164,17 +164,17 @@ static json_t *slice_alone(struct gang *g, const char *slice) {
         struct slice *s = slice_find(g, slice);
         json_t *hosts = s ? json_array() : NULL, *place;
 
-        for (unsigned w = 0; hosts && w < s->n_seats; w++)
-                if (s->seats[w].live &&
-                    (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
+        for (unsigned w = 0; hosts && w < s->n_slots; w++)
+                if (s->slots[w].live &&
+                    (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
                         json_decref(hosts);
                         return NULL;
                 }
         return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
 }
 
-static int order(struct gang *g, const struct target *t, const json_t *value,
-                 char why[static GANG_WHY_MAX]) {
+static int order_round(struct gang *g, const struct target *t, const json_t *value,
+                       char why[static GANG_WHY_MAX]) {
         const char *episode;
         unsigned again;
         usec_t last = last_round(g, t, &episode, &again);
@@ -187,12 +187,14 @@ static int order(struct gang *g, const struct target *t, const json_t *value,
                                                   .ahead = CAPTURES_AHEAD,
                                                   .second = CAPTURES_SECOND });
         why_set(why,
-                "there was a round of captures at %s (episode %s), and one in %u s is taken: see its diagnosis",
+                "there was a round of captures at %s (episode %s), and one in %u s is taken: see its "
+                "diagnosis",
                 time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
         return -EBUSY;
 }
 
-static int complete(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]) {
+static int complete_order(struct gang *g, const char *slice, const json_t *value,
+                          char why[static GANG_WHY_MAX]) {
         struct target t = { .run = json_text_of(value, "run"), .serial = "" };
         const struct run *r = run_on(g, slice, t.run);
         json_t *alone;
@@ -203,7 +205,7 @@ static int complete(struct gang *g, const char *slice, const json_t *value, char
                                      .serial = r->intent.serial,
                                      .generation = r->generation,
                                      .slices = r->slices };
-                return order(g, &t, value, why);
+                return order_round(g, &t, value, why);
         }
         if (!slice_find(g, slice)) {
                 why_set(why, "the registry has no slice %.63s", slice);
@@ -211,7 +213,7 @@ static int complete(struct gang *g, const char *slice, const json_t *value, char
         }
         alone = slice_alone(g, slice);
         t.slices = alone;
-        x = alone ? order(g, &t, value, why) : -ENOMEM;
+        x = alone ? order_round(g, &t, value, why) : -ENOMEM;
         json_decref(alone);
         return x;
 }
@@ -234,7 +236,7 @@ int captures_want(struct gang *g, const char *slice, const json_t *value, char w
                 return -EBADMSG;
         }
         if (!*episode)
-                return complete(g, slice, value, why);
+                return complete_order(g, slice, value, why);
         copy = json_deep_copy(value);
         return copy ? record_putf(g, copy, "capture/%.63s", slice) : -ENOMEM;
 }

@@ -38,16 +38,16 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ru
                     char why[static TEXT_MAX]) {
         char buf[160];
 
-        for (unsigned i = 0; i < s->hosts && i < s->n_seats; i++)
-                for (size_t k = 0; k < s->seats[i].n_runs; k++) {
-                        const struct host_run *h = &s->seats[i].runs[k];
+        for (unsigned i = 0; i < s->hosts && i < s->n_slots; i++)
+                for (size_t k = 0; k < s->slots[i].n_runs; k++) {
+                        const struct host_run *h = &s->slots[i].runs[k];
 
                         if ((h->state != PART_STARTING && h->state != PART_RUNNING) || !run_find(g, h->name))
                                 continue;
                         if (streq(h->name, r->intent.spec->name) && r->state != RUN_WAITING)
                                 continue;
                         (void) snprintf(why, TEXT_MAX, "%.100s has not stopped run %s, generation %" PRIu64,
-                                        seat_text(&s->seats[i], buf), h->name, h->generation);
+                                        slot_text(&s->slots[i], buf), h->name, h->generation);
                         return true;
                 }
         return false;
@@ -57,11 +57,11 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ru
 static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
         char buf[160];
 
-        for (unsigned i = 0; i < s->hosts && i < s->n_seats; i++)
-                if (s->seats[i].runs_unknown) {
+        for (unsigned i = 0; i < s->hosts && i < s->n_slots; i++)
+                if (s->slots[i].runs_unknown) {
                         (void) snprintf(why, TEXT_MAX,
                                         "%.100s cannot say what runs there: is its tpu-launchd well?",
-                                        seat_text(&s->seats[i], buf));
+                                        slot_text(&s->slots[i], buf));
                         return true;
                 }
         return false;
@@ -97,8 +97,8 @@ struct candidates {
         json_t *waits;
 };
 
-static int look_at(struct gang *g, const struct run *r, const char *name, struct slice *s,
-                   struct candidates *c) {
+static int consider_slice(struct gang *g, const struct run *r, const char *name, struct slice *s,
+                          struct candidates *c) {
         char why[TEXT_MAX];
 
         if (is_barred(g, r, s, why))
@@ -119,19 +119,19 @@ static int find_candidates(struct gang *g, const struct run *r, struct candidate
                 const char *name = named > 0 ? r->intent.spec->slices[i]
                                              : g->slices[i]->name;
 
-                x = look_at(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
+                x = consider_slice(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
         }
         if (x >= 0 && n == 0)
                 x = waits_add(c->waits, "no slice is known: no host was ever heard");
         return x;
 }
 
-static bool alike(const struct print *a, const struct print *b) {
+static bool are_alike(const struct gang_fingerprint *a, const struct gang_fingerprint *b) {
         char difference[TEXT_MAX];
 
         if (!a || !b || a == b)
                 return true;
-        print_difference(a, b, difference);
+        gang_fingerprint_difference(a, b, difference);
         return !difference[0];
 }
 
@@ -144,7 +144,7 @@ static int keep_alike(struct candidates *c) {
                 size_t n = 0;
 
                 for (size_t k = 0; k < c->n; k++)
-                        n += alike(c->list[i]->print, c->list[k]->print);
+                        n += are_alike(c->list[i]->fingerprint, c->list[k]->fingerprint);
                 if (n > best_n) {
                         best = i;
                         best_n = n;
@@ -156,11 +156,11 @@ static int keep_alike(struct candidates *c) {
                 struct slice *s = c->list[i];
                 char difference[TEXT_MAX];
 
-                if (alike(s->print, c->list[best]->print)) {
+                if (are_alike(s->fingerprint, c->list[best]->fingerprint)) {
                         c->list[kept++] = s;
                         continue;
                 }
-                print_difference(s->print, c->list[best]->print, difference);
+                gang_fingerprint_difference(s->fingerprint, c->list[best]->fingerprint, difference);
                 r = waits_add(c->waits, "%s: it is unlike %s: %s", s->name, c->list[best]->name, difference);
         }
         c->n = kept;
@@ -211,7 +211,7 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
 }
 
 /* Whether it begins with n slices; *ret_next: when to look again. */
-static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
+static bool may_begin(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
         usec_t held;
 
         if (n < r->intent.spec->min) {
@@ -256,7 +256,7 @@ int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *r
                 x = keep_alike(&c);
         if (x >= 0) {
                 keep_max(&c, r);
-                go = begins(g, r, c.n, ret_next);
+                go = may_begin(g, r, c.n, ret_next);
         }
         if (x < 0) {
                 json_decref(c.waits);
@@ -283,7 +283,7 @@ struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
                 struct slice *s = c.list[i];
 
                 if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
-                    (like && !alike(s->print, like->print)))
+                    (like && !are_alike(s->fingerprint, like->fingerprint)))
                         continue;
                 if (g->now >= s->fit_since + run_grow_after(g, r))
                         found = s;

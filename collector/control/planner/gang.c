@@ -33,7 +33,7 @@ struct gang *gang_free(struct gang *g) {
         return NULL;
 }
 
-/* --- Keys ---------------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------------ */
 
 enum kind { KIND_SLOT, KIND_SLICE, KIND_INTENT, KIND_RUN, KIND_ORDER, KIND_SITE, KIND_CAPTURE, _KIND_MAX };
 
@@ -68,9 +68,9 @@ static int slot_parse(const char *name, char slice[static NAME_MAX_HOST], unsign
         return name_is_host(slice) ? 0 : -EBADMSG;
 }
 
-/* --- Loading --------------------------------------------------------------------------------------------- */
+/* --- Loading --------------------------------------------------------------------------------------- */
 
-static int load(struct gang *g, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
+static int load_record(struct gang *g, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
         char slice[NAME_MAX_HOST];
         const char *name;
         unsigned worker;
@@ -113,7 +113,7 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
         copy = json_deep_copy(value);
         if (!copy)
                 return -ENOMEM;
-        r = load(g, key, value, reason);
+        r = load_record(g, key, value, reason);
         if (r < 0)
                 why_set(why, "%.160s: %.300s", key, r == -ENOMEM ? "out of memory" : reason);
         if (r >= 0 && json_object_set(g->records, key, copy) < 0)
@@ -122,7 +122,8 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
         return r == -EINVAL || r == -E2BIG ? -EBADMSG : r;
 }
 
-/* --- What people want -------------------------------------------------------------------------------------- */
+/* --- What people want
+ * -------------------------------------------------------------------------------------- */
 
 static int check_order(const json_t *v, char why[static GANG_WHY_MAX]) {
         static const char *const kinds[] = { "mode", "cordon", "drain" };
@@ -195,7 +196,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
         return want_record(g, key, value);
 }
 
-/* --- Orders that end ---------------------------------------------------------------------------------------- */
+/* --- Orders that end
+ * ---------------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *v, usec_t now, usec_t *next) {
         json_int_t until = json_integer_value(json_object_get(v, "until"));
@@ -249,7 +251,8 @@ static int end_orders(struct gang *g, usec_t *next) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-/* --- Deciding ------------------------------------------------------------------------------------------------ */
+/* --- Deciding
+ * ------------------------------------------------------------------------------------------------ */
 
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),

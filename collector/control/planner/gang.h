@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The planner: what slices are whole, which runs go where, in which generation. Pure: it is told what hosts
+ * The planner: what slices are whole, which runs go where, in which generation. Pure: it is given what hosts
  * say (members), what people want (intents) and the time, and answers with records to keep (docs/registry.md
  * is the contract of each). The collector that leads runs it.
  *
@@ -39,9 +39,11 @@ DEFINE_CLEANUP(struct gang *, gang_free)
 
 /*
  * A record that was kept, before the first step: slot/, slice/, intent/, run/, order/, site/, capture/.
- * -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were not there.
+ * -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were not
+ * there.
  */
-int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now, char why[static GANG_WHY_MAX]);
+int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
+              char why[static GANG_WHY_MAX]);
 
 /*
  * A host says what it is. 0: it is a member (again); -EEXIST: its worker id is another machine's (why names
@@ -49,29 +51,32 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now, 
  */
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]);
 /*
- * Its lease ended: its runs may go on. Or it said that it is shut down: they do not. why is "its lease ended", "it was
- * shut down". -ENOENT.
+ * Its lease ended: its runs may go on. Or it said that it is shut down: they do not. why is "its lease
+ * ended", "it was shut down". -ENOENT.
  */
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now);
 
 /*
  * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE; NULL takes it back. -EBADMSG, -EBUSY
- * (a run of that name has not ended; captures were taken less than 5 minutes ago), -ENOENT (no such slice), -EINVAL (user root, min above max, …): why, for the caller.
+ * (a run of that name has not ended; captures were taken less than 5 minutes ago), -ENOENT (no such slice),
+ * -EINVAL (user root, min above max, …): why, for the caller.
  */
-int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now, char why[static GANG_WHY_MAX]);
+int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
+              char why[static GANG_WHY_MAX]);
 /* The worker id is given up: the next who claims it gets it. -EBUSY while its holder lives. */
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
 
 /*
- * Decides. changed is called for every record that is another one now (value NULL: forgotten): it is to be
- * kept before anybody is told. Returns when to call again at the latest (USEC_INFINITY: on news).
+ * Decides. changed is called for every record that changed (value NULL: forgotten): it is to be
+ * kept before it is published. Returns when to call again at the latest (USEC_INFINITY: on news).
  */
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),
                  void *userdata);
 
-/* A record as it stands; NULL when there is none. Borrowed until the next call. A planner of NULL has no records. */
+/* A record as it stands; NULL when there is none. Borrowed until the next call. A planner of NULL has no
+ * records. */
 const json_t *gang_record(const struct gang *g, const char *key);
 /* Whether the host (of this slice, of this name) shall know the record. */
 bool gang_concerns(const struct gang *g, const char *key, const char *slice, const char *host);

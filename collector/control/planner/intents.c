@@ -50,7 +50,7 @@ static int parse_intent(const char *name, const json_t *v, bool strict, struct i
                 return -EINVAL;
         }
         if (!*serial) {
-                why_set(why, "\"serial\" is missing: 16 hex digits, another one for every run");
+                why_set(why, "\"serial\" is missing: 16 hex digits, new for every run");
                 return -EINVAL;
         }
         r = parse_spec(name, v, strict, &i, why);
@@ -172,8 +172,8 @@ static bool same_but_stop(json_t *a, json_t *b) {
         return same;
 }
 
-/* Of a run that goes on, `stop` alone may be another one now. */
-static int change(struct gang *g, struct run *r, struct intent *i, char why[static GANG_WHY_MAX]) {
+/* Of a run that goes on, only `stop` may change. */
+static int change_intent(struct gang *g, struct run *r, struct intent *i, char why[static GANG_WHY_MAX]) {
         if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop)) {
                 why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->spec->name);
                 return -EBUSY;
@@ -195,15 +195,16 @@ static int take_back(struct gang *g, const char *name) {
         return record_putf(g, NULL, "intent/%s", name);
 }
 
-static int want(struct gang *g, struct intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
+static int want_intent(struct gang *g, struct intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
         struct run *r = run_find(g, i->spec->name);
         int x;
 
         if (r && streq(r->intent.serial, i->serial))
-                return r->state == RUN_ENDED ? 0 : change(g, r, i, why);
+                return r->state == RUN_ENDED ? 0 : change_intent(g, r, i, why);
         if (r && r->state != RUN_ENDED) {
                 why_set(why,
-                        "a run of the name %s has not ended: stop it first (tpuctl stop %s), or take another name",
+                        "a run of the name %s has not ended: stop it first (tpuctl stop %s), or take "
+                        "another name",
                         i->spec->name, i->spec->name);
                 return -EBUSY;
         }
@@ -223,7 +224,7 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
         /* one that goes on may be of a later version of ours, and is to be stopped nevertheless */
         r = parse_intent(name, v, !(known && serial && streq(known->intent.serial, serial)), &i, why);
         if (r >= 0)
-                r = want(g, &i, now, why);
+                r = want_intent(g, &i, now, why);
         intent_clear(&i);
         return r;
 }

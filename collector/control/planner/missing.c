@@ -1,10 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
-#include "evidence.h"
 #include "transitions.h"
 
-#define UNHEARD_MAX (600 * USEC_PER_SEC) /* nobody can say how it is: so long only agents are taken to be away */
+/* --- Whether it goes on ---------------------------------------------------------------------------- */
+
+#define GAP_MIN USEC_PER_SEC
+#define GAP_MAX (60 * USEC_PER_SEC) /* between questions, when it has gone on for long */
+
+static void stop_asking(struct run *r) {
+        r->dirty = r->dirty || r->watch.host[0];
+        r->watch.host[0] = '\0';
+        r->watch.open = false;
+}
+
+static void ask_next_host(struct gang *g, struct run *r) {
+        struct watch *w = &r->watch;
+        const struct slot *s = tally_pick(g, r, w->number);
+
+        if (!s) {
+                stop_asking(r);
+                return;
+        }
+        w->number = w->number < UINT32_MAX - 1 ? w->number + 1 : 1;
+        w->asked = g->now;
+        w->open = true;
+        (void) snprintf(w->host, sizeof(w->host), "%s", json_string_value(s->host));
+        r->dirty = true;
+}
+
+static void set_quiet(struct run *r, usec_t since) {
+        r->dirty = r->dirty || r->watch.quiet != since;
+        r->watch.quiet = since;
+}
+
+/*
+ * What was known before counts no more: the step of now is the one to rise from. A planner that took over
+ * waits for the answer to the question of the one before it.
+ */
+static void begin_watch(struct gang *g, struct run *r, const struct tally *t) {
+        struct watch *w = &r->watch;
+        bool first = w->began == 0, taken_over = first && (w->host[0] || w->quiet > 0);
+
+        w->began = first ? MAX(t->lost_since, g->loaded) : g->now;
+        w->asked = g->now;
+        w->answered = 0;
+        w->step = -1;
+        w->open = taken_over && w->host[0];
+        if (taken_over)
+                return;
+        set_quiet(r, w->began);
+        ask_next_host(g, r);
+}
+
+static bool has_answered(const struct gang *g, const struct run *r) {
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (r->slices, i, v) {
+                const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+
+                for (unsigned w = 0; s && w < s->n_slots; w++) {
+                        const struct host_run *h =
+                                s->slots[w].live ? slot_run(&s->slots[w], r->intent.spec->name) : NULL;
+
+                        if (h && h->asked == r->watch.number &&
+                            streq(json_string_value(s->slots[w].host), r->watch.host))
+                                return true;
+                }
+        }
+        return false;
+}
+
+static void take_answer(const struct gang *g, struct run *r, const struct tally *t) {
+        struct watch *w = &r->watch;
+
+        if (!w->open || !has_answered(g, r))
+                return;
+        w->open = false;
+        if (w->answered > 0 && t->step > w->step)
+                set_quiet(r, 0);
+        else if (w->answered > 0 && w->quiet == 0)
+                set_quiet(r, w->answered); /* from then on no step was seen */
+        w->step = t->step;
+        w->answered = g->now;
+}
+
+usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        struct watch *w = &r->watch;
+        usec_t shrink_after = run_shrink_after(g, r), patience = MAX(shrink_after, t->step_time * 5 / 2),
+               gap;
+
+        if (w->began == 0 || t->lost > w->lost)
+                begin_watch(g, r, t);
+        w->lost = t->lost;
+        take_answer(g, r, t);
+        gap = MAX(MAX(MIN((g->now - w->began) / 4, GAP_MAX), shrink_after / 3), GAP_MIN);
+        if (g->now >= w->asked + gap) {
+                if (w->open && w->quiet == 0) /* who was asked last is silent: so is the step */
+                        set_quiet(r, MAX(w->answered, w->began));
+                ask_next_host(g, r);
+        }
+        if (w->host[0])
+                *ret_next = MIN(*ret_next, w->asked + gap);
+        return w->quiet > 0 ? MAX(w->quiet, w->began) + patience : USEC_INFINITY;
+}
+
+void run_evidence_clear(struct run *r) {
+        unsigned number = r->watch.number;
+
+        if (r->watch.began == 0 && !r->watch.host[0] && r->watch.quiet == 0)
+                return;
+        set_quiet(r, 0);
+        stop_asking(r);
+        r->watch = (struct watch){ .number = number };
+}
+
+/* --- What follows ---------------------------------------------------------------------------------- */
+
+/* Nobody can say how it is: so long only agents are taken to be away. */
+#define UNHEARD_MAX (600 * USEC_PER_SEC)
 
 int run_succeed(struct run *r, usec_t now) {
         why_set(r->why, "all of its hosts ended it with success");
@@ -17,8 +132,9 @@ static void blame_left(struct run *r, const struct tally *t) {
         char who[160];
 
         why_set(r->why,
-                "%s left it first, with success, while the others still trained: they lost the connection to it",
-                seat_text(t->first_success, who));
+                "%s left it first, with success, while the others still trained: they lost the connection "
+                "to it",
+                slot_text(t->first_success, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
         (void) snprintf(r->cause, sizeof(r->cause), "left");
         r->dirty = true;
@@ -33,11 +149,11 @@ static void blame_bad(struct run *r, const struct tally *t) {
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
         if (*detail) /* it says the status in words */
-                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                why_set(r->why, "%s %s (%s): %.*s", slot_text(t->bad, who), word, r->cause,
                         h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
                         detail);
         else
-                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
+                why_set(r->why, "%s %s: %s%s%s", slot_text(t->bad, who), word, r->cause,
                         *h->status ? " " : "", h->status);
         r->dirty = true;
 }
@@ -52,7 +168,7 @@ void run_blame(struct run *r, const struct tally *t) {
 void run_blame_lost(struct run *r, const struct tally *t) {
         char who[160];
 
-        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+        why_set(r->why, "%s was lost: %s", slot_text(t->first_lost, who),
                 t->first_lost->why ? t->first_lost->why : "its lease ended");
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s",
@@ -61,16 +177,17 @@ void run_blame_lost(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
-/* Where nobody can be asked, or who could be has nothing to tell any more. */
+/* Where nobody can be asked, or who could be has nothing to report any more. */
 static int wait_for_word(struct run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160], when[32];
 
         if (t->success > 0)
-                (void) waits_add(
-                        waits,
-                        "%s missing since %s: %u of %u hosts ended it with success, how it ended there is not known",
-                        seat_text(t->first_lost, who), time_text(t->lost_since, when), t->success, t->hosts);
+                (void) waits_add(waits,
+                                 "%s missing since %s: %u of %u hosts ended it with success, how it ended "
+                                 "there is not known",
+                                 slot_text(t->first_lost, who), time_text(t->lost_since, when), t->success,
+                                 t->hosts);
         else
                 (void) waits_add(
                         waits,
@@ -79,7 +196,8 @@ static int wait_for_word(struct run *r, const struct tally *t) {
         return run_set_waits(r, waits);
 }
 
-/* What ended with success somewhere is not begun again because another host is not heard; nor is that a success. */
+/* What ended with success somewhere is not started again because another host is not heard; nor is that a
+ * success. */
 static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
         char who[160];
 
@@ -90,7 +208,7 @@ static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_
                 return wait_for_word(r, t);
         }
         why_set(r->why, "%u of %u hosts ended it with success; how it ended on %s is not known", t->success,
-                t->hosts, seat_text(t->first_lost, who));
+                t->hosts, slot_text(t->first_lost, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", CAUSE_UNKNOWN);
         return run_stop(r, THEN_FAILED, g->now);
@@ -130,7 +248,7 @@ int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_n
                          until == USEC_INFINITY
                                  ? "%s missing since %s: the steps of the others go on, and so does the run"
                                  : "%s missing since %s: the others are asked for their steps",
-                         seat_text(t->first_lost, who), time_text(t->lost_since, when));
+                         slot_text(t->first_lost, who), time_text(t->lost_since, when));
         return run_set_waits(r, waits);
 }
 
@@ -141,7 +259,7 @@ void run_note_over(struct run *r, const struct tally *t) {
 }
 
 /* An end that comes of the stop, or of the loss, itself; tpu-launchd's words. */
-static bool follows(const char *cause) {
+static bool next_state(const char *cause) {
         static const char *const causes[] = { "timeout", "unkillable", "host-down", CAUSE_UNKNOWN };
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
@@ -166,7 +284,7 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
         if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
                 return 0;
         tally_count(g, r, &t);
-        if (t.bad && !follows(t.bad_run->cause))
+        if (t.bad && !next_state(t.bad_run->cause))
                 return hear_failure(g, r, &t, ret_ended);
         if (t.success == 0)
                 return 0;
@@ -174,9 +292,10 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
         if (t.success == t.hosts)
                 return run_succeed(r, g->now);
         why_set(r->why,
-                "%s ended it with success while it was not heard, and the others were stopped for that: see the last "
+                "%s ended it with success while it was not heard, and the others were stopped for that: see "
+                "the last "
                 "steps of both, and start it again if they are not the end",
-                seat_text(t.first_success, who));
+                slot_text(t.first_success, who));
         (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);
         return run_end(r, OUTCOME_FAILED, g->now);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A run of which a host is missing: whether it goes on, ends or is begun without it, and what follows from a
- * word that comes late. Inside this room only. What returns int: -ENOMEM.
+ * A run of which a host is missing: whether it goes on, ends or is started without it, and what follows from
+ * a word that comes late. Inside this room only. What returns int: -ENOMEM.
  */
 #include "tally.h"
 
@@ -10,7 +10,8 @@
 #define CAUSE_HOST_LOST "host-lost"
 
 int run_succeed(struct run *r, usec_t now);
-/* Who is to blame, and why: t->bad, or who left with success while the others trained; the first that was lost. */
+/* Who is to blame, and why: t->bad, or who left with success while the others trained; the first that was
+ * lost. */
 void run_blame(struct run *r, const struct tally *t);
 void run_blame_lost(struct run *r, const struct tally *t);
 /* Of a run that runs, where t->lost > 0. */
@@ -21,3 +22,15 @@ void run_note_over(struct run *r, const struct tally *t);
 int run_hear_late(struct gang *g, struct run *r, bool *ret_ended);
 /* Of a run that has ended: who was missing then is back, and ended it well, too. */
 int run_step_ended(struct gang *g, struct run *r);
+
+/*
+ * Whether a run goes on though hosts of it are missing. A host that is not heard may have lost its agent
+ * alone: training goes on without that. In synchronous training no step can be completed without every host,
+ * so a step of the others that rises is the proof. It is asked for: one host at a time, by the run's record
+ * ("ask"); it answers with its step ("asked" in its own record). Inside this room only.
+ */
+
+/* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
+usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+/* Nobody is missing (any more). */
+void run_evidence_clear(struct run *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run as its record says it, and back. */
+#include "said.h"
 #include "state.h"
 
 static const char *const state_names[_RUN_STATE_MAX] = {
@@ -36,12 +36,12 @@ static json_t *text_of(const char *text) {
 }
 
 static json_t *planner_part(const struct gang *g, const struct run *r) {
-        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then", then_names[r->then],
-                         "refused", r->refused, "idle", (json_int_t) r->idle, "refusals",
-                         (json_int_t) r->refusals, "asked", (json_int_t) r->watch.number, "quiet",
-                         (json_int_t) r->watch.quiet, "from_step", (json_int_t) r->from_step, "not_before",
-                         (json_int_t) r->not_before, "last_call", (json_int_t) r->last_call, "stalled",
-                         (json_int_t) r->stalled, "over", run_over(g, r));
+        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then",
+                         then_names[r->then], "refused", r->refused, "idle", (json_int_t) r->idle,
+                         "refusals", (json_int_t) r->refusals, "asked", (json_int_t) r->watch.number,
+                         "quiet", (json_int_t) r->watch.quiet, "from_step", (json_int_t) r->from_step,
+                         "not_before", (json_int_t) r->not_before, "last_call", (json_int_t) r->last_call,
+                         "stalled", (json_int_t) r->stalled, "over", run_over(g, r));
 }
 
 static json_t *ask_part(const struct watch *w) {
@@ -52,18 +52,19 @@ static json_t *ask_part(const struct watch *w) {
 json_t *run_record(const struct gang *g, const struct run *r) {
         json_t *coordinator = r->coordinator ? json_incref(r->coordinator) : json_null();
 
-        return json_pack(
-                "{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, s:I, s:O, s:o, s:o}",
-                "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
-                (json_int_t) r->generation, "state", state_names[r->state], "since", (json_int_t) r->since,
-                "why", text_of(r->why), "intent", r->intent.value, "slices", r->slices, "coordinator",
-                coordinator, "restarts", (json_int_t) r->restarts, "waits_for", r->waits_for, "deadline",
-                (json_int_t) r->deadline, "outcome", outcome_names[r->outcome], "cause", r->cause, "blame",
-                r->blame, "step", (json_int_t) r->step_shown, "history", r->history, "ask",
-                ask_part(&r->watch), "planner", planner_part(g, r));
+        return json_pack("{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, "
+                         "s:I, s:O, s:o, s:o}",
+                         "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
+                         (json_int_t) r->generation, "state", state_names[r->state], "since",
+                         (json_int_t) r->since, "why", text_of(r->why), "intent", r->intent.value, "slices",
+                         r->slices, "coordinator", coordinator, "restarts", (json_int_t) r->restarts,
+                         "waits_for", r->waits_for, "deadline", (json_int_t) r->deadline, "outcome",
+                         outcome_names[r->outcome], "cause", r->cause, "blame", r->blame, "step",
+                         (json_int_t) r->step_shown, "history", r->history, "ask", ask_part(&r->watch),
+                         "planner", planner_part(g, r));
 }
 
-/* --- Back ------------------------------------------------------------------------------------------- */
+/* --- Back ------------------------------------------------------------------------------------------ */
 
 static int check_slices(const json_t *list, char why[static GANG_WHY_MAX]) {
         size_t i;
@@ -129,8 +130,8 @@ static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_M
 
 static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *p = json_object_get(v, "planner");
-        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, asked, quiet,
-                stalled;
+        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, asked,
+                quiet, stalled;
         const char *then;
         int t;
 
@@ -168,7 +169,7 @@ static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY
         return 0;
 }
 
-static int replace(json_t **at, const json_t *v) {
+static int replace_list(json_t **at, const json_t *v) {
         json_t *copy = json_deep_copy(v);
 
         if (!copy)
@@ -205,17 +206,17 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
         (void) snprintf(r->watch.host, sizeof(r->watch.host), "%s", asked);
         r->n_over = (unsigned) json_object_size(over);
         r->dirty = true;
-        if (replace(&r->slices, json_object_get(v, "slices")) < 0 ||
-            replace(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
-            replace(&r->history, json_object_get(v, "history")) < 0 ||
-            (json_is_object(over) && replace(&r->over, over) < 0))
+        if (replace_list(&r->slices, json_object_get(v, "slices")) < 0 ||
+            replace_list(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
+            replace_list(&r->history, json_object_get(v, "history")) < 0 ||
+            (json_is_object(over) && replace_list(&r->over, over) < 0))
                 return -ENOMEM;
-        return json_is_object(coordinator) ? replace(&r->coordinator, coordinator) : 0;
+        return json_is_object(coordinator) ? replace_list(&r->coordinator, coordinator) : 0;
 }
 
-/* --- Who shall know it --------------------------------------------------------------------------------- */
+/* --- Who shall know it ----------------------------------------------------------------------------- */
 
-static bool names(const json_t *list, const char *slice) {
+static bool names_slice(const json_t *list, const char *slice) {
         size_t i;
         json_t *v;
 
@@ -232,11 +233,91 @@ bool run_knows_slice(const json_t *run, const char *slice) {
         size_t i;
         json_t *v;
 
-        if (names(json_object_get(run, "slices"), slice) ||
-            names(json_object_get(json_object_get(run, "intent"), "slices"), slice))
+        if (names_slice(json_object_get(run, "slices"), slice) ||
+            names_slice(json_object_get(json_object_get(run, "intent"), "slices"), slice))
                 return true;
         json_array_foreach (json_object_get(run, "history"), i, v)
-                if (names(json_object_get(v, "slices"), slice))
+                if (names_slice(json_object_get(v, "slices"), slice))
                         return true;
         return false;
+}
+
+/* --- Ends on missing hosts ------------------------------------------------------------------------- */
+
+static bool has_ended(const struct run *r, const struct host_run *h) {
+        return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
+}
+
+json_t *run_over(const struct gang *g, const struct run *r) {
+        json_t *over = json_object(), *v;
+        size_t i;
+
+        if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
+                return over; /* it follows from nothing any more */
+        json_array_foreach (r->slices, i, v) {
+                const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+
+                for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
+                     w++) {
+                        const struct host_run *h =
+                                s->slots[w].live ? NULL : slot_run(&s->slots[w], r->intent.spec->name);
+                        char key[NAME_MAX_HOST + 16];
+
+                        if (!has_ended(r, h))
+                                continue;
+                        (void) snprintf(key, sizeof(key), "%s/%u", s->name, w);
+                        if (json_object_set_new(over, key,
+                                                json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I}", "name",
+                                                          h->name, "generation", (json_int_t) h->generation,
+                                                          "state", part_state_name(h->state), "cause",
+                                                          h->cause, "code", h->code, "status", h->status,
+                                                          "step", (json_int_t) h->step)) < 0) {
+                                json_decref(over);
+                                return NULL;
+                        }
+                }
+        }
+        return over;
+}
+
+static int add_word(struct slot *s, const json_t *word) {
+        char why[GANG_WHY_MAX];
+        struct host_run *more, h;
+        int x = host_run_parse(word, &h, why);
+
+        if (x < 0)
+                return x == -ENOMEM ? x : 0; /* none of ours */
+        more = reallocarray(s->runs, s->n_runs + 1, sizeof(s->runs[0]));
+        if (!more) {
+                free(h.detail), free(h.suspicion);
+                return -ENOMEM;
+        }
+        s->runs = more;
+        s->runs[s->n_runs++] = h;
+        return 0;
+}
+
+int run_restore_over(struct gang *g, struct run *r) {
+        const char *key;
+        json_t *v;
+        int x = 0;
+
+        json_object_foreach (r->over, key, v) {
+                const char *slash = strchr(key, '/');
+                char name[NAME_MAX_HOST];
+                const struct slice *s;
+                unsigned long w;
+
+                if (!slash || slash - key >= NAME_MAX_HOST)
+                        continue;
+                (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
+                s = slice_find(g, name);
+                w = strtoul(slash + 1, NULL, 10);
+                if (s && w < s->n_slots && !s->slots[w].live &&
+                    !slot_run(&s->slots[w], r->intent.spec->name))
+                        x = worse(x, add_word(&s->slots[w], v));
+        }
+        json_decref(r->over);
+        r->over = NULL;
+        return x;
 }

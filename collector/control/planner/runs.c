@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, from intent to end. */
 #include "captures.h"
-#include "evidence.h"
 #include "missing.h"
 #include "transitions.h"
 
 #define ENDED_MAX 64
-#define PREPARE_MAX                                                                                         \
-        (180 * USEC_PER_SEC) /* a preflight proves paths and ports: a minute and a half at worst */
+/* A preflight proves paths and ports: a minute and a half at worst. */
+#define PREPARE_MAX (180 * USEC_PER_SEC)
 #define START_MAX   (120 * USEC_PER_SEC)
 #define STOP_MARGIN (60 * USEC_PER_SEC) /* beyond the grace: then who has not stopped keeps its slice out */
 #define WAITS_AFTER (5 * USEC_PER_SEC)  /* beyond the grace: then they are named */
 
-/* --- Waiting --------------------------------------------------------------------------------------------- */
+/* --- Waiting --------------------------------------------------------------------------------------- */
 
 static int be_late(struct run *r, usec_t now) {
         const char *first = json_string_value(json_array_get(r->waits_for, 0));
@@ -30,7 +29,7 @@ static int wait_observing(struct run *r, const struct gang *g) {
         const char *by = json_string_value(json_object_get(site, "by"));
         json_t *waits = json_array();
 
-        (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is begun",
+        (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is started",
                          by ? by : "somebody");
         return run_set_waits(r, waits);
 }
@@ -66,10 +65,10 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
         return x;
 }
 
-/* --- Preparing ------------------------------------------------------------------------------------------- */
+/* --- Preparing ------------------------------------------------------------------------------------- */
 
 /* Who refused, or did not answer, each with what it says. */
-static json_t *refusals(const struct gang *g, const struct run *r) {
+static json_t *list_refusals(const struct gang *g, const struct run *r) {
         json_t *waits = json_array(), *v;
         char buf[160];
         size_t i;
@@ -78,23 +77,23 @@ static json_t *refusals(const struct gang *g, const struct run *r) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
                 for (unsigned w = 0;
-                     s && waits && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts")); w++) {
-                        const struct host_run *h = seat_run(&s->seats[w], r->intent.spec->name);
+                     s && waits && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts")); w++) {
+                        const struct host_run *h = slot_run(&s->slots[w], r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
                         if (ours && h->state == PART_REFUSED)
-                                (void) waits_add(waits, "%s: %s: %s", s->name, seat_text(&s->seats[w], buf),
+                                (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(&s->slots[w], buf),
                                                  h->detail ? h->detail : "it does not say why");
                         else if (!ours || h->state != PART_PREPARED)
                                 (void) waits_add(waits, "%s: %s has not finished its checks", s->name,
-                                                 seat_text(&s->seats[w], buf));
+                                                 slot_text(&s->slots[w], buf));
                 }
         }
         return waits;
 }
 
-static int refuse(struct gang *g, struct run *r, const struct tally *t) {
-        json_t *waits = refusals(g, r);
+static int refuse_run(struct gang *g, struct run *r, const struct tally *t) {
+        json_t *waits = list_refusals(g, r);
         usec_t deadline = r->deadline;
         char who[160];
         int x;
@@ -102,7 +101,7 @@ static int refuse(struct gang *g, struct run *r, const struct tally *t) {
         if (!waits)
                 return -ENOMEM;
         if (t->refused > 0)
-                why_set(r->why, "%s refused: %s", seat_text(t->bad, who),
+                why_set(r->why, "%s refused: %s", slot_text(t->bad, who),
                         t->bad_run->detail ? t->bad_run->detail : "");
         else
                 why_set(r->why, "%u of %u hosts did not finish their checks in time", t->hosts - t->prepared,
@@ -122,7 +121,7 @@ static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
         int x;
 
         if (t->first_lost)
-                why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                why_set(r->why, "%s was lost: %s", slot_text(t->first_lost, who),
                         t->first_lost->why ? t->first_lost->why : "");
         else if (t->obstacle)
                 why_set(r->why, "%s", t->obstacle);
@@ -150,12 +149,12 @@ static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
                 return 0;
         }
         if ((t.refused > 0 && t.prepared + t.refused == t.hosts) || g->now >= r->since + PREPARE_MAX)
-                return refuse(g, r, &t);
+                return refuse_run(g, r, &t);
         *ret_next = MIN(*ret_next, r->since + PREPARE_MAX);
         return 0;
 }
 
-/* --- Running --------------------------------------------------------------------------------------------- */
+/* --- Running --------------------------------------------------------------------------------------- */
 
 /* Silent: there, but it says nothing of this generation, as after it was switched off and on. */
 static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
@@ -174,7 +173,7 @@ static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec
         return false;
 }
 
-static int fail(struct gang *g, struct run *r, const struct tally *t) {
+static int fail_run(struct gang *g, struct run *r, const struct tally *t) {
         run_blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return run_stop(r, THEN_AGAIN, g->now);
@@ -196,9 +195,9 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_stop(r, THEN_STOPPED, g->now);
         }
         if (t.bad)
-                return fail(g, r, &t);
+                return fail_run(g, r, &t);
         if (t.stopped) {
-                why_set(r->why, "it was stopped on %s", seat_text(t.stopped, who));
+                why_set(r->why, "it was stopped on %s", slot_text(t.stopped, who));
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
                 return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
         }
@@ -209,10 +208,10 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         if (t.success == t.hosts)
                 return run_succeed(r, g->now);
         if (is_silent(g, r, &t, ret_next)) {
-                const struct seat *s = t.first_silent;
+                const struct slot *s = t.first_silent;
 
-                why_set(r->why, "%s says nothing of it any more: it was begun anew",
-                        s ? seat_text(s, who) : "a host");
+                why_set(r->why, "%s does not report it any more: it restarted",
+                        s ? slot_text(s, who) : "a host");
                 (void) snprintf(r->cause, sizeof(r->cause), CAUSE_HOST_LOST);
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", s ? json_string_value(s->host) : "");
                 return run_stop(r, THEN_AGAIN, g->now);
@@ -226,18 +225,18 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         return worse(captures_step(g, r, &t, ret_next), run_set_waits(r, json_array()));
 }
 
-/* --- Stopping -------------------------------------------------------------------------------------------- */
+/* --- Stopping -------------------------------------------------------------------------------------- */
 
 static int name_alive(struct run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160];
 
         (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (%u hosts have it)",
-                         seat_text(t->first_alive, who), r->generation, t->alive);
+                         slot_text(t->first_alive, who), r->generation, t->alive);
         return run_set_waits(r, waits);
 }
 
-static int restart(struct gang *g, struct run *r) {
+static int restart_run(struct gang *g, struct run *r) {
         bool knows_steps = r->step > 0;
 
         r->idle = r->step > r->from_step ? 0 : r->idle + 1;
@@ -296,7 +295,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_end(r, OUTCOME_FAILED, g->now);
         case THEN_RESTART:
                 return t.lost > 0 ? run_wait_again(r, g->now)
-                                  : restart(g, r); /* no fault of the program when a host was lost */
+                                  : restart_run(g, r); /* no fault of the program when a host was lost */
         case THEN_AGAIN:
         case THEN_NOTHING:
         case _THEN_MAX:
@@ -305,7 +304,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         return run_wait_again(r, g->now);
 }
 
-/* --- All -------------------------------------------------------------------------------------------------- */
+/* --- All ------------------------------------------------------------------------------------------- */
 
 static int step_run(struct gang *g, struct run *r, usec_t *ret_next) {
         switch (r->state) {

@@ -57,7 +57,8 @@ int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_W
                 return -EBADMSG;
         if (!run_name_is_valid(name) || part_state_parse(state, &ret->state) < 0) {
                 why_set(why,
-                        "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that does not exist",
+                        "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that does not "
+                        "exist",
                         name, state);
                 return -EBADMSG;
         }

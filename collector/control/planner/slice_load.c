@@ -26,24 +26,24 @@ static int holder_parse(const json_t *v, bool needs_id, struct holder *ret, char
         return 0;
 }
 
-static int hold(struct gang *g, struct slice *s, const struct holder *h, struct seat **ret) {
-        struct seat *seat;
-        int r = slice_seat(g, s, h->worker, &seat);
+static int hold_slot(struct gang *g, struct slice *s, const struct holder *h, struct slot **ret) {
+        struct slot *slot;
+        int r = slice_slot(g, s, h->worker, &slot);
 
         if (r < 0)
                 return r;
-        if (!seat->held) { /* since when it is missing may be known already */
-                seat->host = json_string(h->host);
-                seat->id = json_string(h->id);
-                seat->address = json_deep_copy(h->address);
-                if (!seat->host || !seat->id || !seat->address) {
-                        seat_clear(g, seat);
+        if (!slot->held) { /* since when it is missing may be known already */
+                slot->host = json_string(h->host);
+                slot->id = json_string(h->id);
+                slot->address = json_deep_copy(h->address);
+                if (!slot->host || !slot->id || !slot->address) {
+                        slot_clear(g, slot);
                         return -ENOMEM;
                 }
-                seat->held = true;
+                slot->held = true;
                 g->n_members++;
         }
-        *ret = seat;
+        *ret = slot;
         return 0;
 }
 
@@ -51,7 +51,7 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
               char why[static GANG_WHY_MAX]) {
         struct holder h;
         struct slice *s;
-        struct seat *seat;
+        struct slot *slot;
         int r;
 
         r = holder_parse(v, true, &h, why);
@@ -63,66 +63,66 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
                 r = slice_make(g, slice, &s, why);
         if (r < 0)
                 return r;
-        if (worker < s->n_seats && s->seats[worker].held &&
-            !streq(json_string_value(s->seats[worker].id),
+        if (worker < s->n_slots && s->slots[worker].held &&
+            !streq(json_string_value(s->slots[worker].id),
                    h.id)) { /* the slice's record is older than the slot's */
-                s->live -= s->seats[worker].live;
-                s->presumed -= s->seats[worker].presumed;
-                seat_clear(g, &s->seats[worker]);
+                s->live -= s->slots[worker].live;
+                s->presumed -= s->slots[worker].presumed;
+                slot_clear(g, &s->slots[worker]);
                 g->n_members--;
         }
-        r = hold(g, s, &h, &seat);
+        r = hold_slot(g, s, &h, &slot);
         s->dirty = true;
         return r;
 }
 
-static int presume(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int presume_live(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         const char *incarnation;
         struct holder h;
-        struct seat *seat;
+        struct slot *slot;
         int r;
 
         r = holder_parse(v, true, &h, why);
         if (r >= 0)
                 r = get_text(v, "incarnation", 40, &incarnation, why);
         if (r >= 0)
-                r = hold(g, s, &h, &seat);
-        if (r < 0 || seat->live || !*incarnation || !streq(json_string_value(seat->id), h.id))
+                r = hold_slot(g, s, &h, &slot);
+        if (r < 0 || slot->live || !*incarnation || !streq(json_string_value(slot->id), h.id))
                 return r;
-        json_decref(seat->incarnation);
-        seat->incarnation = json_string(incarnation);
-        if (!seat->incarnation)
+        json_decref(slot->incarnation);
+        slot->incarnation = json_string(incarnation);
+        if (!slot->incarnation)
                 return -ENOMEM;
-        seat->live = seat->presumed = true;
-        seat_changed(seat);
+        slot->live = slot->presumed = true;
+        slot_changed(slot);
         s->live++;
         s->presumed++;
         return 0;
 }
 
-static int miss(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_missing(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         const char *text;
         struct holder h;
-        struct seat *seat;
+        struct slot *slot;
         int64_t since;
         int r;
 
         if (holder_parse(v, false, &h, why) < 0 || get_text(v, "why", TEXT_MAX, &text, why) < 0 ||
             get_number(v, "since", 0, INT64_MAX, 0, &since, why) < 0)
                 return -EBADMSG;
-        r = slice_seat(g, s, h.worker, &seat);
-        if (r < 0 || seat->live)
+        r = slice_slot(g, s, h.worker, &slot);
+        if (r < 0 || slot->live)
                 return r;
-        seat->since = (usec_t) since;
-        free(seat->why);
-        seat->why = strdup(text);
-        seat_changed(seat);
-        return seat->why ? 0 : -ENOMEM;
+        slot->since = (usec_t) since;
+        free(slot->why);
+        slot->why = strdup(text);
+        slot_changed(slot);
+        return slot->why ? 0 : -ENOMEM;
 }
 
-static int dispute(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_dispute(struct gang *g, struct slice *s, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct holder h;
-        struct seat *seat;
+        struct slot *slot;
         int64_t since;
         int r;
 
@@ -130,15 +130,15 @@ static int dispute(struct gang *g, struct slice *s, const json_t *v, char why[st
         if (r >= 0)
                 r = get_number(v, "since", 0, INT64_MAX, 0, &since, why);
         if (r >= 0)
-                r = slice_seat(g, s, h.worker, &seat);
-        if (r < 0 || seat->claim.host)
+                r = slice_slot(g, s, h.worker, &slot);
+        if (r < 0 || slot->claim.host)
                 return r;
-        seat->claim = (struct claim){ .host = json_string(h.host),
+        slot->claim = (struct claim){ .host = json_string(h.host),
                                       .id = json_string(h.id),
                                       .address = json_deep_copy(h.address),
                                       .since = (usec_t) since,
                                       .last = g->now };
-        if (!seat->claim.host || !seat->claim.id || !seat->claim.address)
+        if (!slot->claim.host || !slot->claim.id || !slot->claim.address)
                 return -ENOMEM;
         s->claimed = true;
         return 0;
@@ -179,11 +179,11 @@ int slice_load(struct gang *g, const char *name, const json_t *v, char why[stati
         s->hosts = (unsigned) hosts;
         s->state = streq(state, "ready") ? SLICE_READY : SLICE_FORMING;
         s->dirty = true;
-        r = load_list(g, s, json_object_get(v, "roster"), presume, why);
+        r = load_list(g, s, json_object_get(v, "roster"), presume_live, why);
         if (r >= 0)
-                r = load_list(g, s, json_object_get(v, "missing"), miss, why);
+                r = load_list(g, s, json_object_get(v, "missing"), load_missing, why);
         if (r >= 0)
-                r = load_list(g, s, json_object_get(v, "conflicts"), dispute, why);
+                r = load_list(g, s, json_object_get(v, "conflicts"), load_dispute, why);
         json_decref(s->unlike);
         s->unlike =
                 json_array_size(unlike) <= LIST_MAX && json_is_array(unlike) ? json_deep_copy(unlike) : NULL;

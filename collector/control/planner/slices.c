@@ -53,32 +53,32 @@ int slice_make(struct gang *g, const char *name, struct slice **ret, char why[st
         return 0;
 }
 
-int slice_seat(struct gang *g, struct slice *s, unsigned worker, struct seat **ret) {
-        unsigned n = s->n_seats;
-        struct seat *more;
+int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret) {
+        unsigned n = s->n_slots;
+        struct slot *more;
 
         (void) g;
         if (worker >= n) {
                 unsigned wanted = MAX(worker + 1, MIN(2 * n, (unsigned) GANG_HOSTS_MAX));
 
-                more = reallocarray(s->seats, wanted, sizeof(s->seats[0]));
+                more = reallocarray(s->slots, wanted, sizeof(s->slots[0]));
                 if (!more)
                         return -ENOMEM;
-                s->seats = more;
+                s->slots = more;
                 for (; n < wanted; n++)
-                        s->seats[n] = (struct seat){ .worker = n };
-                s->n_seats = wanted;
+                        s->slots[n] = (struct slot){ .worker = n };
+                s->n_slots = wanted;
         }
-        *ret = &s->seats[worker];
+        *ret = &s->slots[worker];
         return 0;
 }
 
 struct slice *slice_free(struct gang *g, struct slice *s) {
         if (!s)
                 return NULL;
-        for (unsigned i = 0; i < s->n_seats; i++)
-                seat_clear(g, &s->seats[i]);
-        free(s->seats);
+        for (unsigned i = 0; i < s->n_slots; i++)
+                slot_clear(g, &s->slots[i]);
+        free(s->slots);
         json_decref(s->unlike);
         free(s->obstacle);
         free(s);
@@ -87,25 +87,25 @@ struct slice *slice_free(struct gang *g, struct slice *s) {
 
 void slices_of_host_dirty(struct gang *g, const char *host) {
         for (size_t i = 0; i < g->n_slices; i++)
-                for (unsigned w = 0; w < g->slices[i]->n_seats; w++) {
-                        const char *name = json_string_value(g->slices[i]->seats[w].host);
+                for (unsigned w = 0; w < g->slices[i]->n_slots; w++) {
+                        const char *name = json_string_value(g->slices[i]->slots[w].host);
 
                         if (name && streq(name, host))
                                 g->slices[i]->dirty = true;
                 }
 }
 
-int slot_put(struct gang *g, const struct slice *s, const struct seat *seat) {
+int slot_put(struct gang *g, const struct slice *s, const struct slot *slot) {
         json_t *v = json_pack("{s:i, s:s, s:I, s:O, s:O, s:O}", "v", 1, "slice", s->name, "worker",
-                              (json_int_t) seat->worker, "host", seat->host, "id", seat->id, "address",
-                              seat->address);
+                              (json_int_t) slot->worker, "host", slot->host, "id", slot->id, "address",
+                              slot->address);
 
-        return v ? record_putf(g, v, "slot/%s/%u", s->name, seat->worker) : -ENOMEM;
+        return v ? record_putf(g, v, "slot/%s/%u", s->name, slot->worker) : -ENOMEM;
 }
 
-/* --- Its record ---------------------------------------------------------------------------------- */
+/* --- Its record ------------------------------------------------------------------------------------ */
 
-static int make_entry(struct seat *s) {
+static int make_entry(struct slot *s) {
         static const char never[] = "never heard";
 
         if (s->entry)
@@ -126,22 +126,22 @@ static int make_entry(struct seat *s) {
         return s->entry ? 0 : -ENOMEM;
 }
 
-static json_t *conflict_of(const struct seat *s) {
+static json_t *conflict_of(const struct slot *s) {
         return json_pack("{s:I, s:O, s:O, s:O, s:O, s:I}", "worker", (json_int_t) s->worker, "host",
                          s->claim.host, "id", s->claim.id, "address", s->claim.address, "holder", s->host,
                          "since", (json_int_t) s->claim.since);
 }
 
-static int add_seats(const struct slice *s, json_t *roster, json_t *missing, json_t *conflicts) {
-        for (unsigned i = 0; i < s->n_seats; i++) {
-                struct seat *seat = &s->seats[i];
+static int add_slots(const struct slice *s, json_t *roster, json_t *missing, json_t *conflicts) {
+        for (unsigned i = 0; i < s->n_slots; i++) {
+                struct slot *slot = &s->slots[i];
 
-                if (seat->claim.host && json_array_append_new(conflicts, conflict_of(seat)) < 0)
+                if (slot->claim.host && json_array_append_new(conflicts, conflict_of(slot)) < 0)
                         return -ENOMEM;
-                if (!seat->live && i >= s->hosts)
+                if (!slot->live && i >= s->hosts)
                         continue; /* of a time when the slice was larger */
-                if (make_entry(seat) < 0 ||
-                    json_array_append(seat->live ? roster : missing, seat->entry) < 0)
+                if (make_entry(slot) < 0 ||
+                    json_array_append(slot->live ? roster : missing, slot->entry) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -150,7 +150,7 @@ static int add_seats(const struct slice *s, json_t *roster, json_t *missing, jso
 static int put_record(struct gang *g, struct slice *s) {
         json_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(), *v;
 
-        if (!roster || !missing || !conflicts || add_seats(s, roster, missing, conflicts) < 0) {
+        if (!roster || !missing || !conflicts || add_slots(s, roster, missing, conflicts) < 0) {
                 json_decref(roster);
                 json_decref(missing);
                 json_decref(conflicts);
@@ -172,32 +172,32 @@ static void count_hosts(struct slice *s) {
 
         if (s->live == s->presumed)
                 return;
-        for (unsigned i = 0; i < s->n_seats; i++)
-                if (s->seats[i].live && !s->seats[i].presumed)
-                        hosts = MAX(hosts, s->seats[i].hosts);
+        for (unsigned i = 0; i < s->n_slots; i++)
+                if (s->slots[i].live && !s->slots[i].presumed)
+                        hosts = MAX(hosts, s->slots[i].hosts);
         if (s->presumed == 0 || hosts > s->hosts)
                 s->hosts = hosts;
 }
 
 static bool is_whole(const struct slice *s) {
-        if (s->hosts == 0 || s->hosts > s->n_seats)
+        if (s->hosts == 0 || s->hosts > s->n_slots)
                 return false;
         for (unsigned i = 0; i < s->hosts; i++)
-                if (!s->seats[i].live)
+                if (!s->slots[i].live)
                         return false;
         return true;
 }
 
 /* Who was never heard is missing since the slice began to form. */
 static int name_missing(struct gang *g, struct slice *s, usec_t now) {
-        struct seat *seat;
+        struct slot *slot;
 
-        if (s->hosts > s->n_seats && slice_seat(g, s, s->hosts - 1, &seat) < 0)
+        if (s->hosts > s->n_slots && slice_slot(g, s, s->hosts - 1, &slot) < 0)
                 return -ENOMEM;
         for (unsigned i = 0; i < s->hosts; i++)
-                if (!s->seats[i].live && s->seats[i].since == 0) {
-                        s->seats[i].since = now;
-                        seat_changed(&s->seats[i]);
+                if (!s->slots[i].live && s->slots[i].since == 0) {
+                        s->slots[i].since = now;
+                        slot_changed(&s->slots[i]);
                 }
         return 0;
 }
@@ -215,7 +215,7 @@ static char *order_text(const char *word, const json_t *order) {
                        : text;
 }
 
-static char *seat_obstacle(const struct gang *g, const struct seat *s) {
+static char *slot_obstacle(const struct gang *g, const struct slot *s) {
         const char *host = json_string_value(s->host);
         char *text = NULL;
 
@@ -251,19 +251,19 @@ static char *unlike_obstacle(const struct slice *s) {
 }
 
 static char *find_obstacle(const struct gang *g, const struct slice *s) {
-        for (unsigned i = 0; i < s->n_seats; i++) {
+        for (unsigned i = 0; i < s->n_slots; i++) {
                 _cleanup_free_ char *what =
-                        s->seats[i].live && !s->seats[i].presumed ? seat_obstacle(g, &s->seats[i]) : NULL;
+                        s->slots[i].live && !s->slots[i].presumed ? slot_obstacle(g, &s->slots[i]) : NULL;
                 char buf[160], *text;
 
                 if (what)
-                        return asprintf(&text, "%s: %s", seat_text(&s->seats[i], buf), what) < 0 ? NULL
+                        return asprintf(&text, "%s: %s", slot_text(&s->slots[i], buf), what) < 0 ? NULL
                                                                                                  : text;
         }
         return json_array_size(s->unlike) > 0 ? unlike_obstacle(s) : NULL;
 }
 
-static int look(struct gang *g, struct slice *s, usec_t now) {
+static int look_at_slice(struct gang *g, struct slice *s, usec_t now) {
         enum slice_state state;
         int r = 0;
 
@@ -290,20 +290,20 @@ static int look(struct gang *g, struct slice *s, usec_t now) {
         return put_record(g, s);
 }
 
-/* --- Time -------------------------------------------------------------------------------------------- */
+/* --- Time ------------------------------------------------------------------------------------------ */
 
 /* Who is not back within a lease after this planner took over. */
 static void end_presumptions(struct gang *g, struct slice *s, usec_t now) {
-        for (unsigned i = 0; i < s->n_seats && s->presumed > 0; i++)
-                if (s->seats[i].presumed)
-                        (void) gang_gone(g, s->name, i, json_string_value(s->seats[i].incarnation),
-                                         false, "not heard since the registry was started again", now);
+        for (unsigned i = 0; i < s->n_slots && s->presumed > 0; i++)
+                if (s->slots[i].presumed)
+                        (void) gang_gone(g, s->name, i, json_string_value(s->slots[i].incarnation), false,
+                                         "not heard since the registry was started again", now);
 }
 
 static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) {
         s->claimed = false;
-        for (unsigned i = 0; i < s->n_seats; i++) {
-                struct claim *c = &s->seats[i].claim;
+        for (unsigned i = 0; i < s->n_slots; i++) {
+                struct claim *c = &s->slots[i].claim;
 
                 if (!c->host)
                         continue;
@@ -320,12 +320,12 @@ static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) 
         }
 }
 
-static int forget(struct gang *g, size_t i) {
+static int forget_empty(struct gang *g, size_t i) {
         struct slice *s = g->slices[i];
         int r = 0;
 
-        for (unsigned w = 0; w < s->n_seats; w++)
-                if (s->seats[w].held) {
+        for (unsigned w = 0; w < s->n_slots; w++)
+                if (s->slots[w].held) {
                         g->n_members--;
                         r = worse(r, record_putf(g, NULL, "slot/%s/%u", s->name, w));
                 }
@@ -351,9 +351,9 @@ int slices_step(struct gang *g, usec_t *ret_next) {
                 if (s->claimed)
                         end_claims(s, now, g->o.lease, ret_next);
                 if (s->dirty)
-                        r = look(g, s, now);
+                        r = look_at_slice(g, s, now);
                 if (s->live == 0 && !s->run && now >= s->empty_since + SLICE_FORGET) {
-                        r = worse(r, forget(g, i));
+                        r = worse(r, forget_empty(g, i));
                         continue;
                 }
                 if (s->live == 0)
@@ -363,22 +363,23 @@ int slices_step(struct gang *g, usec_t *ret_next) {
         return r;
 }
 
-/* --- For runs ------------------------------------------------------------------------------------------ */
+/* --- For runs -------------------------------------------------------------------------------------- */
 
 bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
-        const struct seat *first = NULL;
+        const struct slot *first = NULL;
         char when[32], who[160];
         unsigned more = 0;
 
-        for (unsigned i = 0; i < MIN(s->hosts, s->n_seats); i++)
-                if (!s->seats[i].live) {
+        for (unsigned i = 0; i < MIN(s->hosts, s->n_slots); i++)
+                if (!s->slots[i].live) {
                         more += first != NULL;
-                        first = first ? first : &s->seats[i];
+                        first = first ? first : &s->slots[i];
                 }
         if (!first)
                 return false;
-        (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", seat_text(first, who),
-                        time_text(first->since, when), first->why && first->why[0] ? first->why : "never heard");
+        (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", slot_text(first, who),
+                        time_text(first->since, when),
+                        first->why && first->why[0] ? first->why : "never heard");
         if (more > 0)
                 (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
         return true;
@@ -388,11 +389,11 @@ usec_t slice_broken_since(const struct slice *s, bool *ret_leaving) {
         usec_t since = USEC_INFINITY;
 
         *ret_leaving = false;
-        for (unsigned i = 0; i < MIN(s->hosts, s->n_seats); i++)
-                if (!s->seats[i].live) {
-                        since = MIN(since, s->seats[i].since);
-                        *ret_leaving = *ret_leaving || s->seats[i].shut_down ||
-                                       s->seats[i].notice == NOTICE_PREEMPTION;
+        for (unsigned i = 0; i < MIN(s->hosts, s->n_slots); i++)
+                if (!s->slots[i].live) {
+                        since = MIN(since, s->slots[i].since);
+                        *ret_leaving = *ret_leaving || s->slots[i].shut_down ||
+                                       s->slots[i].notice == NOTICE_PREEMPTION;
                 }
         return since;
 }

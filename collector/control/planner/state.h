@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the planner holds in memory. Inside this room only; the contract is gang.h. JSON values that stand in a
- * record are never altered: a changed one is a new one, so that records may share them.
+ * What the planner holds in memory. Inside this room only; the contract is gang.h. JSON values that stand in
+ * a record are never altered: a changed one is a new one, so that records may share them.
  */
 #include "gang.h"
 #include "member_part.h"
@@ -13,11 +13,11 @@
 #define TEXT_MAX      256
 #define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
 
-/* --- Hosts ------------------------------------------------------------------------------------- */
+/* --- Hosts ----------------------------------------------------------------------------------------- */
 
 /* What must be alike in a slice and across the slices of a run. One of each kind, counted. */
-struct print {
-        struct print *next;    /* in its bucket */
+struct gang_fingerprint {
+        struct gang_fingerprint *next;    /* in its bucket */
         unsigned users, count; /* count: of those just looked at */
         json_t *digest, *accelerator, *topology, *parts;
         char key[]; /* of the first three */
@@ -45,7 +45,7 @@ struct claim { /* another machine that says it is this worker */
 };
 
 /* A worker id of a slice, whoever has it. */
-struct seat {
+struct slot {
         unsigned worker;
         bool held;           /* a machine has it: host, id, address are its */
         bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
@@ -57,7 +57,7 @@ struct seat {
         usec_t since;   /* when not live: missing since */
         char *why;
         unsigned hosts;
-        struct print *print;
+        struct gang_fingerprint *fingerprint;
         bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
@@ -77,17 +77,17 @@ struct slice {
         usec_t since;
         usec_t empty_since; /* 0: somebody is in it */
         unsigned hosts;     /* 0: nobody said how many */
-        struct seat *seats; /* by worker id */
-        unsigned n_seats, live, presumed;
-        bool dirty, bump, claimed; /* bump: a new generation is due; claimed: a seat has a claim */
+        struct slot *slots; /* by worker id */
+        unsigned n_slots, live, presumed;
+        bool dirty, bump, claimed; /* bump: a new generation is due; claimed: a slot has a claim */
         json_t *unlike;
-        struct print *print; /* of most; NULL: not known */
-        char *obstacle;      /* why no run may be begun on it though it is whole; NULL: none */
+        struct gang_fingerprint *fingerprint; /* of most; NULL: not known */
+        char *obstacle;      /* why no run may be started on it though it is whole; NULL: none */
         usec_t fit_since;    /* ready and without obstacle; 0: it is not */
         struct run *run;     /* that has it */
 };
 
-/* --- Runs ---------------------------------------------------------------------------------------- */
+/* --- Runs ------------------------------------------------------------------------------------------ */
 
 enum run_state { RUN_WAITING, RUN_PREPARING, RUN_RUNNING, RUN_STOPPING, RUN_ENDED, _RUN_STATE_MAX };
 enum run_outcome {
@@ -109,7 +109,7 @@ struct intent {
         bool stop;
 };
 
-/* While a host of a run is missing: what the others know of whether it goes on (evidence.c). */
+/* While a host of a run is missing: what the others know of whether it goes on (missing.c). */
 struct watch {
         usec_t began;   /* 0: nobody is missing */
         unsigned lost;  /* how many */
@@ -118,7 +118,7 @@ struct watch {
         usec_t asked, answered;   /* the last question; the last answer, 0: none yet */
         bool open;                /* the last question has no answer yet */
         int64_t step;             /* of that answer */
-        usec_t quiet;             /* since when no step is seen; 0: the last answer told a higher one */
+        usec_t quiet;             /* since when no step is seen; 0: the last answer had a higher one */
 };
 
 struct run {
@@ -157,7 +157,7 @@ struct gang {
         size_t n_slices, n_members;
         struct run **runs; /* as they came */
         size_t n_runs;
-        struct print *prints[1024];
+        struct gang_fingerprint *fingerprints[1024];
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
 };
 
@@ -166,10 +166,10 @@ static inline int worse(int a, int b) {
         return a < b ? a : b;
 }
 
-/* --- records.c: records, texts ------------------------------------------------------------------- */
+/* --- records.c: records, texts --------------------------------------------------------------------- */
 
 _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
-/* The record is this now, when it is another one than before; takes value over, NULL: forgotten. -ENOMEM. */
+/* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
 int record_put(struct gang *g, const char *key, json_t *value);
 int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool name_is_host(const char *name);
@@ -185,33 +185,36 @@ bool site_observes(const struct gang *g);
 /* The order of this kind for a host; NULL: none. */
 const json_t *host_order(const struct gang *g, const char *host, const char *kind);
 
-/* --- prints.c ------------------------------------------------------------------------------------- */
+/* --- fingerprints.c --------------------------------------------------------------------------------------
+ */
 
-int print_take(struct gang *g, const json_t *member, struct print **ret, char why[static GANG_WHY_MAX]);
-struct print *print_drop(struct gang *g, struct print *p);
-/* Who of the slice is unlike the most; sets print and unlike. -ENOMEM. */
+int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
+                          char why[static GANG_WHY_MAX]);
+struct gang_fingerprint *gang_fingerprint_drop(struct gang *g, struct gang_fingerprint *p);
+/* Who of the slice is unlike the most; sets fingerprint and unlike. -ENOMEM. */
 int slice_compare(struct slice *s);
-/* In words what tells b from a: "libtpu 0.0.39, others 0.0.41". */
-void print_difference(const struct print *found, const struct print *others, char ret[static TEXT_MAX]);
+/* In words, how b differs from a: "libtpu 0.0.39, others 0.0.41". */
+void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
+                                 char ret[static TEXT_MAX]);
 
-/* --- seats.c, slices.c ----------------------------------------------------------------------------- */
+/* --- slots.c, slices.c, slice_load.c --------------------------------------------------------------- */
 
-void seat_clear(struct gang *g, struct seat *s);
-void seat_changed(struct seat *s); /* its parts in records are to be made again */
+void slot_clear(struct gang *g, struct slot *s);
+void slot_changed(struct slot *s); /* its parts in records are to be made again */
 /* "h2 (10.0.0.3)" */
-const char *seat_text(const struct seat *s, char buf[static 160]);
-struct host_run *seat_run(const struct seat *s, const char *name);
-int seat_place(struct seat *s, json_t **ret); /* borrowed */
+const char *slot_text(const struct slot *s, char buf[static 160]);
+struct host_run *slot_run(const struct slot *s, const char *name);
+int slot_place(struct slot *s, json_t **ret); /* borrowed */
 
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
-int slice_seat(struct gang *g, struct slice *s, unsigned worker, struct seat **ret);
+int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret);
 struct slice *slice_free(struct gang *g, struct slice *s);
 void slices_of_host_dirty(struct gang *g, const char *host);
 int slice_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
 int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *v,
               char why[static GANG_WHY_MAX]);
-int slot_put(struct gang *g, const struct slice *s, const struct seat *seat);
+int slot_put(struct gang *g, const struct slice *s, const struct slot *slot);
 /* Who is missed, generations, records of all that changed. Returns when it has to be called again. */
 int slices_step(struct gang *g, usec_t *ret_next);
 /* The first of a slice who is not there, in words. */
@@ -219,7 +222,7 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]);
 /* Since when it is not whole, and whether a machine that is missing said that it would go. */
 usec_t slice_broken_since(const struct slice *s, bool *ret_leaving);
 
-/* --- intents.c, runs.c, choose.c, run_record.c ------------------------------------------------------ */
+/* --- intents.c, runs.c, choose.c, run_record.c ----------------------------------------------------- */
 
 void intent_clear(struct intent *i);
 /* NULL: taken back. */
@@ -244,8 +247,8 @@ bool run_has_slice(const struct run *r, const char *slice);
 bool run_knows_slice(const json_t *run, const char *slice);
 
 /*
- * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of the
- * run says for whom. ret_n: how many could be taken.
+ * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of
+ * the run says for whom. ret_n: how many could be taken.
  */
 struct choice {
         struct slice **slices;

@@ -17,7 +17,7 @@ static unsigned blame_of(const struct host_run *h) {
         return startswith(h->cause, "peer") ? 1 : 2;
 }
 
-static void count_exit(struct tally *t, const struct seat *s, const struct host_run *h) {
+static void count_exit(struct tally *t, const struct slot *s, const struct host_run *h) {
         if (streq(h->cause, "success")) {
                 t->success++;
                 t->first_success = t->first_success ? t->first_success : s;
@@ -35,10 +35,11 @@ static void count_exit(struct tally *t, const struct seat *s, const struct host_
 }
 
 bool tally_left_early(const struct tally *t) {
-        return t->first_success && t->bad_run && t->success < t->failed && startswith(t->bad_run->cause, "peer");
+        return t->first_success && t->bad_run && t->success < t->failed &&
+               startswith(t->bad_run->cause, "peer");
 }
 
-static void count_suspicion(struct tally *t, const struct seat *s, const struct host_run *h) {
+static void count_suspicion(struct tally *t, const struct slot *s, const struct host_run *h) {
         if (h->suspected == 0 || h->may_be_pause)
                 return;
         t->suspecting++;
@@ -48,7 +49,7 @@ static void count_suspicion(struct tally *t, const struct seat *s, const struct 
         t->suspicion = h;
 }
 
-static void count_part(struct tally *t, const struct seat *s, const struct host_run *h) {
+static void count_part(struct tally *t, const struct slot *s, const struct host_run *h) {
         switch (h->state) {
         case PART_PREPARED:
                 t->prepared++;
@@ -77,7 +78,7 @@ static void count_part(struct tally *t, const struct seat *s, const struct host_
         }
 }
 
-static void count_lost(struct tally *t, const struct seat *s) {
+static void count_lost(struct tally *t, const struct slot *s) {
         if (!t->first_lost || s->since < t->lost_since) {
                 t->first_lost = s;
                 t->lost_since = s->since;
@@ -86,13 +87,13 @@ static void count_lost(struct tally *t, const struct seat *s) {
         t->leaving += s->notice == NOTICE_PREEMPTION || s->shut_down;
 }
 
-/* Its word of the run is the last one: it was begun once, and has ended. */
+/* Its word of the run is the last one: it was started once, and has ended. */
 static bool is_over(const struct run *r, const struct host_run *h) {
         return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
 }
 
-static void count_seat(const struct run *r, struct tally *t, const struct seat *s) {
-        const struct host_run *h = seat_run(s, r->intent.spec->name);
+static void count_slot(const struct run *r, struct tally *t, const struct slot *s) {
+        const struct host_run *h = slot_run(s, r->intent.spec->name);
 
         if (!s->live && is_over(r, h)) {
                 t->over++;
@@ -122,17 +123,17 @@ static void count_seat(const struct run *r, struct tally *t, const struct seat *
         count_part(t, s, h);
 }
 
-static const struct host_run *alive_on(const struct run *r, const struct seat *s) {
-        const struct host_run *h = s->live && !s->presumed ? seat_run(s, r->intent.spec->name) : NULL;
+static const struct host_run *alive_on(const struct run *r, const struct slot *s) {
+        const struct host_run *h = s->live && !s->presumed ? slot_run(s, r->intent.spec->name) : NULL;
 
         return h && h->generation == r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)
                        ? h
                        : NULL;
 }
 
-/* Those that tell steps, or all; until n of them were seen. */
-static const struct seat *walk(const struct gang *g, const struct run *r, bool steps, unsigned n,
-                               unsigned *ret_n) {
+/* Those that report steps, or all; until n of them were seen. */
+static const struct slot *walk_slots(const struct gang *g, const struct run *r, bool steps, unsigned n,
+                                     unsigned *ret_n) {
         unsigned seen = 0;
         size_t i;
         json_t *v;
@@ -140,25 +141,25 @@ static const struct seat *walk(const struct gang *g, const struct run *r, bool s
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
-                for (unsigned w = 0; s && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts"));
+                for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
-                        const struct host_run *h = alive_on(r, &s->seats[w]);
+                        const struct host_run *h = alive_on(r, &s->slots[w]);
 
                         if (h && (!steps || h->step >= 0) && seen++ == n)
-                                return &s->seats[w];
+                                return &s->slots[w];
                 }
         }
         *ret_n = seen;
         return NULL;
 }
 
-const struct seat *tally_pick(const struct gang *g, const struct run *r, unsigned n) {
+const struct slot *tally_pick(const struct gang *g, const struct run *r, unsigned n) {
         for (int steps = 1; steps >= 0; steps--) {
                 unsigned all = 0;
 
-                (void) walk(g, r, steps, UINT_MAX, &all);
+                (void) walk_slots(g, r, steps, UINT_MAX, &all);
                 if (all > 0)
-                        return walk(g, r, steps, n % all, &all);
+                        return walk_slots(g, r, steps, n % all, &all);
         }
         return NULL;
 }
@@ -180,8 +181,8 @@ void tally_count(const struct gang *g, const struct run *r, struct tally *ret) {
                 if (s->obstacle && !t.obstacle)
                         t.obstacle = s->obstacle;
                 for (size_t w = 0; w < n; w++)
-                        if (w < s->n_seats)
-                                count_seat(r, &t, &s->seats[w]);
+                        if (w < s->n_slots)
+                                count_slot(r, &t, &s->slots[w]);
                         else
                                 t.lost++;
         }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every step of a run is made of, and how a generation begins. */
-#include "evidence.h"
+#include <assert.h>
+
+#include "missing.h"
 #include "transitions.h"
 
 #define HISTORY_MAX 32
 
-/* --- Transitions -------------------------------------------------------------------------------------- */
+/* --- Transitions ----------------------------------------------------------------------------------- */
 
 void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->state = state;
@@ -82,7 +84,7 @@ usec_t run_backoff(const struct gang *g, unsigned n) {
         return MIN(wait, g->o.backoff_max);
 }
 
-/* --- A generation begins ------------------------------------------------------------------------------- */
+/* --- A generation begins --------------------------------------------------------------------------- */
 
 /* Above all that any host says it knows of this name: hosts refuse a smaller one. */
 static uint64_t next_generation(const struct gang *g, const struct run *r, const struct choice *c) {
@@ -90,8 +92,8 @@ static uint64_t next_generation(const struct gang *g, const struct run *r, const
 
         (void) g;
         for (size_t i = 0; i < c->n; i++)
-                for (unsigned w = 0; w < c->slices[i]->n_seats; w++) {
-                        const struct host_run *h = seat_run(&c->slices[i]->seats[w], r->intent.spec->name);
+                for (unsigned w = 0; w < c->slices[i]->n_slots; w++) {
+                        const struct host_run *h = slot_run(&c->slices[i]->slots[w], r->intent.spec->name);
 
                         if (h && h->generation < INT64_MAX - 1)
                                 highest = MAX(highest, h->generation);
@@ -103,7 +105,7 @@ static json_t *slice_part(struct slice *s) {
         json_t *hosts = json_array(), *place;
 
         for (unsigned w = 0; hosts && w < s->hosts; w++)
-                if (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0) {
+                if (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0) {
                         json_decref(hosts);
                         return NULL;
                 }
@@ -113,9 +115,9 @@ static json_t *slice_part(struct slice *s) {
 }
 
 static json_t *coordinator_of(const struct run *r, const struct slice *s) {
-        const char *address = json_string_value(json_array_get(s->seats[0].address, 0));
+        const char *address = json_string_value(json_array_get(s->slots[0].address, 0));
 
-        return json_pack("{s:O, s:s, s:I}", "host", s->seats[0].host, "address", address ? address : "",
+        return json_pack("{s:O, s:s, s:I}", "host", s->slots[0].host, "address", address ? address : "",
                          "port", (json_int_t) r->intent.spec->port);
 }
 
@@ -163,12 +165,14 @@ static int take_slices(struct gang *g, struct run *r, const struct choice *c, js
 }
 
 int run_begin(struct gang *g, struct run *r, const struct choice *c) {
+        uint64_t before = r->generation;
         json_t *names = json_array();
         int x;
 
         if (!names)
                 return -ENOMEM;
         r->generation = next_generation(g, r, c);
+        assert(c->n > 0 && r->generation > before);
         r->last_call = 0;
         r->from_step = r->step;
         r->cause[0] = r->blame[0] = '\0';

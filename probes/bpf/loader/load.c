@@ -8,8 +8,8 @@
 #define TRIES 24 /* a program each that the verifier refuses */
 
 /*
- * What libbpf last said of a program that could not be loaded, and whether a person wants all of it; libbpf's print function
- * takes no argument of ours.
+ * What libbpf last said of a program that could not be loaded, and whether a person wants all of it;
+ * libbpf's print function takes no argument of ours.
  */
 static char refused[BPF_NAME_MAX];
 static bool wordy;
@@ -18,7 +18,8 @@ void load_say_all(void) {
         wordy = true;
 }
 
-/* Of its many lines we need one: "prog 'NAME': BPF program load failed: …" (libbpf 1.x), later "failed to load". */
+/* Of its many lines we need one: "prog 'NAME': BPF program load failed: …" (libbpf 1.x), later "failed to
+ * load". */
 static int on_print(enum libbpf_print_level level, const char *format, va_list args) _printf_(2, 0);
 static int on_print(enum libbpf_print_level level, const char *format, va_list args) {
         char line[256], name[BPF_NAME_MAX];
@@ -33,7 +34,8 @@ static int on_print(enum libbpf_print_level level, const char *format, va_list a
                 va_end(copy);
         }
         (void) vsnprintf(line, sizeof(line), format, args);
-        if (refused[0] == '\0' && sscanf(line, "libbpf: prog '%31[^']': ", name) == 1 && strstr(line, "load"))
+        if (refused[0] == '\0' && sscanf(line, "libbpf: prog '%31[^']': ", name) == 1 &&
+            strstr(line, "load"))
                 memcpy(refused, name, sizeof(refused));
         return 0;
 }
@@ -214,7 +216,8 @@ static int load(const struct bpf_set *set, const struct bpf_own *own, const stru
 
 /* --- Handing over -------------------------------------------------------------------------------------- */
 
-static void add_thing(struct loaded_set *l, enum bpf_thing_kind kind, const char *name, size_t size, int fd) {
+static void add_thing(struct loaded_set *l, enum bpf_thing_kind kind, const char *name, size_t size,
+                      int fd) {
         struct bpf_thing *t = &l->report.things[l->report.n_things];
 
         if (l->report.n_things == BPF_THINGS_MAX) {
@@ -228,7 +231,8 @@ static void add_thing(struct loaded_set *l, enum bpf_thing_kind kind, const char
 }
 
 static void add_maps(struct loaded_set *l) {
-        struct bpf_map *m, *figures = map_of_section(l->object, ".bss"), *data = map_of_section(l->object, ".data");
+        struct bpf_map *m, *figures = map_of_section(l->object, ".bss"),
+                           *data = map_of_section(l->object, ".data");
 
         bpf_object__for_each_map(m, l->object) {
                 size_t size = 0;
@@ -237,7 +241,10 @@ static void add_maps(struct loaded_set *l) {
                         continue;
                 if (bpf_map__map_flags(m) & BPF_F_MMAPABLE)
                         size = ((size_t) bpf_map__value_size(m) + 7) / 8 * 8 * bpf_map__max_entries(m);
-                add_thing(l, BPF_THING_MAP, m == figures ? "figures" : m == data ? "orders" : bpf_map__name(m),
+                add_thing(l, BPF_THING_MAP,
+                          m == figures ? "figures"
+                          : m == data  ? "orders"
+                                       : bpf_map__name(m),
                           m == figures || m == data ? bpf_map__value_size(m) : size, bpf_map__fd(m));
         }
 }
@@ -258,7 +265,8 @@ static void attach(const struct bpf_set *set, struct loaded_set *l) {
                 }
                 link = bpf_program__attach(p);
                 if (!link) {
-                        add_reason(&l->report, "the program %s cannot be attached: %s", name, strerror(errno));
+                        add_reason(&l->report, "the program %s cannot be attached: %s", name,
+                                   strerror(errno));
                         continue;
                 }
                 if (l->n_links < ELEMENTSOF(l->links))
@@ -288,8 +296,9 @@ static void say_failure(struct bpf_report *report, int error) {
         report->n_things = 0;
         report->reason[0] = '\0';
         if (error == -EPERM || error == -EACCES)
-                add_reason(report, "not permitted: it takes CAP_BPF and CAP_PERFMON (Linux 5.8), and a system call "
-                                   "filter that lets bpf() pass");
+                add_reason(report,
+                           "not permitted: it takes CAP_BPF and CAP_PERFMON (Linux 5.8), and a system call "
+                           "filter that lets bpf() pass");
         else
                 add_reason(report, "this kernel refuses it: %s", strerror(-error));
 }
@@ -302,8 +311,9 @@ void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct
         (void) snprintf(ret->report.name, sizeof(ret->report.name), "%s", set->name);
         (void) snprintf(ret->report.summary, sizeof(ret->report.summary), "%s", set->summary);
         if (!kernel) {
-                add_reason(&ret->report, "this kernel does not tell its types: there is no /sys/kernel/btf/vmlinux "
-                                         "(CONFIG_DEBUG_INFO_BTF)");
+                add_reason(&ret->report,
+                           "this kernel does not tell its types: there is no /sys/kernel/btf/vmlinux "
+                           "(CONFIG_DEBUG_INFO_BTF)");
                 return;
         }
         (void) libbpf_set_print(on_print);

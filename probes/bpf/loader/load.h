@@ -13,7 +13,8 @@ struct loaded_set {
         int fds[BPF_THINGS_MAX]; /* borrowed from the above */
 };
 
-/* kernel: its types; NULL when it tells none. Whatever happens, ret is to be cleared and its report can be sent. */
+/* kernel: its types; NULL when it tells none. Whatever happens, ret is to be cleared and its report can be
+ * sent. */
 void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
               struct loaded_set *ret);
 /* From now on what libbpf and the verifier say goes to standard error. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpu-hostd-bpf: loads the BPF programs for tpu-hostd and hands their descriptors over; then it ends. A program of its own so
- * that libbpf, and the kernel's types (10 MB and more while programs are fitted to them), are no part of a daemon that stays.
- * Run by a person it loads them, says how that went, and takes them away again.
+ * tpu-hostd-bpf: loads the BPF programs for tpu-hostd and hands their descriptors over; then it ends. A
+ * program of its own so that libbpf, and the kernel's types (10 MB and more while programs are fitted to
+ * them), are no part of a daemon that stays. Run by a person it loads them, says how that went, and takes
+ * them away again.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -29,7 +30,8 @@ static unsigned long long inode(const struct host *h, const char *path) {
         return fd < 0 || fstat(fd, &st) < 0 ? 0 : st.st_ino;
 }
 
-/* Where cgroup2 is, beside version 1 or alone (systemd.io, CGROUP_DELEGATION); an id there is an inode number. */
+/* Where cgroup2 is, beside version 1 or alone (systemd.io, CGROUP_DELEGATION); an id there is an inode
+ * number. */
 static void look_at_own(const struct host *h, struct bpf_own *ret) {
         _cleanup_close_ int fd = host_open_file(h, "/sys/fs/cgroup/unified/cgroup.procs", O_RDONLY);
 
@@ -100,14 +102,18 @@ static int load_all(const struct host *h, bool hand_over) {
 int main(int argc, char *argv[]) {
         bool hand_over = false, verbose = false;
         const struct option_def defs[] = {
-                { .name = "hand-over", .help = "give them to tpu-hostd (standard output is its socket)",
+                { .name = "hand-over",
+                  .help = "give them to tpu-hostd (standard output is its socket)",
                   .flag = &hand_over },
-                { .name = "verbose", .help = "print what the kernel's verifier says of programs that it refuses", .flag = &verbose },
+                { .name = "verbose",
+                  .help = "print what the kernel's verifier says of programs that it refuses",
+                  .flag = &verbose },
         };
         struct options o = {
                 .program = "tpu-hostd-bpf",
                 .synopsis = "[--verbose]",
-                .summary = "Loads the BPF programs of tpu-hostd, and says of each set whether this kernel takes it.",
+                .summary = "Loads the BPF programs of tpu-hostd, and says of each set whether this kernel "
+                           "takes it.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
         };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What tpu-hostd-bpf tells tpu-hostd of each set of BPF programs: one message a set over a SOCK_SEQPACKET socket, with the
- * descriptors of its things by SCM_RIGHTS in the order of things[]. Both ends come out of one build: a message of
- * another size is refused.
+ * What tpu-hostd-bpf tells tpu-hostd of each set of BPF programs: one message a set over a SOCK_SEQPACKET
+ * socket, with the descriptors of its things by SCM_RIGHTS in the order of things[]. Both ends come out of
+ * one build: a message of another size is refused.
  */
 #include "base.h"
 #include "finding.h"

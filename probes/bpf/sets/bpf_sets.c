@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bpf_sets.h"
 
+#include <assert.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
@@ -8,8 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "capability.h"
-#include "spawn_program.h"
+#include "processes.h"
 
 #define SETS_MAX 16u
 #define MAPPINGS_MAX 4u /* of one set */
@@ -159,7 +159,8 @@ static void map_figures(struct set *t) {
         t->figures_size = t->report.things[i].size;
 }
 
-/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5, bpf(2)). */
+/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5,
+ * bpf(2)). */
 static int attach(int program) {
         union bpf_attr attr;
         long fd;
@@ -237,8 +238,8 @@ int bpf_sets_take(struct bpf_sets *s) {
         if (r == -EAGAIN)
                 return 0;
         /*
-         * Not closed yet: who waits for it takes it out of his epoll first. Of a closed one a child may hold a copy just now,
-         * and then epoll goes on telling of it.
+         * Not closed yet: who waits for it takes it out of his epoll first. Of a closed one a child may hold
+         * a copy just now, and then epoll goes on telling of it.
          */
         (void) shutdown(s->fd, SHUT_RDWR); /* a loader that still sends ends by this */
         reap(s);
@@ -252,6 +253,7 @@ size_t bpf_sets_count(const struct bpf_sets *s) {
 }
 
 const struct bpf_report *bpf_sets_report(const struct bpf_sets *s, size_t i) {
+        assert(i < s->n);
         return &s->sets[i]->report;
 }
 

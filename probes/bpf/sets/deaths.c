@@ -7,10 +7,11 @@
 
 /* x86, signal(7). glibc's sigabbrev_np() came with 2.32. */
 static const char *const signals[] = {
-        [SIGHUP] = "HUP",   [SIGINT] = "INT",   [SIGQUIT] = "QUIT", [SIGILL] = "ILL",       [SIGTRAP] = "TRAP",
-        [SIGABRT] = "ABRT", [SIGBUS] = "BUS",   [SIGFPE] = "FPE",   [SIGKILL] = "KILL",     [SIGUSR1] = "USR1",
-        [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",     [SIGTERM] = "TERM",
-        [SIGSTKFLT] = "STKFLT", [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF",
+        [SIGHUP] = "HUP",   [SIGINT] = "INT",   [SIGQUIT] = "QUIT",     [SIGILL] = "ILL",
+        [SIGTRAP] = "TRAP", [SIGABRT] = "ABRT", [SIGBUS] = "BUS",       [SIGFPE] = "FPE",
+        [SIGKILL] = "KILL", [SIGUSR1] = "USR1", [SIGSEGV] = "SEGV",     [SIGUSR2] = "USR2",
+        [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM",     [SIGSTKFLT] = "STKFLT",
+        [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF",
         [SIGIO] = "IO",     [SIGPWR] = "PWR",   [SIGSYS] = "SYS",
 };
 
@@ -62,11 +63,13 @@ static struct death from_record(const struct death_record *r) {
 
 static bool is_sound(const struct death_record *r, size_t len) {
         return len == sizeof(*r) && r->kind >= DEATH_SIGNAL && r->kind <= DEATH_EXIT && r->signal > 0 &&
-               r->signal < 65 && r->victim_comm[DEATH_COMM_MAX - 1] == 0 && r->sender_comm[DEATH_COMM_MAX - 1] == 0 &&
-               r->run[DEATH_GROUP_MAX - 1] == 0 && r->sender_group[DEATH_GROUP_MAX - 1] == 0;
+               r->signal < 65 && r->victim_comm[DEATH_COMM_MAX - 1] == 0 &&
+               r->sender_comm[DEATH_COMM_MAX - 1] == 0 && r->run[DEATH_GROUP_MAX - 1] == 0 &&
+               r->sender_group[DEATH_GROUP_MAX - 1] == 0;
 }
 
-/* The newest signal of that number that was sent to the process of that number in the first pid namespace. */
+/* The newest signal of that number that was sent to the process of that number in the first pid
+ * namespace. */
 static struct death *find_signal(struct death_log *d, int signal, int32_t global) {
         struct death *found = NULL;
 
@@ -129,7 +132,7 @@ const struct death *deaths_take(struct death_log *d, const void *data, size_t le
         return NULL;
 }
 
-static void newer(const struct death **found, const struct death *d, usec_t since) {
+static void take_newer(const struct death **found, const struct death *d, usec_t since) {
         if (d->signal != 0 && d->at >= since && (!*found || d->at > (*found)->at))
                 *found = d;
 }
@@ -139,10 +142,10 @@ const struct death *deaths_find(const struct death_log *d, const char *run, pid_
 
         for (size_t i = 0; i < DEATHS_KEPT; i++)
                 if (pid > 0 ? d->ends[i].victim == pid : streq(d->ends[i].run, run))
-                        newer(&found, &d->ends[i], since);
+                        take_newer(&found, &d->ends[i], since);
         for (size_t i = 0; !found && pid > 0 && i < DEATHS_SIGNALS; i++)
                 if (d->signals[i].victim == pid)
-                        newer(&found, &d->signals[i], since);
+                        take_newer(&found, &d->signals[i], since);
         return found;
 }
 
@@ -154,7 +157,8 @@ static void put_sender(const struct death *d, char *buf, size_t size) {
         else if (d->sender == d->victim)
                 (void) snprintf(buf, size, " from itself");
         else if (d->sender == 0)
-                (void) snprintf(buf, size, " from %s, which is outside of this host's pid namespace", d->sender_comm);
+                (void) snprintf(buf, size, " from %s, which is outside of this host's pid namespace",
+                                d->sender_comm);
         else
                 (void) snprintf(buf, size, " from pid %d (%s, uid %u%s%s)", (int) d->sender, d->sender_comm,
                                 (unsigned) d->sender_uid, d->sender_group[0] ? ", " : "", d->sender_group);

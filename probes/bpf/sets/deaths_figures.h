@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * What deaths.bpf.c counts, and puts into its ring buffer "death_ring", for both sides. Included behind vmlinux.h or <linux/types.h>. Processes are
- * numbers of the agent's pid namespace; what has none there is no business of the agent's.
+ * What deaths.bpf.c counts, and puts into its ring buffer "death_ring", for both sides. Included behind
+ * vmlinux.h or <linux/types.h>. Processes are numbers of the agent's pid namespace; what has none there is
+ * no business of the agent's.
  */
 #define DEATH_RING_BYTES (64 * 1024)
 #define DEATH_COMM_MAX 16 /* TASK_COMM_LEN */
@@ -34,6 +35,6 @@ struct death_record {
         __u32 sender_uid;
         __u32 reserved;
         char victim_comm[DEATH_COMM_MAX], sender_comm[DEATH_COMM_MAX];
-        char run[DEATH_GROUP_MAX];          /* the victim's control group "tpu-run-NAME.slice"; empty: in none */
+        char run[DEATH_GROUP_MAX]; /* the victim's control group "tpu-run-NAME.slice"; empty: in none */
         char sender_group[DEATH_GROUP_MAX]; /* the last part of the sender's control group */
 };

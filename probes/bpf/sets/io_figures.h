@@ -38,7 +38,8 @@ struct io_slow {
 
 struct io_figures {
         struct io_times requests[IO_OPERATIONS];
-        struct io_times calls[IO_CALL_PLACES]; /* on file systems that others serve, those slower than orders.slow alone */
+        /* on file systems that others serve, those slower than orders.slow alone */
+        struct io_times calls[IO_CALL_PLACES];
         struct io_slow slow_requests[IO_KEPT], slow_calls[IO_KEPT];
         __u64 stalls; /* times that a thread of the run had to pause because too much was unwritten */
         __u64 lost;   /* requests and calls that found no room */

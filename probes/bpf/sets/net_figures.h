@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * What net.bpf.c counts, of the sockets and packets of our own network namespace, since it was loaded: one struct that the
- * programs write while others read it. Every number only rises; those of one entry need not be of the same moment.
+ * What net.bpf.c counts, of the sockets and packets of our own network namespace, since it was loaded: one
+ * struct that the programs write while others read it. Every number only rises; those of one entry need not
+ * be of the same moment.
  *
- * An entry counts when its use is NET_USED. One that nothing happened to for NET_IDLE_NS may be given to another peer: its key is then
- * another one, and it starts from 0. Two entries of one key are possible (two CPUs began it at once) and are to be added up.
+ * An entry counts when its use is NET_USED. One that nothing happened to for NET_IDLE_NS may be given to
+ * another peer: its key has changed then, and it starts from 0. Two entries of one key are possible (two
+ * CPUs began it at once) and are to be added up.
  */
 #ifndef __bpf__
 #include <linux/types.h>
@@ -34,7 +36,7 @@ struct net_peer_key {
         __u64 cgroup; /* id of the socket's cgroup2 (INET_DIAG_CGROUP_ID says the same); 0: not known */
 };
 
-/* Segments that were sent again, by what made TCP do so. */
+/* Retransmitted segments, by what made TCP do so. */
 enum net_retransmit {
         NET_FAST,    /* duplicate or selective acknowledgements */
         NET_RTO,     /* the retransmission timer ran out */
@@ -70,7 +72,8 @@ struct net_figures {
         __u64 peers_lost, drops_lost, connects_lost; /* events that found no room in the tables */
         __u64 resets_without_socket;                 /* sent: nobody listened */
         __u64 drops_unplaced; /* packets of which the namespace is not known; not among dropped */
-        __u8 peer_use[NET_PEERS], drop_use[NET_DROPS]; /* enum net_use; apart, so that looking for them touches little memory */
+        /* enum net_use; apart, so that looking for them touches little memory */
+        __u8 peer_use[NET_PEERS], drop_use[NET_DROPS];
         struct net_peer peers[NET_PEERS];
         struct net_drop dropped[NET_DROPS];
         __u64 drop_packets[NET_DROP_SHARES][NET_DROPS]; /* added up: net_drop_packets() */

@@ -4,7 +4,7 @@
 #include <linux/bpf.h>
 #include <sys/mman.h>
 
-static size_t page(void) {
+static size_t page_size(void) {
         return (size_t) sysconf(_SC_PAGESIZE);
 }
 
@@ -13,14 +13,14 @@ int ring_reader_open(int fd, size_t size, struct ring_reader *ret) {
 
         if (size == 0 || (size & (size - 1)) != 0 || size > SIZE_MAX / 4)
                 return -EINVAL;
-        ours = mmap(NULL, page(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        ours = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (ours == MAP_FAILED)
                 return -errno;
-        theirs = mmap(NULL, page() + 2 * size, PROT_READ, MAP_SHARED, fd, (off_t) page());
+        theirs = mmap(NULL, page_size() + 2 * size, PROT_READ, MAP_SHARED, fd, (off_t) page_size());
         if (theirs == MAP_FAILED) {
                 int r = -errno;
 
-                (void) munmap(ours, page()); /* it was mapped just now */
+                (void) munmap(ours, page_size()); /* it was mapped just now */
                 return r;
         }
         *ret = (struct ring_reader){ .consumed = ours, .produced = theirs, .size = size };
@@ -30,14 +30,14 @@ int ring_reader_open(int fd, size_t size, struct ring_reader *ret) {
 void ring_reader_close(struct ring_reader *r) {
         if (r->size == 0)
                 return;
-        (void) munmap(r->consumed, page()); /* both were mapped so */
-        (void) munmap((void *) (uintptr_t) r->produced, page() + 2 * r->size);
+        (void) munmap(r->consumed, page_size()); /* both were mapped so */
+        (void) munmap((void *) (uintptr_t) r->produced, page_size() + 2 * r->size);
         *r = RING_READER_NULL;
 }
 
-int ring_reader_read(struct ring_reader *r, unsigned max, void (*take)(const void *data, size_t len, void *userdata),
-                     void *userdata) {
-        const char *data = (const char *) r->produced + page();
+int ring_reader_read(struct ring_reader *r, unsigned max,
+                     void (*take)(const void *data, size_t len, void *userdata), void *userdata) {
+        const char *data = (const char *) r->produced + page_size();
         uint64_t at = *r->consumed, end = __atomic_load_n(r->produced, __ATOMIC_ACQUIRE);
         unsigned n = 0, records = 0;
 

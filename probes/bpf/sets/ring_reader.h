@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Reads a BPF ring buffer through its mapped pages alone: no bpf(2), so that a process without capabilities can do it on
- * every kernel that has ring buffers (5.8). The layout is the kernel's contract with user space: kernel/bpf/ringbuf.c,
- * include/uapi/linux/bpf.h (BPF_RINGBUF_*). The map's descriptor is readable (epoll) when a record asked for it.
+ * Alone because it is the kernel's layout and no set's: reads a BPF ring buffer through its mapped pages
+ * alone: no bpf(2), so that a process without capabilities can do it on every kernel that has ring buffers
+ * (5.8). The layout is the kernel's contract with user space: kernel/bpf/ringbuf.c, include/uapi/linux/bpf.h
+ * (BPF_RINGBUF_*). The map's descriptor is readable (epoll) when a record asked for it.
  */
 #include "base.h"
 
@@ -18,6 +19,7 @@ struct ring_reader {
 int ring_reader_open(int fd, size_t size, struct ring_reader *ret);
 void ring_reader_close(struct ring_reader *r);
 
-/* What waits, oldest first, max records at most. Returns how many. -EBADMSG: that is no ring of the kernel's. */
-int ring_reader_read(struct ring_reader *r, unsigned max, void (*take)(const void *data, size_t len, void *userdata),
-                     void *userdata);
+/* What waits, oldest first, max records at most. Returns how many. -EBADMSG: that is no ring of the
+ * kernel's. */
+int ring_reader_read(struct ring_reader *r, unsigned max,
+                     void (*take)(const void *data, size_t len, void *userdata), void *userdata);

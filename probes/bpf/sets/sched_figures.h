@@ -4,7 +4,8 @@
  * What the watch programs of sched.bpf.c count, for both sides. Times are nanoseconds; who watches sets all
  * to zero before. Included behind vmlinux.h or <linux/types.h>.
  */
-#define SCHED_SHARDS 16 /* of counters, by CPU: so that cores do not wait for each other; the reader adds them up */
+#define SCHED_SHARDS \
+        16 /* of counters, by CPU: so that cores do not wait for each other; the reader adds them up */
 #define SCHED_BUCKETS 24 /* of delays: below 1 us, 2 us, 4 us, … 2^22 us; the last one: all above */
 #define SCHED_WAITS 8
 #define SCHED_FRAMES 10
@@ -24,7 +25,7 @@ struct sched_shard {
         __u64 blocked, blocked_ns;        /* waits in state D that ended */
         __u64 softirqs, softirq_ns;       /* that ran on top of a thread of the run */
         __u64 migrations, node_migrations;
-        __u64 switches;                   /* looked at, of whomever: what the watch itself costs counts by them */
+        __u64 switches; /* looked at, of whomever: what the watch itself costs counts by them */
         __u64 buckets[SCHED_BUCKETS];     /* of delays */
         __u64 preempted_buckets[SCHED_BUCKETS], blocked_buckets[SCHED_BUCKETS];
 };

@@ -36,7 +36,8 @@ struct libtpu_client {
         struct libtpu_reading reading; /* of the round under way */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
         usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
-        uint64_t rounds, live_round, refused; /* live_round: the last in which a process had answered, or was expected */
+        /* live_round: the last in which a process had answered, or was expected */
+        uint64_t rounds, live_round, refused;
         int64_t run_id, launch_id;
         struct libtpu_status *status; /* NULL: none is under way */
         unsigned status_waits;
@@ -81,7 +82,7 @@ static void be_quiet(struct port *p, const char *why) {
 static void on_closed(int error, const char *why, void *userdata) {
         struct port *p = userdata;
 
-        /* a process that ends closes its connection; that is told by the port being refused, or here */
+        /* a process that ends closes its connection; that shows by the port being refused, or here */
         if (error == -ECONNRESET || error == -ECONNREFUSED || error == -EPIPE)
                 tell_gone(p, NULL);
         else
@@ -288,7 +289,8 @@ static void ask_status(struct port *p) {
         int r = grpc_local_open(p->grpc);
 
         if (r == -EBUSY) /* asked for while we tell that the connection has ended */
-                (void) snprintf(c->status->why, sizeof(c->status->why), "the connection to libtpu has just ended");
+                (void) snprintf(c->status->why, sizeof(c->status->why),
+                                "the connection to libtpu has just ended");
         if (r < 0)
                 return;
         c->status_waits++;
@@ -313,7 +315,7 @@ int libtpu_client_status(struct libtpu_client *c,
                                         "no process of this host offers libtpu's metrics");
                 return sd_event_source_set_enabled(c->none, SD_EVENT_ONESHOT);
         }
-        c->status_waits++; /* an end that comes while they are sent is told afterwards */
+        c->status_waits++; /* an end that comes while they are sent is reported afterwards */
         for (size_t i = 0; i < c->n_ports; i++)
                 grpc_local_send(c->ports[i].grpc);
         if (--c->status_waits == 0)
@@ -329,8 +331,9 @@ void libtpu_client_cancel_status(struct libtpu_client *c) {
 /* --- Life -------------------------------------------------------------------------------------------- */
 
 void libtpu_client_stats(const struct libtpu_client *c, struct libtpu_stats *ret) {
-        *ret = (struct libtpu_stats){ .rounds = c->rounds, .left_out = c->reader.left_out, .refused = c->refused,
-                                      .live = live(c) };
+        *ret = (struct libtpu_stats){
+                .rounds = c->rounds, .left_out = c->reader.left_out, .refused = c->refused, .live = live(c)
+        };
         for (size_t i = 0; i < c->n_ports; i++) {
                 const struct grpc_local_traffic *t = grpc_local_traffic(c->ports[i].grpc);
 

@@ -2,10 +2,11 @@
 #pragma once
 /*
  * Asks libtpu's runtime metrics service: every process that holds a TPU offers it on a port of its own, on
- * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload. While no process
- * answers, a port where nobody listened is asked once a minute, but for the first, which every run's first process has:
- * sixteen connections that are refused were a seventh of what an idle host costs. And when for LIBTPU_QUIET_ROUNDS no
- * process answered and the caller expects none, the first is asked in each third round only.
+ * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload. While
+ * no process answers, a port where nobody listened is asked once a minute, but for the first, which every
+ * run's first process has: sixteen connections that are refused were a seventh of what an idle host costs.
+ * And when for LIBTPU_QUIET_ROUNDS no process answered and the caller expects none, the first is asked in
+ * each third round only.
  *
  * A round asks all ports at once, each with one exchange over a connection that is kept (grpc_local.h):
  * gauges in every round, counters and distributions every LIBTPU_SLOW_INTERVAL. What a process offers is
@@ -32,8 +33,8 @@ struct libtpu_handlers {
         void (*point)(unsigned port, enum libtpu_metric id, const struct libtpu_point *p, void *userdata);
         /* All points of an answer were told: what was known of this metric before is gone. */
         void (*answered)(unsigned port, enum libtpu_metric id, void *userdata);
-        /* The process is gone, or does not answer: what was known of it is void. why: NULL when it is gone.
-         */
+        /* The process is gone, or does not answer: what was known of it is void. why: NULL when it is
+         * gone. */
         void (*gone)(unsigned port, const char *why, void *userdata);
         /* A round is over. */
         void (*round)(const struct libtpu_reading *r, void *userdata);
@@ -47,7 +48,8 @@ int libtpu_client_new(sd_event *e, const uint16_t *ports, size_t n, const char *
 struct libtpu_client *libtpu_client_free(struct libtpu_client *c);
 DEFINE_CLEANUP(struct libtpu_client *, libtpu_client_free)
 
-/* A round, unless the last is too young or not over. now: boot clock. expected: a workload is known to be here. */
+/* A round, unless the last is too young or not over. now: boot clock. expected: a workload is known to be
+ * here. */
 void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real, bool expected);
 /*
  * What each core does, from all processes. done is called once, later, also when there are none, with what

@@ -6,7 +6,7 @@
  * number is checked.
  */
 #include "host_capture.h"
-#include "unpack_wire.h"
+#include "unpack.h"
 
 #define CAPTURE_VERSION    1u
 #define CAPTURE_STREAM_MAX (4u * 1024 * 1024) /* bytes of one capture, when it is not packed */

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "grow.h"
+#include "render.h"
 
 #define PART_MAX    (64u * 1024) /* then it is packed */
 #define HEAD_ROOM   (32u * 1024) /* more than a frame with its strings, a stack, a thread, gzip's end */
@@ -37,7 +38,7 @@ void capture_writer_share(struct capture_writer *w, size_t processes) {
 }
 
 /* Bytes of the part that gathers, at most. */
-static size_t pending(const struct capture_writer *w) {
+static size_t pending_bytes(const struct capture_writer *w) {
         const struct stack_table *t = &w->table;
 
         return t->text_len - w->text + STRING_BYTES * (t->n_strings - w->strings) +
@@ -47,7 +48,7 @@ static size_t pending(const struct capture_writer *w) {
 }
 
 bool capture_writer_has_room(struct capture_writer *w) {
-        size_t more = pending(w) + HEAD_ROOM;
+        size_t more = pending_bytes(w) + HEAD_ROOM;
 
         if (w->len + more + w->kept > CAPTURE_PACKED_MAX ||
             w->raw + more > CAPTURE_STREAM_MAX - CAPTURE_APPENDED_MAX)
@@ -90,7 +91,7 @@ static void building_clear(struct building *b) {
                 free(b->blocks[i]);
 }
 
-static void *block(struct building *b, size_t n, size_t size) {
+static void *allocate_block(struct building *b, size_t n, size_t size) {
         void *p = calloc(n + 1, size);
 
         assert(b->n < ELEMENTSOF(b->blocks));
@@ -102,8 +103,8 @@ static void *block(struct building *b, size_t n, size_t size) {
 /* n messages of a type, each initialised; *ret_list points to them. NULL: out of memory. */
 #define MESSAGES(b, n, type, prefix, ret_list)                          \
         ({                                                              \
-                type *items_ = block(b, n, sizeof(type));               \
-                type **list_ = block(b, n, sizeof(type *));             \
+                type *items_ = allocate_block(b, n, sizeof(type));               \
+                type **list_ = allocate_block(b, n, sizeof(type *));             \
                 for (size_t i_ = 0; items_ && list_ && i_ < (n); i_++) { \
                         prefix##__init(&items_[i_]);                    \
                         list_[i_] = &items_[i_];                        \
@@ -118,8 +119,8 @@ static void build_table(struct building *b, const struct capture_writer *w, Capt
         Capture__Frame *frames = MESSAGES(b, n_frames, Capture__Frame, capture__frame, &part->frames);
         Capture__Stack *stacks = MESSAGES(b, n_stacks, Capture__Stack, capture__stack, &part->stacks);
         size_t n_strings = t->n_strings - w->strings, n_numbers = t->n_frames_of - w->frames_of;
-        uint32_t *numbers = block(b, n_numbers, sizeof(*numbers));
-        char **strings = block(b, n_strings, sizeof(*strings));
+        uint32_t *numbers = allocate_block(b, n_numbers, sizeof(*numbers));
+        char **strings = allocate_block(b, n_strings, sizeof(*strings));
 
         if (b->failed)
                 return;
@@ -252,7 +253,7 @@ static int write_part(struct capture_writer *w, bool last) {
 int capture_writer_thread(struct capture_writer *w) {
         int r;
 
-        if (pending(w) < PART_MAX)
+        if (pending_bytes(w) < PART_MAX)
                 return 0;
         r = write_part(w, false);
         w->opened = true;
@@ -278,5 +279,30 @@ int captures_pack(const Capture__Captures *m, uint8_t **data, size_t *len, size_
 
         if (r == 0)
                 *len += capture__captures__pack(m, *data + *len);
+        return r;
+}
+
+/* --- For people --------------------------------------------------------------------------------------- */
+
+int capture_text_make(const uint8_t *data, size_t len, size_t max, struct capture_text *ret,
+                      char why[static CAPTURE_WHY_MAX]) {
+        _cleanup_host_capture_ struct host_capture c;
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        int r = capture_read(data, len, CAPTURE_SHOWN, &c, &t, why);
+
+        if (r < 0 && !why[0])
+                (void) snprintf(why, CAPTURE_WHY_MAX, "%s", strerror(-r));
+        if (r < 0)
+                return r;
+        *ret = (struct capture_text){ .cut = c.cut, .threads = (uint32_t) c.n_threads };
+        for (size_t i = 0; i < c.n_processes; i++)
+                if (c.processes[i].error == 0)
+                        ret->processes++;
+                else if (!ret->unread[0])
+                        (void) snprintf(ret->unread, sizeof(ret->unread), "process %" PRIu32 ": %.160s",
+                                        c.processes[i].pid, stack_table_text(&t, c.processes[i].error));
+        r = render_text(&c, &t, max, &ret->text);
+        if (r < 0)
+                (void) snprintf(why, CAPTURE_WHY_MAX, "%s", strerror(-r));
         return r;
 }

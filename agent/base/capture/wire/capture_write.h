@@ -7,7 +7,7 @@
 #include "capture.pb-c.h"
 
 #include "capture_read.h"
-#include "pack.h"
+#include "gzip.h"
 
 struct capture_writer {
         struct stack_table table; /* of all parts */
@@ -52,3 +52,14 @@ int captures_pack(const Capture__Captures *m, uint8_t **data, size_t *len, size_
 static inline char *capture_part_text(const char *s) {
         return (char *) (uintptr_t) s;
 }
+
+/* A capture for people, at most max bytes of text (malloc'ed), and what is in it. -EPROTO, -E2BIG, -ENOMEM;
+ * why: which part and field. */
+struct capture_text {
+        char *text;
+        uint32_t processes, threads; /* that were read */
+        char unread[200];            /* why the first of the other processes was not */
+        bool cut;
+};
+int capture_text_make(const uint8_t *data, size_t len, size_t max, struct capture_text *ret,
+                      char why[static CAPTURE_WHY_MAX]);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "texts.h"
+
+#include <assert.h>
+#include <strings.h>
+
+char **strings_free(char **l) {
+        for (size_t i = 0; l && l[i]; i++)
+                free(l[i]);
+        free(l);
+        return NULL;
+}
+
+char **strings_copy(const char *const *from, size_t n) {
+        char **l = calloc(n + 1, sizeof(*l));
+
+        for (size_t i = 0; l && i < n; i++) {
+                l[i] = strdup(from[i]);
+                if (!l[i])
+                        return strings_free(l);
+        }
+        return l;
+}
+
+void placeholder_fill(char *text, size_t size, const char *word, const char *value) {
+        size_t n = strlen(value), left;
+
+        assert(size > 0 && word[0]);
+        for (char *at = text; (at = strstr(at, word)); at += n) {
+                char *rest = at + strlen(word);
+
+                left = size - (size_t) (at - text) - 1; /* for the value and what is behind it */
+                n = MIN(n, left);
+                memmove(at + n, rest, MIN(strlen(rest), left - n) + 1);
+                memcpy(at, value, n);
+                text[size - 1] = '\0';
+        }
+}
+
+static bool has_word(const char *name, size_t len, const char *word) {
+        size_t n = strlen(word);
+
+        for (size_t i = 0; i + n <= len; i++)
+                if (strncasecmp(name + i, word, n) == 0)
+                        return true;
+        return false;
+}
+
+bool name_is_secret(const char *name, size_t len) {
+        static const char *const words[] = { "SECRET", "TOKEN", "PASSW", "CREDENTIAL" };
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (has_word(name, len, words[i]))
+                        return true;
+        return len >= 3 && strncasecmp(name + len - 3, "KEY", 3) == 0;
+}
+
+char *hex_encode(const void *data, size_t len) {
+        static const char digits[] = "0123456789abcdef";
+        const uint8_t *from = data;
+        char *text = malloc(2 * len + 1);
+
+        if (!text)
+                return NULL;
+        for (size_t i = 0; i < len; i++) {
+                text[2 * i] = digits[from[i] >> 4];
+                text[2 * i + 1] = digits[from[i] & 15];
+        }
+        text[2 * len] = '\0';
+        return text;
+}

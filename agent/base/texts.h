@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Small work on texts: lists of them, sentences with words to be filled in, names whose values are secret,
+ * bytes as digits. What has to do with UTF-8 is in utf8.h.
+ */
+#include "base.h"
+
+/* Copies n strings, each malloc'ed, into a NULL-terminated array. NULL when out of memory. */
+char **strings_copy(const char *const *from, size_t n);
+/* Returns NULL. */
+char **strings_free(char **l);
+DEFINE_CLEANUP(char **, strings_free)
+
+/* Puts value for each word in text ("tpuctl logs NAME"), a buffer of size bytes; what does not fit is
+ * cut. */
+void placeholder_fill(char *text, size_t size, const char *word, const char *value);
+
+/* The values of such variables are never shown: SECRET, TOKEN, PASSW or CREDENTIAL in it, or KEY at its end,
+ * in any case. */
+bool name_is_secret(const char *name, size_t len);
+
+/* Bytes as hexadecimal digits, in lower case: malloc'ed; NULL: out of memory. */
+char *hex_encode(const void *data, size_t len);

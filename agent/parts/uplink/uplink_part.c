@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uplink_part.h"
+
+#include <assert.h>
+#include <sys/statvfs.h>
+
+#include "check_words.h"
+#include "clock.h"
+#include "log.h"
+
+#define DISK_SHARE 50 /* the spool takes at most this part of its disk: 2 % */
+#define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
+
+struct uplink_part_state {
+        struct bus *bus;
+        struct uplink *uplink;
+        uint64_t damaged[_UPLINK_CLASS_MAX]; /* as it was reported last */
+};
+
+struct uplink *uplink_of(const struct bus *b) {
+        return ((const struct uplink_part_state *) bus_part(b, &uplink_part))->uplink;
+}
+
+/* --- Files of TLS -------------------------------------------------------------------------------------- */
+
+int tls_credential_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {
+        const char *folder, *name;
+        int n;
+
+        if (!startswith(value, "credential:"))
+                n = snprintf(ret, TLS_PATH_MAX, "%s", value);
+        else {
+                name = value + strlen("credential:");
+                folder = getenv("CREDENTIALS_DIRECTORY");
+                if (!folder)
+                        log_warning("%s=%s: this service has no credentials; LoadCredential=%s:FILE belongs "
+                                    "into its unit",
+                                    key, value, name);
+                n = snprintf(ret, TLS_PATH_MAX, "%s/%s",
+                             folder ? folder : "/run/credentials/tpu-hostd.service", name);
+        }
+        if (n >= 0 && n < TLS_PATH_MAX)
+                return 0;
+        return log_error_errno(ENAMETOOLONG, "%s=%s: %m", key, value);
+}
+
+void certificate_end_judge(const struct certificate_end *c, usec_t now_real, struct finding *f) {
+        usec_t life = c->not_after > c->not_before ? c->not_after - c->not_before : 0;
+        usec_t notice = MIN(life / 3, CERTIFICATE_NOTICE);
+        char end[CLOCK_TEXT_MAX], hours[24];
+
+        finding_set(f->found, "ends at %s", clock_text(c->not_after, end));
+        f->verdict = c->gravest;
+        if (now_real >= c->not_after)
+                check_say(f, WORDS_CERTIFICATE_EXPIRED, c->path, c->what_then);
+        else if (now_real < c->not_before)
+                check_say(f, WORDS_CERTIFICATE_EARLY, c->path);
+        else if (c->not_after - now_real < notice) {
+                (void) snprintf(hours, sizeof(hours), "%" PRIu64,
+                                (c->not_after - now_real) / (3600 * USEC_PER_SEC));
+                check_say(f, WORDS_CERTIFICATE_ENDS, c->path, hours);
+        } else
+                f->verdict = VERDICT_OK;
+}
+
+/* --- Start --------------------------------------------------------------------------------------------- */
+
+static uint64_t spool_limit(const struct settings *s) {
+        char parent[sizeof(s->spool_directory)];
+        const char *slash = strrchr(s->spool_directory, '/');
+        struct statvfs fs;
+
+        /* At the first start there is no spool yet, but the directory that it will be in. */
+        (void) snprintf(parent, sizeof(parent), "%.*s", (int) (slash ? slash - s->spool_directory : 0),
+                        s->spool_directory);
+        if (statvfs(s->spool_directory, &fs) < 0 && statvfs(parent[0] ? parent : "/", &fs) < 0)
+                return s->spool_bytes;
+        return MIN(s->spool_bytes, MAX(SPOOL_LEAST, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
+}
+
+static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
+        bus_publish(userdata,
+                    &(struct bus_news){ .topic = BUS_DURABLE, .durable = { .class = c, .seq = seq } });
+}
+
+static enum severity gap_severity(enum spool_loss why) {
+        return why == SPOOL_THINNED ? SEVERITY_INFO : why == SPOOL_DAMAGED ? SEVERITY_ERROR : SEVERITY_WARN;
+}
+
+static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, enum spool_loss why,
+                  uint64_t *ret_seq, void *userdata) {
+        /* Else there are none, or nobody knows. */
+        bool items = c != UPLINK_EVENTS && why != SPOOL_DAMAGED;
+        char spool[17];
+
+        (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
+        return bus_emit(userdata,
+                          EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
+                                   .class = uplink_class_name(c), .gap = (int64_t) g->number,
+                                   .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
+                                   .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
+                                   .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
+                                   .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
+                          ret_seq);
+}
+
+static int start_uplink(void *self) {
+        struct uplink_part_state *p = self;
+        struct bus *b = p->bus;
+        const struct settings *s = &b->settings;
+        char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
+        const struct uplink_options o = {
+                .spool_dir = s->spool_directory,
+                .endpoint = s->endpoint,
+                .proxy = s->uplink.proxy,
+                .timeout = s->uplink.timeout,
+                .plain = !s->uplink.compression,
+                .ca_file = ca,
+                .cert_file = cert,
+                .key_file = key,
+                .max_bytes = spool_limit(s),
+                .log_bytes = s->run_log_bytes,
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .on_durable = on_durable,
+                .on_gap = on_gap,
+                .gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE),
+                .userdata = b,
+        };
+        int r;
+
+        if (tls_credential_path("CaFile", s->uplink.ca_file, ca) < 0 ||
+            tls_credential_path("CertFile", s->uplink.cert_file, cert) < 0 ||
+            tls_credential_path("KeyFile", s->uplink.key_file, key) < 0)
+                return -ENAMETOOLONG;
+        r = uplink_new(b->event, &o, &p->uplink);
+        if (r < 0)
+                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
+                                       o.spool_dir, o.endpoint);
+        b->telemetry.uplink = p->uplink;
+        return bus_describe(b);
+}
+
+/* --- Its checks ---------------------------------------------------------------------------------------- */
+
+/* The first endpoint that some class is parked at, or NULL. */
+static const struct uplink_endpoint_stats *parked_endpoint(const struct uplink_stats *u,
+                                                           const char **ret_why) {
+        for (size_t i = 0; i < u->n_endpoints; i++)
+                for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                        if (u->endpoints[i].routes[c].parked) {
+                                *ret_why = u->endpoints[i].routes[c].why;
+                                return &u->endpoints[i];
+                        }
+        return NULL;
+}
+
+static void judge_delivery(const struct bus *b, const struct uplink_stats *u, struct sink *s) {
+        const struct uplink_endpoint_stats *parked;
+        const char *why = "";
+        struct finding f;
+
+        finding_init(&f, "uplink.delivery", "");
+        f.verdict = VERDICT_OK;
+        parked = parked_endpoint(u, &why);
+        if (!u->durable)
+                check_say(&f, WORDS_SPOOL_LOSES, u->spool_error, b->settings.spool_directory);
+        else if (parked)
+                check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
+        finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
+                                   : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
+                                   : u->last_error[0]      ? u->last_error
+                                                           : "delivering");
+        s->finding(s, &f);
+}
+
+static void judge_certificate_end(const struct bus *b, struct finding *f, const struct tls_files *t) {
+        const struct certificate_end end = { .not_before = t->not_before,
+                                             .not_after = t->not_after,
+                                             .path = t->path[TLS_CERT],
+                                             .what_then = "endpoints refuse this host; records are kept",
+                                             .gravest = VERDICT_FAIL };
+
+        certificate_end_judge(&end, host_now_real(b->host), f);
+}
+
+static void judge_certificate(const struct bus *b, const struct uplink_stats *u, struct sink *s) {
+        const struct tls_files *t = &u->tls;
+        struct finding f;
+
+        if (!tls_files_configured(t))
+                return;
+        finding_init(&f, "uplink.certificate", "");
+        finding_set(f.source, "[Uplink] of hostd.conf");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "no certificate of this host's own");
+        if (t->error[0]) {
+                finding_set(f.found, "not usable");
+                check_say(&f, WORDS_UPLINK_FILES, t->error);
+        } else if (t->not_after > 0)
+                judge_certificate_end(b, &f, t);
+        if (f.verdict == VERDICT_OK && t->warning[0])
+                check_say(&f, WORDS_KEY_READABLE, t->warning, t->path[TLS_KEY]);
+        s->finding(s, &f);
+}
+
+/* --- Its samples --------------------------------------------------------------------------------------- */
+
+const char *uplink_drop_name(unsigned why) {
+        assert(why < UPLINK_DROPS);
+        return why < _SPOOL_LOSS_MAX ? uplink_loss_name((enum spool_loss) why) : "disk";
+}
+
+uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why) {
+        assert(why < UPLINK_DROPS);
+        return why < _SPOOL_LOSS_MAX ? c->lost[why] : c->not_kept;
+}
+
+/* How old the oldest record is that waits; 0 when none does, nothing when nobody has looked at it yet. */
+static void put_lag(const struct uplink_class_stats *c, const char *name, usec_t now_real, struct sink *s) {
+        bool waits = c->spool.records > 0 && c->oldest_real > 0 && now_real > c->oldest_real;
+
+        if (waits || c->spool.records == 0)
+                put_double(s, METRIC_UPLINK_LAG,
+                           waits ? (double) (now_real - c->oldest_real) / (double) USEC_PER_SEC : 0, name,
+                           NULL, NULL);
+}
+
+static void put_class(const struct uplink_class_stats *c, const char *name, struct sink *s) {
+        put_uint(s, METRIC_UPLINK_KEPT, c->spool.records, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_KEPT_SIZE, c->spool.bytes, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_APPENDED, c->spool.appended, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_SENT, c->sent, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_RETRIED, c->retried, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_PARKED, c->parked, name, NULL, NULL);
+        put_uint(s, METRIC_UPLINK_IO, c->body_bytes, name, "body", NULL);
+        put_uint(s, METRIC_UPLINK_IO, c->wire_bytes, name, "wire", NULL);
+        for (unsigned l = 0; l < UPLINK_DROPS; l++)
+                put_uint(s, METRIC_UPLINK_DROPPED, uplink_drop_count(c, l), name, uplink_drop_name(l), NULL);
+}
+
+static void report_damage(struct uplink_part_state *p, const struct uplink_stats *u) {
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                uint64_t damaged = u->classes[c].spool.damaged;
+
+                if (damaged == p->damaged[c])
+                        continue;
+                p->damaged[c] = damaged;
+                (void) bus_emit(p->bus,
+                                EVENT_OF(SPOOL_DAMAGED, .class = uplink_class_name(c),
+                                         .damaged = (int64_t) damaged),
+                                NULL);
+        }
+}
+
+/* --- The part ------------------------------------------------------------------------------------------ */
+
+static void sample_uplink(void *self, struct bus_sink *s) {
+        struct uplink_part_state *p = self;
+        const struct bus *b = p->bus;
+        struct uplink_stats u;
+
+        uplink_refresh(p->uplink);
+        uplink_get_stats(p->uplink, &u);
+        judge_delivery(b, &u, &s->sink);
+        judge_certificate(b, &u, &s->sink);
+        report_damage(p, &u);
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                put_class(&u.classes[c], uplink_class_name(c), &s->sink);
+                put_lag(&u.classes[c], uplink_class_name(c), host_now_real(b->host), &s->sink);
+        }
+        put_uint(&s->sink, METRIC_UPLINK_UNBUILT, b->telemetry.lost, NULL, NULL, NULL);
+}
+
+static void stop_uplink(void *self) {
+        struct uplink_part_state *p = self;
+
+        p->uplink = uplink_free(p->uplink);
+}
+
+const struct part uplink_part = {
+        .name = "uplink",
+        .size = sizeof(struct uplink_part_state),
+        .start = start_uplink,
+        .sample = sample_uplink,
+        .stop = stop_uplink,
+};

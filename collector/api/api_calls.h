@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The calls of the API as its table (api.c) makes them, and what they share. Inside this room only. */
+#include <jansson.h>
+
+#include "api.h"
+#include "http_routes.h"
+#include "http_routes.h"
+
+/* 404 with the URL where telemetry goes. */
+void api_no_telemetry(const struct api *a, struct http_reply *reply);
+/* v when r is 0, else what the store's error means. Takes v over. */
+void api_reply_result(struct http_reply *reply, const struct api *a, int r, json_t *v);
+
+json_t *api_text(const char *text); /* NULL is null */
+json_t *api_number(int64_t n);      /* below 0 is null */
+json_t *api_real(double d);         /* NaN and infinities are null */
+json_t *api_value(bool is_int, int64_t i, double d);
+json_t *api_time(usec_t t);
+/* A stored JSON text; what SQLite was given by another program may be anything. */
+json_t *api_stored(const char *text);
+
+/* --- Calls, as api.c makes them: arguments are checked --------------------------------------------- */
+
+void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_slices(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_series(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* reply->later when it waits. */
+void api_events(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* The lines of a run; likewise. */
+void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
+void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* Text for a scraper, in the format that its Accept header asks for. */
+void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply);
+
+/*
+ * The registry for people and control planes (docs/registry.md): slices, runs, orders, the fleet's mode. A
+ * call that acts needs the right to (AllowActors=), and leaves an event tpu.api.acted: who, what, when,
+ * result. There is a registry, it leads, and the first part of the path is shorter than API_NAME_MAX.
+ */
+
+#define API_NAME_MAX 64
+#define API_REASON_MAX 200
+
+void api_runs(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_post_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_delete_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_slice(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_capture(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_act_order(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply);
+
+/* The last word of a call that acts: the event, and the answer waits until what was asked is stored. */
+void api_acted(const struct api *a, const struct http_request *q, struct http_reply *reply,
+               const char *result);
+/* A slice's gang for the list of slices; null when the registry does not know it. */
+json_t *api_slice_gang(const struct api *a, const char *slice);
+
+/*
+ * All hosts as people are shown them (docs/api.md, hosts): members of the registry as they say of themselves
+ * and by their figures, those that it misses, and those that only push telemetry.
+ */
+struct fleet_filter {
+        const char *name, *slice, *state; /* NULL: any */
+};
+/* A list of objects, sorted by slice (none last), worker, name. -ENOMEM, the store's. */
+int fleet_list(const struct api *a, const struct fleet_filter *f, json_t **ret);
+
+struct fleet_sum {
+        size_t hosts, ready, degraded, unfit, unknown, silent; /* silent ones are in none of the four */
+        double oldest; /* seconds since the one that was heard of longest ago */
+};
+/* Counts a host of such a list. */
+void fleet_sum_add(struct fleet_sum *sum, const json_t *host);

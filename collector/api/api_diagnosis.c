@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/slices/NAME/diagnosis, /episodes and /captures. */
+#include "api_calls.h"
+#include "capture_write.h"
+#include "json_text.h"
+#include "store_episodes.h"
+
+#define EPISODES_SHOWN 32
+
+/* Of one that was taken over the captures are not here. */
+static bool has_captures(const struct store_episode *e) {
+        return e->answered > 0 || !e->outcome;
+}
+
+static json_t *episode_head(const struct store_episode *e) {
+        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
+                         e->episode, "run", e->run, "generation", api_number(e->generation), "at",
+                         api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
+                         (json_int_t) e->hosts, "answered",
+                         api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",
+                         api_text(e->outcome), "summary", api_text(e->summary), "diagnosed",
+                         e->diagnosed > 0 ? api_time(e->diagnosed) : json_null(), "confirmed",
+                         e->confirmed > 0 ? api_time(e->confirmed) : json_null(), "recovered",
+                         e->recovered > 0 ? api_time(e->recovered) : json_null());
+}
+
+static int on_one(const struct store_episode *e, void *userdata) {
+        json_t *v = episode_head(e), *report = e->report ? api_stored(e->report) : json_null(),
+               **ret = userdata;
+        json_int_t hosts = json_integer_value(json_object_get(report, "hosts")),
+                   silent = json_integer_value(json_object_get(report, "silent"));
+
+        if (v && e->report && !has_captures(e))
+                (void) json_object_set_new(v, "answered",
+                                           json_integer(hosts - silent)); /* or it is not known */
+        if (json_object_set_new(v, "diagnosis", report) < 0) {
+                json_decref(v);
+                v = NULL;
+        }
+        *ret = v;
+        return v ? 1 : -ENOMEM;
+}
+
+void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
+                                          .limit = 1 };
+        json_t *v = NULL;
+        int r;
+
+        r = store_list_episodes(a->store, &f, on_one, &v);
+        if (r == 0)
+                api_reply_error(reply, 404,
+                                f.episode ? "there is no such episode of this slice"
+                                          : "no stacks of this slice were asked for yet",
+                                "GET /api/v1/slices/NAME/episodes lists them; tpuctl diagnose NAME "
+                                "--capture asks for some");
+        else
+                api_reply_result(reply, a, MIN(r, 0), v);
+}
+
+static int on_each(const struct store_episode *e, void *userdata) {
+        return json_array_append_new(userdata, episode_head(e)) < 0 ? -ENOMEM : 0;
+}
+
+void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *slice = route_part(q, 0);
+        const struct store_episode_filter f = { .slice = slice, .limit = EPISODES_SHOWN, .brief = true };
+        json_t *list = json_array();
+        int r = list ? store_list_episodes(a->store, &f, on_each, list) : -ENOMEM;
+
+        api_reply_result(reply, a, r, json_pack("{s:s, s:o}", "slice", slice, "episodes", list));
+}
+
+/* --- Captures: what a verdict is from, as its hosts sent it (proto/capture.proto) ------------------ */
+
+/* Of one answer, packed; the next call goes on behind them. */
+#define CAPTURES_BYTES ((size_t) 4 * 1024 * 1024)
+
+struct page {
+        char episode[64];
+        json_t *expected; /* NULL: whoever answers is one */
+        uint8_t *data;
+        size_t len, size;
+        int64_t last;
+};
+
+static int put_captured(struct page *p, Capture__Host *h, const struct store_capture *c) {
+        Capture__Captured item = CAPTURE__CAPTURED__INIT, *list[] = { &item };
+        Capture__Captures m = CAPTURE__CAPTURES__INIT;
+
+        item.host = h;
+        if (c) {
+                item.capture.data = (uint8_t *) (uintptr_t) c->data; /* only read */
+                item.capture.len = c->len;
+        }
+        m.captured = list;
+        m.n_captured = 1;
+        return captures_pack(&m, &p->data, &p->len, &p->size);
+}
+
+static bool was_asked(const json_t *expected, const char *host) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach (expected, i, v)
+                if (streq(json_text_of(v, "host"), host))
+                        return true;
+        return !json_is_array(expected);
+}
+
+static int on_capture(const struct store_capture *c, void *userdata) {
+        Capture__Host h = CAPTURE__HOST__INIT;
+        struct page *p = userdata;
+
+        if (p->len + c->len > CAPTURES_BYTES && p->len > 0)
+                return 1;
+        p->last = c->id;
+        if (!was_asked(p->expected, c->host))
+                return 0;
+        h.slice = capture_part_text(c->slice);
+        h.host = capture_part_text(c->host);
+        h.worker_plus_1 = c->worker_id < 0 ? 0 : (uint32_t) c->worker_id + 1;
+        h.round_plus_1 = c->round + 1;
+        return put_captured(p, &h, c);
+}
+
+/* All who were asked: that they did not answer counts where there is no capture of theirs. */
+static int put_silent(struct page *p) {
+        const json_t *v;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach (p->expected, i, v) {
+                const json_t *worker = json_object_get(v, "worker");
+                Capture__Host h = CAPTURE__HOST__INIT;
+
+                h.slice = capture_part_text(json_text_of(v, "slice"));
+                h.host = capture_part_text(json_text_of(v, "host"));
+                h.address = capture_part_text(json_text_of(v, "address"));
+                h.worker_plus_1 = json_is_integer(worker) ? (uint32_t) json_integer_value(worker) + 1 : 0;
+                r = r < 0 ? r : put_captured(p, &h, NULL);
+        }
+        return r;
+}
+
+static int put_next(struct page *p) {
+        Capture__Captures m = CAPTURE__CAPTURES__INIT;
+
+        m.next = (uint64_t) p->last;
+        return captures_pack(&m, &p->data, &p->len, &p->size);
+}
+
+static int on_episode(const struct store_episode *e, void *userdata) {
+        struct page *p = userdata;
+
+        (void) snprintf(p->episode, sizeof(p->episode), "%s", e->episode);
+        p->expected = e->expected ? api_stored(e->expected) : NULL;
+        return 1;
+}
+
+static int fill_page(const struct api *a, int64_t since, struct page *p) {
+        int r = store_list_captures(a->store, p->episode, MAX(since, INT64_C(0)), on_capture, p);
+
+        return r < 0 ? r : r > 0 ? put_next(p) : put_silent(p);
+}
+
+void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
+                                          .limit = 1 };
+        struct page page = { .len = 0 };
+        int r;
+
+        r = store_list_episodes(a->store, &f, on_episode, &page);
+        if (r == 0) {
+                api_reply_error(reply, 404, "there is no such episode of this slice",
+                                "GET /api/v1/slices/NAME/episodes lists them");
+                return;
+        }
+        if (r > 0)
+                r = fill_page(a, route_number(q, "since", 0), &page);
+        json_decref(page.expected);
+        if (r < 0) {
+                free(page.data);
+                api_reply_result(reply, a, r, NULL);
+        } else
+                *reply = (struct http_reply){ .status = 200,
+                                              .content_type = "application/x-protobuf",
+                                              .body = page.data,
+                                              .len = page.len };
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <strings.h>
+#include <sys/random.h>
+
+#include "api_calls.h"
+#include "log.h"
+
+#define BY_MAX 384
+
+static int store_event_alone(const struct api *a, const struct event *e) {
+        int r = store_begin(a->store);
+
+        if (r >= 0)
+                r = store_own_event(a->store, e, "", "", -1, clock_real(a->clock));
+        if (r >= 0)
+                r = store_commit(a->store);
+        if (r < 0)
+                store_rollback(a->store);
+        return r;
+}
+
+/* Every call that acts leaves an event: who, what, when, result. */
+static void audit_call(const struct api *a, const char *method, const char *path, const char *by,
+                       const char *result, unsigned status) {
+        char call[400], sentence[EVENT_SENTENCE_MAX];
+        const struct event *e = EVENT_AS(API_ACTED, status < 300 ? SEVERITY_INFO : SEVERITY_WARN,
+                                         .call = call, .caller = by, .uid = EVENT_ABSENT,
+                                         .pid = EVENT_ABSENT, .address = NULL, .status = status,
+                                         .result = result);
+
+        (void) snprintf(call, sizeof(call), "%s %.380s", method, path);
+        log_notice("%s", event_sentence(e, sentence));
+        if (store_event_alone(a, e) >= 0)
+                follow_news(a->follow);
+}
+
+#define UNTIL_MAX ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
+
+/* --- Who acts -------------------------------------------------------------------------------------- */
+
+static const char *by_text(const struct http_request *q, char buf[static BY_MAX]) {
+        const char *name = q->caller->name;
+
+        (void) snprintf(buf, BY_MAX, "%s%s%s%s", *name ? name : "somebody", *name ? " (" : " at ",
+                        q->caller->address, *name ? ")" : "");
+        return buf;
+}
+
+/* A call that was done, but is answered when it is stored. */
+struct acted {
+        const struct api *a;
+        struct http_call *call;
+        struct http_reply reply;
+        char by[BY_MAX], method[8], path[400], result[400];
+};
+
+static void on_stored(int error, void *userdata) {
+        _cleanup_free_ struct acted *x = userdata;
+
+        if (error < 0) {
+                http_reply_clear(&x->reply);
+                x->reply = (struct http_reply){ 0 };
+                api_reply_error(&x->reply, 503,
+                                error == -EAGAIN ?
+                                        "this collector leads no more: whether it is stored is not known" :
+                                        "it is taken, but not stored yet",
+                                "look whether it was taken, and try again");
+                x->reply.retry_after = 5;
+        }
+        audit_call(x->a, x->method, x->path, x->by, error < 0 ? "not stored" : x->result, x->reply.status);
+        http_answer(x->call, &x->reply);
+}
+
+/* False: out of memory. */
+static bool keep_until_stored(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                    const char *result) {
+        struct acted *x = calloc(1, sizeof(*x));
+
+        if (!x)
+                return false;
+        x->a = a;
+        x->call = q->call;
+        x->reply = *reply;
+        (void) by_text(q, x->by);
+        (void) snprintf(x->method, sizeof(x->method), "%s", q->method);
+        (void) snprintf(x->path, sizeof(x->path), "%s", q->path);
+        (void) snprintf(x->result, sizeof(x->result), "%s", result);
+        if (registry_when_stored(a->registry, on_stored, x) < 0) {
+                free(x);
+                return false;
+        }
+        *reply = (struct http_reply){ .later = true };
+        return true;
+}
+
+void api_acted(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                 const char *result) {
+        char by[BY_MAX];
+
+        if (reply->status < 300 && !registry_is_stored(a->registry)) {
+                if (keep_until_stored(a, q, reply, result))
+                        return;
+                http_reply_clear(reply);
+                api_reply_error(reply, 503, "out of memory", "look whether it was taken, and try again");
+        }
+        audit_call(a, q->method, q->path, by_text(q, by), result, reply->status);
+}
+
+static void refuse_act(const struct api *a, const struct http_request *q, struct http_reply *reply, int r,
+                   const char *why) {
+        unsigned status = r == -EBADMSG || r == -EINVAL ? 400
+                          : r == -EBUSY                 ? 409
+                          : r == -ENOENT                ? 404
+                          : r == -E2BIG                 ? 413
+                                                        : 503;
+
+        api_reply_error(reply, status, *why ? why : strerror(-r),
+                        status == 503 ? "see the journal of tpu-collectord, and try again"
+                                      : "see docs/registry.md");
+        reply->retry_after = status == 503 ? 5 : 0;
+        api_acted(a, q, reply, *why ? why : "refused");
+}
+
+/* --- Reading --------------------------------------------------------------------------------------- */
+
+static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
+                         struct http_reply *reply) {
+        char key[GANG_KEY_MAX];
+        const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, route_part(q, 0));
+        v = registry_record(a->registry, key);
+        if (v)
+                api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
+        else
+                api_reply_error(reply, 404, "the registry has none of this name",
+                                "GET /api/v1/slices and /api/v1/runs list them");
+}
+
+void api_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_record(a, "run/", q, reply);
+}
+
+void api_slice(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_record(a, "slice/", q, reply);
+}
+
+static void add_record(const char *key, const json_t *value, void *userdata) {
+        (void) key;
+        (void) json_array_append(userdata, (json_t *) (uintptr_t) value); /* out of memory: shorter */
+}
+
+void api_runs(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        json_t *list = json_array();
+
+        (void) q;
+        if (list)
+                registry_visit(a->registry, "run/", add_record, list);
+        api_reply(reply, 200, json_pack("{s:o}", "runs", list));
+}
+
+void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char key[GANG_KEY_MAX];
+        const json_t *v, *mode, *cordon, *drain;
+
+        (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
+        v = registry_record(a->registry, key);
+        mode = json_object_get(v, "mode");
+        cordon = json_object_get(v, "cordon");
+        drain = json_object_get(v, "drain");
+        api_reply(reply, 200,
+                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", route_part(q, 0), "mode", mode, "cordon",
+                            cordon, "drain", drain));
+}
+
+void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const json_t *v = registry_record(a->registry, "site/mode");
+
+        (void) q;
+        api_reply(reply, 200,
+                  v ? json_copy((json_t *) (uintptr_t) v)
+                    : json_pack("{s:i, s:s, s:s, s:s, s:i, s:i}", "v", 1, "mode", "repair", "reason", "",
+                                "by", "", "at", 0, "until", 0));
+}
+
+json_t *api_slice_gang(const struct api *a, const char *slice) {
+        char key[GANG_KEY_MAX];
+        const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "slice/%.64s", slice ? slice : "");
+        v = slice && a->registry ? registry_record(a->registry, key) : NULL;
+        if (!v)
+                return json_null();
+        return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i}", "state", json_object_get(v, "state"),
+                         "generation", json_object_get(v, "generation"), "since",
+                         json_object_get(v, "since"), "hosts", json_object_get(v, "hosts"), "present",
+                         (int) json_array_size(json_object_get(v, "roster")), "missing",
+                         json_object_get(v, "missing"), "conflicts",
+                         (int) json_array_size(json_object_get(v, "conflicts")), "unlike",
+                         (int) json_array_size(json_object_get(v, "unlike")));
+}
+
+/* --- Runs ------------------------------------------------------------------------------------------ */
+
+static int complete_intent(const struct api *a, const struct http_request *q, json_t *v) {
+        char by[BY_MAX], serial[17];
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
+                return -EIO;
+        (void) snprintf(serial, sizeof(serial), "%016" PRIx64, random);
+        if (json_object_set_new(v, "v", json_integer(1)) < 0 ||
+            json_object_set_new(v, "serial", json_string(serial)) < 0 ||
+            json_object_set_new(v, "by", json_string(by_text(q, by))) < 0 ||
+            json_object_set_new(v, "stop", json_false()) < 0 ||
+            json_object_set_new(v, "at", json_integer((json_int_t) clock_real(a->clock))) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+void api_post_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *type = http_header(q, "Content-Type"), *name;
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        json_t *v;
+        int r;
+
+        if (!type || strncasecmp(type, "application/json", 16) !=
+                             0) { /* a page of another site cannot say this unasked */
+                api_reply_error(reply, 415, "Content-Type must be application/json",
+                                "send an intent, see docs/registry.md");
+                return;
+        }
+        v = json_loadb((const char *) q->body, q->len, JSON_REJECT_DUPLICATES, NULL);
+        name = json_string_value(json_object_get(v, "name"));
+        if (!name) {
+                json_decref(v);
+                refuse_act(a, q, reply, -EINVAL, "the body is no JSON object with \"name\"");
+                return;
+        }
+        (void) snprintf(key, sizeof(key), "intent/%.64s", name);
+        r = complete_intent(a, q, v);
+        if (r >= 0)
+                r = registry_want(a->registry, key, v, why);
+        if (r < 0)
+                refuse_act(a, q, reply, r, why);
+        else {
+                (void) snprintf(key, sizeof(key), "run/%.64s", name);
+                api_reply(reply, 201,
+                          json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
+                api_acted(a, q, reply, name);
+        }
+        json_decref(v);
+}
+
+void api_delete_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        const json_t *record, *intent;
+        json_t *v;
+        int r = 0;
+
+        (void) snprintf(key, sizeof(key), "run/%s", route_part(q, 0));
+        record = gang_record(registry_gang(a->registry), key);
+        intent = json_object_get(record, "intent");
+        if (!record) {
+                refuse_act(a, q, reply, -ENOENT, "there is no run of this name");
+                return;
+        }
+        v = json_copy((json_t *) (uintptr_t) intent);
+        (void) snprintf(key, sizeof(key), "intent/%s", route_part(q, 0));
+        if (!v || json_object_set_new(v, "stop", json_true()) < 0)
+                r = -ENOMEM;
+        else
+                r = registry_want(a->registry, key, v, why);
+        json_decref(v);
+        if (r < 0) {
+                refuse_act(a, q, reply, r, why);
+                return;
+        }
+        (void) snprintf(key, sizeof(key), "run/%s", route_part(q, 0));
+        api_reply(reply, 202,
+                  json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
+        api_acted(a, q, reply, "it is being stopped");
+}
+
+/* --- Orders ---------------------------------------------------------------------------------------- */
+
+static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
+                       char why[static ARGUMENTS_WHY_MAX]) {
+        const char *reason = route_text(q, "reason");
+        int64_t until = route_number(q, "until", -1);
+        usec_t now = clock_real(a->clock);
+        char by[BY_MAX];
+
+        if (until >= 0 && ((usec_t) until <= now || (usec_t) until > now + UNTIL_MAX)) {
+                (void) snprintf(why, ARGUMENTS_WHY_MAX, "until= must be a time up to a year ahead");
+                return -EINVAL;
+        }
+        *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
+                         reason ? reason : "", "by", by_text(q, by), "at", (json_int_t) now, "until",
+                         (json_int_t) MAX(until, 0));
+        if (*ret)
+                return 0;
+        (void) snprintf(why, ARGUMENTS_WHY_MAX, "reason= is no UTF-8");
+        return -EINVAL;
+}
+
+static void reply_done(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                       json_t *v, const char *result) {
+        char copy[API_REASON_MAX + 1];
+
+        (void) snprintf(copy, sizeof(copy), "%s", result && *result ? result : "done"); /* it may be of v */
+        if (v)
+                api_reply(reply, 200, v);
+        else
+                reply->status = 204;
+        api_acted(a, q, reply, copy);
+}
+
+/* v: the order, NULL: it is taken back. Taken over. */
+static void put_order(const struct api *a, const struct http_request *q, json_t *v,
+                      struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        const char *kind = strrchr(q->routed->route->path, '/') + 1; /* mode, cordon, drain */
+        const json_t *before;
+        json_t *all;
+        int r = 0;
+
+        (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
+        before = gang_record(registry_gang(a->registry), key);
+        all = before ? json_copy((json_t *) (uintptr_t) before) : json_pack("{s:i}", "v", 1);
+        if (!all || (v && json_object_set(all, kind, v) < 0))
+                r = -ENOMEM;
+        if (!v && json_object_del(all, kind) < 0) {
+                json_decref(all);
+                reply_done(a, q, reply, NULL, "nothing was ordered");
+                return;
+        }
+        if (r >= 0)
+                r = registry_want(a->registry, key, json_object_size(all) > 1 ? all : NULL, why);
+        json_decref(all);
+        if (r < 0) {
+                json_decref(v);
+                refuse_act(a, q, reply, r, why);
+                return;
+        }
+        reply_done(a, q, reply, v, v ? json_string_value(json_object_get(v, "reason")) : "taken back");
+}
+
+void api_act_order(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char why[ARGUMENTS_WHY_MAX];
+        json_t *v = NULL;
+
+        if (streq(q->method, "PUT") && parse_order(a, q, &v, why) < 0) {
+                refuse_act(a, q, reply, -EINVAL, why);
+                return;
+        }
+        if (v && streq(q->routed->route->path, "/api/v1/hosts/NAME/mode"))
+                (void) json_object_set_new(v, "mode", json_string("observe"));
+        put_order(a, q, v, reply);
+}
+
+void api_act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char why[GANG_WHY_MAX] = "";
+        json_t *v = NULL;
+        int r = 0;
+
+        if (streq(q->method, "PUT")) {
+                r = parse_order(a, q, &v, why);
+                if (r >= 0 && (json_object_set_new(v, "v", json_integer(1)) < 0 ||
+                               json_object_set_new(v, "mode", json_string("observe")) < 0))
+                        r = -ENOMEM;
+        }
+        if (r >= 0)
+                r = registry_want(a->registry, "site/mode", v, why);
+        if (r < 0) {
+                json_decref(v);
+                refuse_act(a, q, reply, r, why);
+        } else
+                reply_done(a, q, reply, v,
+                           v ? json_string_value(json_object_get(v, "reason")) : "taken back");
+}
+
+void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *number = route_part(q, 1);
+        char why[GANG_WHY_MAX] = "";
+        int r;
+
+        if (strlen(number) > 5 || number[strspn(number, "0123456789")]) {
+                refuse_act(a, q, reply, -ENOENT, "a worker slot is a number");
+                return;
+        }
+        r = registry_release(a->registry, route_part(q, 0), (unsigned) strtoul(number, NULL, 10), why);
+        if (r < 0)
+                refuse_act(a, q, reply, r, why);
+        else
+                reply_done(a, q, reply, NULL, "given up");
+}
+
+/* The stacks of a slice, or of all slices of the run that it is in. */
+void api_capture(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "", by[BY_MAX];
+        const char *run = route_text(q, "run"), *reason = route_text(q, "reason");
+        json_t *v;
+        int r;
+
+        (void) snprintf(key, sizeof(key), "capture/%s", route_part(q, 0));
+        v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run ? run : "", "by",
+                      by_text(q, by), "why", reason ? reason : "");
+        r = v ? registry_want(a->registry, key, v, why) : -EINVAL;
+        json_decref(v);
+        if (r < 0) {
+                refuse_act(a, q, reply, r, why);
+                return;
+        }
+        v = json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key));
+        (void) snprintf(why, sizeof(why), "episode %s", json_string_value(json_object_get(v, "episode")));
+        api_reply(reply, 202, v);
+        api_acted(a, q, reply, why);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "episode.h"
+
+#include "episodes.h"
+#include "json_text.h"
+#include "log.h"
+
+#define EXCUSE_TIME (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
+
+/* --- The list -------------------------------------------------------------------------------------- */
+
+struct episode *episode_find(struct episode *first, const char *id) {
+        for (struct episode *x = first; x; x = x->next)
+                if (streq(x->id, id))
+                        return x;
+        return NULL;
+}
+
+static void episode_free(struct episode *x) {
+        json_decref(x->expected);
+        json_decref(x->pausing);
+        json_decref(x->working);
+        free(x);
+}
+
+/* The oldest beyond the limit; one that is looked at stays. */
+static void make_room(struct episode **at, const struct episode *looking) {
+        for (size_t n = 0; *at && n < EPISODES_OPEN_MAX - 1; n++)
+                at = &(*at)->next;
+        while (*at) {
+                struct episode *x = *at;
+
+                if (x == looking) {
+                        at = &x->next;
+                        continue;
+                }
+                *at = x->next;
+                episode_free(x);
+        }
+}
+
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
+                            usec_t now) {
+        struct episode *x = calloc(1, sizeof(*x));
+
+        if (!x)
+                return NULL;
+        make_room(first, looking);
+        *x = (struct episode){
+                .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = now
+        };
+        (void) snprintf(x->id, sizeof(x->id), "%s", id);
+        *first = x;
+        return x;
+}
+
+void episode_list_clear(struct episode **first) {
+        while (*first) {
+                struct episode *x = *first;
+
+                *first = x->next;
+                episode_free(x);
+        }
+}
+
+/* --- The verdict ----------------------------------------------------------------------------------- */
+
+int verdict_read(const json_t *report, struct verdict_text *ret) {
+        const json_t *first = json_array_get(json_object_get(report, "suspects"), 0), *worker;
+        struct verdict_text v = { .outcome = json_text_of(report, "outcome"),
+                                  .summary = json_text_of(report, "summary"),
+                                  .slice = "",
+                                  .host = "",
+                                  .sentence = "",
+                                  .worker = -1 };
+
+        if (!*v.outcome)
+                return -EBADMSG;
+        if (first && streq(v.outcome, "named")) {
+                worker = json_object_get(first, "worker");
+                v.slice = json_text_of(first, "slice");
+                v.host = json_text_of(first, "host");
+                v.sentence = json_text_of(first, "sentence");
+                v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
+                v.moved = json_is_true(json_object_get(first, "moved"));
+                v.saves = json_is_true(json_object_get(first, "saves"));
+                v.score = json_number_value(json_object_get(first, "score"));
+        }
+        *ret = v;
+        return 0;
+}
+
+enum verdict_says verdict_judge(const struct verdict_text *v, const struct verdict_case *c) {
+        bool named = streq(v->outcome, "named");
+
+        if (!c->suspected || (named && c->pauses))
+                return VERDICT_SAYS_NOTHING;
+        if (named && v->saves && (v->moved || c->works) && c->excused < VERDICT_EXCUSES)
+                return VERDICT_PROGRESSES;
+        return named || (c->stalls && streq(v->outcome, "nobody")) ? VERDICT_CONFIRMS : VERDICT_SAYS_NOTHING;
+}
+
+enum verdict_says episode_judge(const struct episode *list, const struct episode *x,
+                                const struct verdict_text *v) {
+        struct verdict_case c = { .suspected = x->suspected,
+                                  .stalls = x->stalls,
+                                  .pauses = json_object_get(x->pausing, v->host),
+                                  .works = json_object_get(x->working, v->host) };
+
+        for (const struct episode *y = list; y; y = y->next)
+                c.excused += episode_is_of_stall(x, y) && y->excused && y->at + EXCUSE_TIME > x->at;
+        return verdict_judge(v, &c);
+}
+
+const struct episode *episode_confirmed_before(const struct episode *list, const struct episode *x) {
+        for (const struct episode *y = list; y; y = y->next)
+                if (y->confirmed > 0 && episode_is_of_stall(x, y))
+                        return y;
+        return NULL;
+}
+
+bool episode_has_older(const struct episode *x) {
+        return episode_confirmed_before(x->next, x);
+}
+
+/* --- Events ---------------------------------------------------------------------------------------- */
+
+static int store_and_log(const struct episodes_options *o, const struct event *e, const char *host,
+                         const char *slice, int64_t worker) {
+        char sentence[EVENT_SENTENCE_MAX];
+        int r;
+
+        (void) log_full(severity_priority(e->severity), 0, "%s", event_sentence(e, sentence));
+        r = store_own_event(o->store, e, host, slice, worker, clock_real(o->clock));
+        return MIN(r, 0);
+}
+
+int episode_report_verdict(const struct episodes_options *o, const struct episode *x,
+                           const struct verdict_text *v, bool confirmed) {
+        const enum event_id id = confirmed ? EVENT_STALL_CONFIRMED : EVENT_STALL_UNCONFIRMED;
+        const char *slice = *v->slice ? v->slice : x->slice;
+
+        return store_and_log(o,
+                    EVENT_LIKE(STALL_CONFIRMED, id, event_def(id)->severity, .run = x->run,
+                               .generation = x->generation, .episode = x->id, .outcome = v->outcome,
+                               .slice = slice, .host = v->host,
+                               .sentence = *v->sentence ? v->sentence : v->summary, .at = (int64_t) x->at),
+                    v->host, slice, v->worker);
+}
+
+int episode_report_recovered(const struct episodes_options *o, const struct episode *x) {
+        usec_t now = clock_real(o->clock);
+
+        return store_and_log(o,
+                    EVENT_OF(RUN_RECOVERED, .run = x->run, .generation = x->generation, .how = "step",
+                             .kind = "stall", .last_step = EVENT_ABSENT,
+                             .lasted_msec = (int64_t) ((now - MIN(now, x->at)) / USEC_PER_MSEC),
+                             .episode = x->id),
+                    "", x->slice, -1);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "pace.h"
+
+#include <math.h>
+
+/* A normal distribution's standard deviation is this many median absolute deviations. */
+#define NORMAL_MAD 1.4826
+#define SPREADS 4.0
+
+static int compare_numbers(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+static double median_of(double *values, size_t n) {
+        qsort(values, n, sizeof(*values), compare_numbers);
+        if (n == 0)
+                return 0;
+        return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* One window: the host that stands out, or SIZE_MAX. */
+static size_t window_outlier(const double *values, size_t n, double *scratch, double *ret_others) {
+        double middle, spread;
+        size_t known = 0, top = SIZE_MAX;
+
+        for (size_t i = 0; i < n; i++)
+                if (isfinite(values[i]) && values[i] >= 0 && (top == SIZE_MAX || values[i] > values[top]))
+                        top = i;
+        for (size_t i = 0; i < n; i++)
+                if (i != top && isfinite(values[i]) && values[i] >= 0)
+                        scratch[known++] = values[i];
+        if (known < 2)
+                return SIZE_MAX;
+        middle = median_of(scratch, known);
+        for (size_t i = 0; i < known; i++)
+                scratch[i] = fabs(scratch[i] - middle);
+        spread = median_of(scratch, known) * NORMAL_MAD;
+        *ret_others = middle;
+        return values[top] >= middle * STRAGGLER_RATIO &&
+                               values[top] - middle >= MAX(STRAGGLER_MARGIN, SPREADS * spread)
+                       ? top
+                       : SIZE_MAX;
+}
+
+int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret) {
+        struct straggler_verdict v = { .host = SIZE_MAX };
+        _cleanup_free_ double *scratch = NULL;
+        const double *last;
+        double sum = 0, others_sum = 0;
+
+        *ret = v;
+        if (n > STRAGGLER_HOSTS_MAX)
+                return -EINVAL;
+        if (windows < STRAGGLER_WINDOWS || n < 3)
+                return 0;
+        scratch = calloc(n, sizeof(*scratch));
+        if (!scratch)
+                return -ENOMEM;
+        last = busy + (windows - 1) * n;
+        for (size_t w = 0; w < STRAGGLER_WINDOWS; w++) { /* the last window says whom it is about */
+                const double *at = last - w * n;
+                double others = 0;
+                size_t odd = window_outlier(at, n, scratch, &others);
+
+                if (w == 0)
+                        v.host = odd;
+                if (odd == SIZE_MAX || odd != v.host)
+                        continue;
+                v.windows++;
+                sum += at[odd];
+                others_sum += others;
+        }
+        if (v.host == SIZE_MAX || v.windows < STRAGGLER_WINDOWS_NEEDED)
+                return 0;
+        v.found = true;
+        v.busy = sum / v.windows;
+        v.others = others_sum / v.windows;
+        *ret = v;
+        return 0;
+}
+
+/* --- Runs ------------------------------------------------------------------------------------------ */
+
+#define MARKS (STRAGGLER_WINDOWS + 1)
+/* Steps of one run are alike: their times within this of the median (windows of hosts do not end at once,
+ * and while a run slows down some have more of it than others), their numbers within what a window brings.
+ */
+#define ALIKE 0.4
+#define STEPS_APART 3
+
+/* A host's counters at the end of a window. */
+struct mark {
+        usec_t at;
+        double cpu;
+        uint64_t step;
+};
+
+struct runner {
+        int64_t host, worker;
+        char name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
+        usec_t at; /* of its last figures */
+        double cpu, waited;
+        uint64_t step;
+        bool stepped, knows_waited;
+        double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
+        struct mark marks[MARKS]; /* oldest first */
+        unsigned n;
+};
+
+struct pace_run {
+        char name[PACE_NAME_MAX];
+        struct runner **runners; /* by host */
+        size_t n, size;
+        usec_t heard, judged, named_at;
+        int64_t named; /* -1: nobody */
+        double best;  /* seconds a step; 0: not known yet */
+};
+
+struct pace {
+        struct pace_run *runs[PACE_RUNS_MAX];
+        size_t n;
+};
+
+int pace_new(struct pace **ret) {
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static struct pace_run *pace_run_free(struct pace_run *run) {
+        for (size_t i = 0; run && i < run->n; i++)
+                free(run->runners[i]);
+        if (run)
+                free(run->runners);
+        free(run);
+        return NULL;
+}
+
+void pace_forget(struct pace *p) {
+        while (p->n > 0)
+                (void) pace_run_free(p->runs[--p->n]);
+}
+
+struct pace *pace_free(struct pace *p) {
+        if (p)
+                pace_forget(p);
+        free(p);
+        return NULL;
+}
+
+/* --- Who there is ---------------------------------------------------------------------------------- */
+
+static void forget_silent(struct pace *p, usec_t now) {
+        for (size_t i = p->n; i > 0; i--)
+                if (p->runs[i - 1]->heard + PACE_FORGOTTEN < now) {
+                        (void) pace_run_free(p->runs[i - 1]);
+                        p->runs[i - 1] = p->runs[--p->n];
+                }
+}
+
+/* NULL: as many runs as are kept, or no memory. */
+static struct pace_run *find_run(struct pace *p, const char *name, usec_t now) {
+        struct pace_run *run;
+
+        for (size_t i = 0; i < p->n; i++)
+                if (streq(p->runs[i]->name, name))
+                        return p->runs[i];
+        if (p->n == PACE_RUNS_MAX)
+                forget_silent(p, now);
+        run = p->n < PACE_RUNS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*run)) : NULL;
+        if (!run)
+                return NULL;
+        (void) snprintf(run->name, sizeof(run->name), "%s", name);
+        run->named = -1;
+        run->judged = now;
+        p->runs[p->n++] = run;
+        return run;
+}
+
+static size_t place_of_host(const struct pace_run *run, int64_t host) {
+        size_t lo = 0, hi = run->n;
+
+        while (lo < hi) {
+                size_t mid = (lo + hi) / 2;
+
+                if (run->runners[mid]->host < host)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo;
+}
+
+static struct runner *find_runner(struct pace_run *run, const struct pace_source *who) {
+        size_t at = place_of_host(run, who->host);
+        struct runner *r;
+
+        if (at < run->n && run->runners[at]->host == who->host)
+                return run->runners[at];
+        if (run->n == STRAGGLER_HOSTS_MAX)
+                return NULL;
+        if (run->n == run->size) {
+                size_t size = MAX(run->size * 2, (size_t) 8);
+                struct runner **grown = reallocarray(run->runners, size, sizeof(struct runner *));
+
+                if (!grown)
+                        return NULL;
+                run->runners = grown;
+                run->size = size;
+        }
+        r = calloc(1, sizeof(*r));
+        if (!r)
+                return NULL;
+        r->host = who->host;
+        memmove(run->runners + at + 1, run->runners + at, (run->n - at) * sizeof(struct runner *));
+        run->runners[at] = r;
+        run->n++;
+        return r;
+}
+
+/* 0 and *ret NULL: not one that is watched. */
+static int find_runner_of(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
+                          struct pace_run **ret_run, struct runner **ret) {
+        *ret_run = find_run(p, name, now);
+        *ret = *ret_run ? find_runner(*ret_run, who) : NULL;
+        if (!*ret)
+                return p->n == PACE_RUNS_MAX || strlen(name) >= PACE_NAME_MAX ||
+                                       (*ret_run && (*ret_run)->n == STRAGGLER_HOSTS_MAX)
+                               ? 0
+                               : -ENOMEM;
+        (*ret_run)->heard = MAX((*ret_run)->heard, now);
+        (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
+        (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");
+        (*ret)->worker = who->worker;
+        return 0;
+}
+
+/* --- Judging --------------------------------------------------------------------------------------- */
+
+/* Its windows are whole and end about now. */
+static bool is_current(const struct runner *r, usec_t now) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return r->n == MARKS && last->at + 2 * (last->at - r->marks[MARKS - 2].at) >= now &&
+               last->step > first->step;
+}
+
+/* In the last window alone, for people. */
+static double last_seconds(const struct runner *r, double otherwise) {
+        const struct mark *a = &r->marks[MARKS - 2], *b = a + 1;
+
+        return b->step > a->step
+                       ? (double) (b->at - a->at) / (double) USEC_PER_SEC / (double) (b->step - a->step)
+                       : otherwise;
+}
+
+static double seconds_of_step(const struct runner *r) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return (double) (last->at - first->at) / (double) USEC_PER_SEC / (double) (last->step - first->step);
+}
+
+/* The runners whose steps rise alike, in members[]; *ret_seconds: the median time of a step. */
+static size_t members_of(const struct pace_run *run, usec_t now, struct runner **members, double *scratch,
+                         double *ret_seconds) {
+        double seconds, step, apart;
+        size_t n = 0, kept = 0;
+
+        for (size_t i = 0; i < run->n; i++)
+                if (is_current(run->runners[i], now))
+                        members[n++] = run->runners[i];
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = seconds_of_step(members[i]);
+        *ret_seconds = seconds = median_of(scratch, n);
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = (double) members[i]->step;
+        step = median_of(scratch, n);
+        apart = STEPS_APART + (seconds > 0 ? (double) PACE_WINDOW / (double) USEC_PER_SEC / seconds : 0);
+        for (size_t i = 0; i < n; i++)
+                if (fabs(seconds_of_step(members[i]) - seconds) <= ALIKE * seconds &&
+                    fabs((double) members[i]->step - step) <= apart)
+                        members[kept++] = members[i];
+        return kept;
+}
+
+static void fill_busy(struct runner *const *members, size_t n, double *busy) {
+        for (size_t w = 0; w < STRAGGLER_WINDOWS; w++)
+                for (size_t i = 0; i < n; i++) {
+                        const struct mark *a = &members[i]->marks[w], *b = a + 1;
+
+                        busy[w * n + i] =
+                                (b->cpu - a->cpu) * (double) USEC_PER_SEC / (double) (b->at - a->at);
+                }
+}
+
+static void put_sentence(struct pace_verdict *v) {
+        char who[2 * PACE_NAME_MAX + 64], before[64] = "";
+
+        if (v->slice[0] && v->worker >= 0)
+                (void) snprintf(who, sizeof(who), "slice %s, worker %" PRId64 " (%s)", v->slice, v->worker,
+                                v->name);
+        else
+                (void) snprintf(who, sizeof(who), "host %s", v->name);
+        if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
+                (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
+        (void) snprintf(
+                v->sentence, sizeof(v->sentence),
+                "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
+                "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
+                who, v->run, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
+                v->step_seconds, before);
+}
+
+static double cpu_of_step(const struct runner *r) {
+        const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
+
+        return (last->cpu - first->cpu) / (double) (last->step - first->step);
+}
+
+/* By how much its CPU time of a step has grown; 0: not known. */
+static double growth_of(const struct runner *r) {
+        return r->best > 0 ? cpu_of_step(r) / r->best : 0;
+}
+
+static bool is_slow(const struct pace_run *run, double seconds, struct runner *const *members, size_t n,
+                    double *scratch, const struct straggler_verdict *v) {
+        double own = growth_of(members[v->host]);
+
+        for (size_t i = 0; i < n; i++)
+                scratch[i] = growth_of(members[i]);
+        if (run->best > 0 && own > 0)
+                return seconds >= run->best * PACE_SLOWER &&
+                       own >= PACE_SLOWER * MAX(1.0, median_of(scratch, n));
+        return v->busy >= PACE_BUSY && v->others <= v->busy * PACE_OTHERS;
+}
+
+static void keep_best(struct pace_run *run, double seconds, struct runner *const *members, size_t n) {
+        if (run->best > 0 && seconds >= run->best)
+                return;
+        run->best = seconds;
+        for (size_t i = 0; i < n; i++)
+                members[i]->best = cpu_of_step(members[i]);
+}
+
+/* 1: a host has become the straggler. */
+static int name_straggler(struct pace_run *run, usec_t now, struct runner *const *members, size_t n,
+                          double seconds, const struct straggler_verdict *s, struct pace_verdict *ret) {
+        const struct runner *r = members[s->host];
+
+        if (run->named == r->host || (run->named_at > 0 && now < run->named_at + PACE_AGAIN))
+                return 0;
+        run->named = r->host;
+        run->named_at = now;
+        *ret = (struct pace_verdict){ .host = r->host,
+                                      .worker = r->worker,
+                                      .hosts = n,
+                                      .busy = s->busy,
+                                      .others = s->others,
+                                      .step_seconds = last_seconds(r, seconds),
+                                      .best = run->best,
+                                      .windows = s->windows };
+        (void) snprintf(ret->run, sizeof(ret->run), "%s", run->name);
+        (void) snprintf(ret->name, sizeof(ret->name), "%s", r->name);
+        (void) snprintf(ret->slice, sizeof(ret->slice), "%s", r->slice);
+        put_sentence(ret);
+        return 1;
+}
+
+static int judge_run(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
+        _cleanup_free_ struct runner **members = calloc(run->n + 1, sizeof(struct runner *));
+        _cleanup_free_ double *times = calloc(run->n + 1, sizeof(*times)), *busy = NULL;
+        struct straggler_verdict s;
+        double seconds = 0;
+        size_t n;
+        int r;
+
+        if (!members || !times)
+                return -ENOMEM;
+        n = members_of(run, now, members, times, &seconds);
+        if (n < 3)
+                return 0;
+        busy = calloc(n * STRAGGLER_WINDOWS, sizeof(*busy));
+        if (!busy)
+                return -ENOMEM;
+        fill_busy(members, n, busy);
+        r = straggler_judge(busy, STRAGGLER_WINDOWS, n, &s);
+        if (r < 0)
+                return r;
+        if (s.found && is_slow(run, seconds, members, n, times, &s))
+                return name_straggler(run, now, members, n, seconds, &s, ret);
+        run->named = -1;
+        keep_best(run, seconds, members, n);
+        return 0;
+}
+
+/* --- Readings -------------------------------------------------------------------------------------- */
+
+/* True: a window has ended. */
+static bool add_mark(struct runner *r, usec_t at) {
+        const struct mark now = { at, r->cpu, r->step }, *last = r->n > 0 ? &r->marks[r->n - 1] : NULL;
+
+        if (last && (now.cpu < last->cpu || at < last->at || now.step < last->step))
+                r->n = 0; /* another start of the run */
+        else if (last && (at - last->at < PACE_WINDOW || now.step - last->step < PACE_STEPS))
+                return false;
+        if (r->n == MARKS) {
+                memmove(r->marks, r->marks + 1, sizeof(r->marks) - sizeof(r->marks[0]));
+                r->n--;
+        }
+        assert(r->n < MARKS);
+        r->marks[r->n++] = now;
+        return r->n == MARKS;
+}
+
+static bool is_known(double seconds) {
+        return isfinite(seconds) && seconds >= 0;
+}
+
+int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+              struct pace_verdict *ret) {
+        struct runner *r;
+        struct pace_run *run;
+        int e = find_runner_of(p, who, f->run, f->at, &run, &r);
+
+        if (e < 0 || !r || f->at < r->at)
+                return e; /* figures that come late say nothing of now */
+        r->at = f->at;
+        if (f->step >= 0) {
+                if (r->stepped && (uint64_t) f->step < r->step)
+                        r->n = 0; /* the run restarted from a checkpoint */
+                r->step = (uint64_t) f->step;
+                r->stepped = true;
+        }
+        if (!is_known(f->user) || !is_known(f->system))
+                return 0;
+        if (is_known(f->waited)) {
+                if (!r->knows_waited)
+                        r->n = 0; /* earlier marks lack it */
+                r->knows_waited = true;
+                r->waited = f->waited;
+        }
+        r->cpu = f->user + f->system + r->waited;
+        if (!r->stepped || !add_mark(r, f->at) || f->at < run->judged + PACE_WINDOW)
+                return 0;
+        run->judged = f->at;
+        return judge_run(run, f->at, ret);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "said.h"
+
+#define NEXT_MAX 4
+#define HINT_MAX 128 /* a name of the network, or an address */
+
+void slot_changed(struct slot *s) {
+        json_decref(s->entry);
+        json_decref(s->place);
+        s->entry = s->place = NULL;
+}
+
+static void claim_clear(struct claim *c) {
+        json_decref(c->host);
+        json_decref(c->id);
+        json_decref(c->address);
+        *c = (struct claim){ 0 };
+}
+
+/* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
+static void forget_words(struct gang *g, struct slot *s) {
+        s->fingerprint = gang_fingerprint_drop(g, s->fingerprint);
+        free(s->reasons);
+        free(s->orders);
+        s->reasons = s->orders = NULL;
+        s->unfit = s->observe = false;
+}
+
+void slot_clear(struct gang *g, struct slot *s) {
+        unsigned worker = s->worker;
+
+        forget_words(g, s);
+        host_runs_free(s->runs, s->n_runs);
+        slot_changed(s);
+        claim_clear(&s->claim);
+        json_decref(s->host);
+        json_decref(s->id);
+        json_decref(s->address);
+        json_decref(s->incarnation);
+        json_decref(s->before);
+        free(s->why);
+        free(s->hint);
+        *s = (struct slot){ .worker = worker };
+}
+
+const char *slot_text(const struct slot *s, char buf[static 160]) {
+        const char *host = json_string_value(s->host),
+                   *address = json_string_value(json_array_get(s->address, 0));
+
+        if ((!host || !*host) && s->hint)
+                (void) snprintf(buf, 160, "worker %u (%s)", s->worker, s->hint);
+        else if (!host || !*host)
+                (void) snprintf(buf, 160, "worker %u", s->worker);
+        else if (address)
+                (void) snprintf(buf, 160, "%s (%s)", host, address);
+        else
+                (void) snprintf(buf, 160, "%s", host);
+        return buf;
+}
+
+struct host_run *slot_run(const struct slot *s, const char *name) {
+        for (size_t i = 0; i < s->n_runs; i++)
+                if (streq(s->runs[i].name, name))
+                        return &s->runs[i];
+        return NULL;
+}
+
+int slot_place(struct slot *s, json_t **ret) {
+        if (!s->place)
+                s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
+                                     "address", s->address);
+        *ret = s->place;
+        return s->place ? 0 : -ENOMEM;
+}
+
+/* --- Whose is it ----------------------------------------------------------------------------------- */
+
+static int set_text(json_t **at, const char *text) {
+        json_t *v;
+
+        if (*at && streq(json_string_value(*at), text))
+                return 0;
+        v = json_string(text);
+        if (!v)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = v;
+        return 1;
+}
+
+static int set_address(json_t **at, const json_t *address) {
+        json_t *v;
+
+        if (*at && json_equal(*at, address))
+                return 0;
+        v = json_deep_copy(address);
+        if (!v)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = v;
+        return 1;
+}
+
+/*
+ * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by
+ * another name while the other lives, or by a life that was replaced and speaks again.
+ */
+static bool is_holder(const struct slot *s, const struct said *w, const char **ret_how) {
+        *ret_how = "another machine";
+        if (!s->held)
+                return true;
+        if (!streq(json_string_value(s->id), w->id))
+                return false;
+        *ret_how = "a machine with the same id";
+        if (!s->live)
+                return true;
+        return streq(json_string_value(s->host), w->host) &&
+               (!s->before || !streq(json_string_value(s->before), w->incarnation));
+}
+
+static int note_claim(struct slice *s, struct slot *slot, const struct said *w, usec_t now) {
+        struct claim *c = &slot->claim;
+
+        if (c->host &&
+            (!streq(json_string_value(c->id), w->id) || !streq(json_string_value(c->host), w->host)))
+                return 0; /* the first that came is shown */
+        if (!c->host) {
+                *c = (struct claim){ .since = now };
+                s->dirty = true;
+        }
+        c->last = now;
+        s->claimed = true;
+        if (set_text(&c->host, w->host) < 0 || set_text(&c->id, w->id) < 0 ||
+            set_address(&c->address, w->address) < 0) {
+                claim_clear(c);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* --- What it says ---------------------------------------------------------------------------------- */
+
+static int replace_text(char **at, const char *text) {
+        char *copy = NULL;
+
+        if (*text && *at && streq(*at, text))
+                return 0;
+        if (!*text && !*at)
+                return 0;
+        if (*text) {
+                copy = strdup(text);
+                if (!copy)
+                        return -ENOMEM;
+        }
+        free(*at);
+        *at = copy;
+        return 1;
+}
+
+static enum notice notice_of(const char *text) {
+        if (streq(text, "preemption"))
+                return NOTICE_PREEMPTION;
+        return streq(text, "maintenance") ? NOTICE_MAINTENANCE : NOTICE_NONE;
+}
+
+static void take_runs(struct slot *s, struct said *w) {
+        host_runs_free(s->runs, s->n_runs);
+        s->runs = TAKE_PTR(w->runs);
+        s->n_runs = w->n_runs;
+        w->n_runs = 0;
+}
+
+/* 1: something that the slice's record, or whether a run may begin, depends on. */
+static int take_words(struct slot *s, struct said *w, struct gang_fingerprint *fingerprint) {
+        bool unfit = streq(w->state, "unfit"), changed;
+        int reasons = replace_text(&s->reasons, w->reasons), orders = replace_text(&s->orders, w->orders);
+
+        if (reasons < 0 || orders < 0)
+                return -ENOMEM;
+        changed = s->fingerprint != fingerprint || s->unfit != unfit || (unfit && reasons > 0) ||
+                  orders > 0 || s->observe != w->observe || s->hosts != w->hosts ||
+                  s->notice != notice_of(w->notice);
+        s->unfit = unfit;
+        s->observe = w->observe;
+        s->hosts = w->hosts;
+        s->notice = notice_of(w->notice);
+        changed = changed || s->runs_unknown != w->runs_unknown;
+        s->runs_unknown = w->runs_unknown;
+        if (!w->runs_unknown) /* else what it said last stays believed */
+                take_runs(s, w);
+        return changed;
+}
+
+/* Who it is: 1 when the slot changed. */
+static int take_identity(struct slice *s, struct slot *slot, const struct said *w) {
+        int id = set_text(&slot->id, w->id), host = set_text(&slot->host, w->host),
+            address = set_address(&slot->address, w->address);
+        bool changed = id > 0 || host > 0 || address > 0;
+
+        if (id < 0 || host < 0 || address < 0)
+                return -ENOMEM;
+        if (changed)
+                slot_changed(slot);
+        s->dirty = s->dirty || changed;
+        return changed || !slot->held;
+}
+
+static int take_life(struct slice *s, struct slot *slot, const struct said *w) {
+        bool same = slot->incarnation && streq(json_string_value(slot->incarnation), w->incarnation);
+
+        if (slot->live && same)
+                return 0;
+        if (slot->live)
+                s->bump = true; /* a life ended unseen */
+        if (!same) {
+                json_decref(slot->before);
+                slot->before = slot->live ? TAKE_PTR(slot->incarnation) : NULL;
+                if (set_text(&slot->incarnation, w->incarnation) < 0)
+                        return -ENOMEM;
+        }
+        slot_changed(slot);
+        s->dirty = true;
+        return 0;
+}
+
+static void slot_joined(struct slice *s, struct slot *slot) {
+        if (!slot->live)
+                s->live++;
+        if (slot->presumed)
+                s->presumed--;
+        s->dirty = s->dirty || !slot->live || slot->presumed;
+        slot->live = true;
+        slot->presumed = slot->shut_down = false;
+        slot->since = 0;
+        free(slot->why);
+        slot->why = NULL;
+}
+
+/* Who comes after it, as its identity has them; of those alone who were never heard. */
+static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
+        size_t n = MIN(json_array_size(w->next), (size_t) NEXT_MAX);
+
+        for (size_t i = 0; i < n && w->hosts > 0; i++) {
+                const char *text = json_string_value(json_array_get(w->next, i));
+                struct slot *slot;
+                int r;
+
+                if (!text || !*text || strlen(text) >= HINT_MAX)
+                        continue;
+                r = slice_slot(g, s, (unsigned) ((w->worker + 1 + i) % w->hosts), &slot);
+                if (r < 0)
+                        return r;
+                r = slot->held ? 0 : replace_text(&slot->hint, text);
+                if (r < 0)
+                        return r;
+                if (r > 0) {
+                        slot_changed(slot);
+                        s->dirty = true;
+                }
+        }
+        return 0;
+}
+
+static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct said *w,
+                     struct gang_fingerprint *fingerprint) {
+        int r, changed;
+
+        r = take_life(s, slot, w);
+        changed = r < 0 ? r : take_identity(s, slot, w);
+        if (changed < 0) {
+                gang_fingerprint_drop(g, fingerprint);
+                return changed;
+        }
+        if (!slot->held)
+                g->n_members++;
+        slot->held = true;
+        r = take_words(slot, w, fingerprint);
+        gang_fingerprint_drop(g, slot->fingerprint);
+        slot->fingerprint = fingerprint;
+        s->dirty = s->dirty || r > 0;
+        slot_joined(s, slot);
+        return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);
+}
+
+/* fingerprint: used up. */
+static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, struct said *w, usec_t now,
+                       char why[static GANG_WHY_MAX]) {
+        struct slice *s;
+        struct slot *slot;
+        const char *how;
+        char text[160];
+        int r;
+
+        r = slice_make(g, w->slice, &s, why);
+        if (r >= 0)
+                r = slice_slot(g, s, w->worker, &slot);
+        if (r >= 0 && !is_holder(slot, w, &how)) {
+                why_set(why,
+                        "worker %u of slice %s is held by %s since before: %s. If that machine is gone for "
+                        "good, give "
+                        "its id up: tpuctl fleet release %s %u",
+                        w->worker, w->slice, how, slot_text(slot, text), w->slice, w->worker);
+                r = note_claim(s, slot, w, now);
+                r = r < 0 ? r : -EEXIST;
+        }
+        if (r >= 0 && !slot->held && g->n_members >= GANG_MEMBERS_MAX) {
+                why_set(why, "%d worker ids are known, which is the limit", GANG_MEMBERS_MAX);
+                r = -E2BIG;
+        }
+        if (r >= 0)
+                r = take_said(g, s, slot, w, fingerprint);
+        else
+                gang_fingerprint_drop(g, fingerprint);
+        return r < 0 ? r : take_hints(g, s, w);
+}
+
+int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]) {
+        struct gang_fingerprint *fingerprint;
+        struct said w;
+        int r;
+
+        why[0] = '\0';
+        r = said_parse(member, &w, why);
+        if (r < 0)
+                return r;
+        r = gang_fingerprint_take(g, member, &fingerprint, why);
+        if (r >= 0)
+                r = take_member(g, fingerprint, &w, now, why);
+        said_clear(&w);
+        return r;
+}
+
+/* --- Who goes -------------------------------------------------------------------------------------- */
+
+int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
+              const char *why, usec_t now) {
+        struct slice *s = slice_find(g, slice);
+        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
+
+        if (!slot || !slot->live || !slot->incarnation ||
+            !streq(json_string_value(slot->incarnation), incarnation))
+                return -ENOENT;
+        if (replace_text(&slot->why, why) < 0)
+                return -ENOMEM;
+        s->live--;
+        if (slot->presumed)
+                s->presumed--;
+        forget_words(g, slot);
+        slot->live = slot->presumed = false;
+        slot->shut_down = shut_down;
+        slot->since = now;
+        json_decref(slot->before);
+        slot->before = NULL;
+        slot_changed(slot);
+        s->dirty = s->bump = true;
+        return 0;
+}
+
+int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
+        struct slice *s = slice_find(g, slice);
+        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
+        usec_t since;
+        char text[160];
+
+        if (!slot || !slot->held) {
+                why_set(why, "nobody holds worker %u of slice %.64s", worker, slice);
+                return -ENOENT;
+        }
+        if (slot->live) {
+                why_set(why,
+                        "%s is there as worker %u of slice %s: stop its agent first (systemctl stop "
+                        "tpu-hostd)",
+                        slot_text(slot, text), worker, slice);
+                return -EBUSY;
+        }
+        since = slot->since;
+        slot_clear(g, slot);
+        slot->since = since;
+        if (replace_text(&slot->why, "its worker id was given up") < 0)
+                return -ENOMEM;
+        g->n_members--;
+        s->dirty = true;
+        return record_putf(g, NULL, "slot/%s/%u", s->name, worker);
+}

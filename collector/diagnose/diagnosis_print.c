@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnosis_print.h"
+
+#include "ranks.h"
+#include "sentence.h"
+#include "tree.h"
+
+/* --- Text ------------------------------------------------------------------------------------------ */
+
+#define SET_PARTS 12u      /* ranges of one line */
+#define CHILDREN_SHOWN 16u /* of one node */
+#define DEPTH_SHOWN 64u    /* branches above each other */
+#define SUSPECTS_SHOWN 8u
+#define HINT 0.2 /* who scores less is not worth a line */
+
+/* --- The tree -------------------------------------------------------------------------------------- */
+
+struct picture {
+        FILE *file;
+        const struct tree *tree;
+        bool *in;
+        char indent[4 * DEPTH_SHOWN + 1];
+};
+
+static void put_frame(struct picture *p, const struct stack_frame *f) {
+        const struct stack_table *t = &p->tree->evidence->scene->table;
+        const char *file = stack_table_text(t, f->file), *function = stack_table_text(t, f->function);
+
+        switch ((enum frame_kind) f->kind) {
+        case FRAME_PYTHON:
+                fprintf(p->file, f->line > 0 ? "%s (%s:%" PRIu32 ")" : "%s (%s)", function, file, f->line);
+                break;
+        case FRAME_NATIVE:
+                fprintf(p->file, "%s [%s]", function, file);
+                break;
+        case FRAME_KERNEL:
+                fprintf(p->file, "%s [kernel]", function);
+                break;
+        case _FRAME_KIND_MAX:
+                break;
+        }
+}
+
+static int put_children(struct picture *p, const struct tree_node *n, unsigned depth);
+
+/* One line for who has it and its first frame, and one for each further frame. */
+static int put_node(struct picture *p, const struct tree_node *n, unsigned depth, bool last) {
+        size_t threads, hosts = tree_hosts(p->tree, n, p->in, &threads), len = strlen(p->indent);
+
+        fprintf(p->file, "%s%s %zu ", p->indent, last ? "└" : "├", hosts);
+        rank_set_print(p->file, p->tree->evidence, p->in, SET_PARTS);
+        if (threads != hosts)
+                fprintf(p->file, " %zu threads", threads);
+        (void) snprintf(p->indent + len, sizeof(p->indent) - len, "%s", last ? "  " : "│ ");
+        for (uint32_t i = n->from; i < n->to; i++) {
+                fprintf(p->file, "%s%s", i == n->from ? "  " : "\n", i == n->from ? "" : p->indent);
+                fputs(i == n->from ? "" : "    ", p->file);
+                put_frame(p, tree_frame(p->tree, n, i));
+        }
+        fputc('\n', p->file);
+        if (put_children(p, n, depth) < 0)
+                return -ENOMEM;
+        p->indent[len] = 0;
+        return 0;
+}
+
+static int put_children(struct picture *p, const struct tree_node *n, unsigned depth) {
+        _cleanup_free_ uint32_t *children = NULL;
+        size_t count;
+        int r;
+
+        if (n->child == TREE_NONE)
+                return 0;
+        if (depth == DEPTH_SHOWN) {
+                fprintf(p->file, "%s└ …\n", p->indent);
+                return 0;
+        }
+        r = tree_children(p->tree, n, &children, &count);
+        for (size_t i = 0; i < count && i < CHILDREN_SHOWN && r == 0; i++)
+                r = put_node(p, &p->tree->nodes[children[i]], depth + 1, i + 1 == count);
+        if (count > CHILDREN_SHOWN && r == 0)
+                fprintf(p->file, "%s└ … and %zu more\n", p->indent, count - CHILDREN_SHOWN);
+        return r;
+}
+
+static int put_tree(FILE *f, const struct diagnosis *d, bool all) {
+        _cleanup_free_ bool *in = calloc(d->evidence.n_hosts + 1, sizeof(*in));
+        _cleanup_tree_ struct tree tree = TREE_NULL;
+        struct picture p = { .file = f, .tree = &tree, .in = in };
+        int r = in ? tree_build(&tree, &d->evidence, all) : -ENOMEM;
+
+        if (r < 0 || tree.n_stacks == 0)
+                return r;
+        fprintf(f, "\n%s, outermost frame first: hosts, which, frame\n",
+                all                          ? "all threads"
+                : d->evidence.thread_name[0] ? d->evidence.thread_name
+                                             : "main threads");
+        return put_children(&p, &tree.nodes[0], 0);
+}
+
+/* --- Everything ------------------------------------------------------------------------------------ */
+
+static void put_details(FILE *f, const char *details) {
+        for (const char *end; (end = strchr(details, '\n')); details = end + 1)
+                fprintf(f, "  %.*s\n", (int) (end - details), details);
+}
+
+static void put_suspects(FILE *f, const struct diagnosis *d) {
+        size_t shown = 0;
+
+        if (d->outcome == OUTCOME_NAMED)
+                put_details(f, d->suspects[0].details);
+        for (size_t i = d->outcome == OUTCOME_NAMED; i < d->n_suspects && shown < SUSPECTS_SHOWN; i++) {
+                if (d->suspects[i].score < HINT)
+                        break;
+                if (shown++ == 0)
+                        fprintf(f, "\n%s\n",
+                                d->outcome == OUTCOME_NAMED ? "others, by score:" : "hints, by score:");
+                fprintf(f, "%.2f  %s\n", d->suspects[i].score, d->suspects[i].sentence);
+                put_details(f, d->suspects[i].details);
+        }
+        if (d->n_odd > BLAME_SUSPECTS_MAX)
+                fprintf(f, "… and %zu more\n", d->n_odd - BLAME_SUSPECTS_MAX);
+}
+
+static int put_silent(FILE *f, const struct diagnosis *d) {
+        _cleanup_free_ bool *in = calloc(d->evidence.n_hosts + 1, sizeof(*in));
+
+        if (!in)
+                return -ENOMEM;
+        if (d->evidence.n_silent == 0)
+                return 0;
+        for (size_t i = 0; i < d->evidence.n_hosts; i++)
+                in[i] = !d->evidence.hosts[i].last;
+        fprintf(f, "\nno answer from %zu of %zu hosts: ", d->evidence.n_silent, d->evidence.n_hosts);
+        rank_set_print(f, &d->evidence, in, SET_PARTS);
+        fputc('\n', f);
+        return 0;
+}
+
+int diagnosis_print_text(FILE *f, const struct diagnosis *d, bool all) {
+        int r;
+
+        if (d->outcome == OUTCOME_NAMED)
+                fprintf(f, "%s (score %.2f)\n", d->summary, d->suspects[0].score);
+        else
+                fprintf(f, "%s\n", d->summary);
+        put_suspects(f, d);
+        r = put_silent(f, d);
+        if (r == 0)
+                r = put_tree(f, d, all);
+        if (r == 0 && (fflush(f) == EOF || ferror(f)))
+                return -EIO;
+        return r;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------ */
+
+#define DEPTH_MAX 256u     /* branches above each other */
+#define CHILDREN_MAX 1024u /* of one node */
+
+struct drawing {
+        const struct diagnosis *d;
+        const struct tree *tree;
+        bool *in;
+};
+
+static json_t *set_json(const struct evidence *e, const bool *in) {
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        rank_set_print(f, e, in, UINT32_MAX);
+        return memstream_close(f, &text) ? json_string(text) : NULL;
+}
+
+static json_t *frame_json(const struct stack_table *t, const struct stack_frame *f) {
+        const char *file = stack_table_text(t, f->file), *function = stack_table_text(t, f->function);
+
+        switch ((enum frame_kind) f->kind) {
+        case FRAME_PYTHON:
+                return json_pack("{s:s, s:I, s:s}", "file", file, "line", (json_int_t) f->line, "function",
+                                 function);
+        case FRAME_NATIVE:
+                return json_pack("{s:s, s:s, s:s}", "kind", "native", "module", file, "function", function);
+        case FRAME_KERNEL:
+                return json_pack("{s:s, s:s}", "kind", "kernel", "function", function);
+        case _FRAME_KIND_MAX:
+                break;
+        }
+        return NULL;
+}
+
+/* A list out of what each() makes; NULL when something is missing. */
+static json_t *host_json(const struct seen_host *h) {
+        json_t *worker = h->worker == CAPTURE_WORKER_NONE ? json_null() : json_integer(h->worker);
+
+        return json_pack("{s:s, s:o, s:s, s:s}", "slice", h->slice, "worker", worker, "host",
+                         h->who ? h->who->host : "", "address", h->who ? h->who->address : "");
+}
+
+static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) {
+        json_t *v = host_json(&d->evidence.hosts[s->host]), *details = json_array();
+
+        for (const char *at = s->details, *end; (end = strchr(at, '\n')); at = end + 1)
+                (void) json_array_append_new(details,
+                                             json_stringn(at, (size_t) (end - at))); /* checked below */
+        if (!v || !details ||
+            json_object_update_new(v, json_pack("{s:f, s:s, s:s, s:b, s:b, s:o}", "score", s->score,
+                                                "reason", reason_name(s->reason), "sentence", s->sentence,
+                                                "moved", s->moved, "saves", s->saves, "details", details)) <
+                    0) {
+                json_decref(v);
+                return NULL;
+        }
+        return v;
+}
+
+static json_t *class_json(const struct diagnosis *d, size_t number, bool *in) {
+        const struct evidence *e = &d->evidence;
+        const struct rank_class *c = &e->classes[number];
+        const struct stack_table *t = &e->scene->table;
+
+        memset(in, 0, e->n_hosts);
+        for (size_t i = 0; i < e->n_ranks; i++)
+                if (e->ranks[i].class == number)
+                        in[e->ranks[i].host] = true;
+        return json_pack("{s:s, s:s, s:o, s:I, s:b, s:o}", "standing", standing_name(c->standing), "in",
+                         c->what, "frame",
+                         c->frame == STACK_NONE ? json_null() : frame_json(t, &t->frames[c->frame]), "ranks",
+                         (json_int_t) c->n, "moved", c->moved, "hosts", set_json(e, in));
+}
+
+static json_t *node_json(struct drawing *w, const struct tree_node *n, unsigned depth) {
+        _cleanup_free_ uint32_t *children = NULL;
+        size_t threads = 0, hosts = tree_hosts(w->tree, n, w->in, &threads), count = 0;
+        json_t *set = set_json(&w->d->evidence, w->in), *frames = json_array(), *list = json_array();
+        int r = tree_children(w->tree, n, &children, &count);
+
+        for (uint32_t i = n->from; i < n->to && r == 0; i++)
+                r = json_array_append_new(
+                        frames, frame_json(&w->d->evidence.scene->table, tree_frame(w->tree, n, i)));
+        for (size_t i = 0; i < MIN(count, (size_t) CHILDREN_MAX) && r == 0 && depth < DEPTH_MAX; i++)
+                r = json_array_append_new(list, node_json(w, &w->tree->nodes[children[i]], depth + 1));
+        if (r < 0) {
+                json_decref(set);
+                json_decref(frames);
+                json_decref(list);
+                return NULL;
+        }
+        return json_pack("{s:I, s:I, s:o, s:o, s:o}", "hosts", (json_int_t) hosts, "threads",
+                         (json_int_t) threads, "set", set, "frames", frames, "children", list);
+}
+
+static json_t *tree_json(const struct diagnosis *d, bool all, bool *in) {
+        _cleanup_tree_ struct tree tree = TREE_NULL;
+        struct drawing w = { d, &tree, in };
+
+        if (tree_build(&tree, &d->evidence, all) < 0)
+                return NULL;
+        return node_json(&w, &tree.nodes[0], 0);
+}
+
+json_t *diagnosis_to_json(const struct diagnosis *d, bool all) {
+        const struct evidence *e = &d->evidence;
+        _cleanup_free_ bool *in = calloc(e->n_hosts + 1, sizeof(*in));
+        json_t *suspects = json_array(), *classes = json_array();
+        int r = in && suspects && classes ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < d->n_suspects && r == 0; i++)
+                r = json_array_append_new(suspects, suspect_json(d, &d->suspects[i]));
+        for (size_t i = 0; i < MIN(e->n_classes, (size_t) CHILDREN_MAX) && r == 0; i++)
+                r = json_array_append_new(classes, class_json(d, i, in));
+        if (r < 0) {
+                json_decref(suspects);
+                json_decref(classes);
+                return NULL;
+        }
+        return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "version", 1, "outcome",
+                         outcome_name(d->outcome), "summary", d->summary, "hosts", (json_int_t) e->n_hosts,
+                         "silent", (json_int_t) e->n_silent, "ranks", (json_int_t) e->n_ranks, "waiting",
+                         (json_int_t) d->n_waiting, "suspects", suspects, "classes", classes, "tree",
+                         tree_json(d, all, in));
+}

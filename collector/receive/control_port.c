@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control_port.h"
+
+#include <math.h>
+
+#include "fnv.h"
+#include "http_routes.h"
+#include "log.h"
+
+/* --- Syncs ----------------------------------------------------------------------------------------- */
+
+static void release_body(void *text) {
+        struct registry_body *b =
+                (struct registry_body *) (void *) ((char *) text - offsetof(struct registry_body, text));
+
+        registry_body_unref(b);
+}
+
+static void set_body(struct http_reply *reply, unsigned status, struct registry_body *body) {
+        *reply = (struct http_reply){
+                .status = body ? status : 503, /* without a body: out of memory */
+                .content_type = "application/json",
+                .body = body ? body->text : NULL,
+                .len = body ? body->len : 0,
+                .release = body ? release_body : NULL,
+                .retry_after = !body || status == 503 ? 1 : 0,
+        };
+}
+
+void sync_port_answer(void *call, unsigned status, struct registry_body *body, void *userdata) {
+        struct http_reply reply;
+
+        (void) userdata;
+        set_body(&reply, status, body);
+        http_answer(call, &reply);
+}
+
+bool sync_port_elsewhere(struct registry *r, struct http_reply *reply) {
+        struct registry_body *body;
+        unsigned status;
+
+        if (registry_leads(r))
+                return false;
+        status = registry_elsewhere(r, &body);
+        set_body(reply, status, body);
+        return true;
+}
+
+void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply) {
+        struct registry_body *body;
+        unsigned status;
+
+        status = registry_sync(r, (const char *) q->body, q->len, q->call, &body);
+        if (status == 0)
+                reply->later = true;
+        else
+                set_body(reply, status, body);
+}
+
+/* --- Records for the episodes ---------------------------------------------------------------------- */
+
+static const json_t *record_of(const struct gang *g, const char *kind, const char *name) {
+        char key[GANG_KEY_MAX];
+
+        (void) snprintf(key, sizeof(key), "%s%.64s", kind, name);
+        return gang_record(g, key);
+}
+
+static bool is_same(const json_t *a, const json_t *b, const char *key) {
+        return json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+/* Who is asked: the hosts of the run; without one, those that are in the slice. */
+static json_t *slices_asked(const struct gang *g, const char *slice, const json_t *request) {
+        const char *run = json_string_value(json_object_get(request, "run"));
+        const json_t *r = run && *run ? record_of(g, "run/", run) : NULL, *roster;
+
+        if (r && (is_same(r, request, "serial") || !json_object_get(request, "serial")) &&
+            is_same(r, request, "generation"))
+                return json_incref(json_object_get(r, "slices"));
+        roster = json_object_get(record_of(g, "slice/", slice), "roster");
+        return roster ? json_pack("[{s:s, s:O}]", "slice", slice, "hosts", roster) : NULL;
+}
+
+void episode_port_record(struct episodes *e, const struct gang *g, const char *key, const json_t *value) {
+        json_t *slices;
+
+        if (startswith(key, "run/") && value)
+                episodes_run(e, value);
+        else if (startswith(key, "capture/") && value) {
+                slices = slices_asked(g, key + strlen("capture/"), value);
+                episodes_asked(e, key + strlen("capture/"), value, slices);
+                json_decref(slices);
+        } else if (startswith(key, "episode/")) {
+                slices = slices_asked(g, "", value);
+                episodes_kept(e, key + strlen("episode/"), value, slices);
+                json_decref(slices);
+        }
+}
+
+bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode) {
+        const json_t *request = record_of(g, "capture/", slice);
+        const char *id = json_string_value(json_object_get(request, "episode"));
+        char key[GANG_KEY_MAX];
+
+        (void) snprintf(key, sizeof(key), "capture/%.64s", slice);
+        if (id && streq(id, episode))
+                episode_port_record(e, g, key, request);
+        return episodes_wants(e, episode);
+}
+
+/* --- Captures -------------------------------------------------------------------------------------- */
+
+/* Of what a host took for itself while nobody was reached. */
+#define OWN_MAX_AGE  ((usec_t) 24 * 3600 * USEC_PER_SEC)
+#define RETRY_AFTER  2 /* seconds */
+
+/* --- Who sends it ---------------------------------------------------------------------------------- */
+
+/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole
+ * fleet ends otherwise. */
+static bool may_speak(const struct http_request *q, const struct registry *r, const char *host) {
+        const char *slash = strrchr(q->caller->name, '/');
+
+        return !slash || !slash[1] || streq(slash + 1, host) || !registry_has_host(r, slash + 1);
+}
+
+static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w,
+                      usec_t now) {
+        usec_t taken = (usec_t) w->taken;
+
+        return w->episode[0] ? episode_port_wants(e, registry_gang(r), w->slice, w->episode)
+                             : taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
+}
+
+void capture_port_reply(struct http_reply *reply, unsigned status, const char *why) {
+        if (status == 200)
+                api_reply(reply, 200, json_object());
+        else
+                api_reply_error(reply, status, why, "see docs/registry.md");
+        reply->retry_after = status == 503 ? RETRY_AFTER : 0;
+}
+
+bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
+                         usec_t now, struct capture_words *ret, struct http_reply *reply) {
+        struct capture_words words, *w = &words;
+        char why[ARGUMENTS_WHY_MAX];
+
+        if (q->len > STORE_CAPTURE_MAX)
+                capture_port_reply(reply, 413, "a capture is at most 1 MiB");
+        else if (capture_words_parse(q, w, why) < 0)
+                capture_port_reply(reply, 400, why);
+        else if (q->len == 0)
+                capture_port_reply(reply, 400, "there is no capture in the body");
+        else if (!may_speak(q, r, w->host))
+                capture_port_reply(reply, 403, "this certificate is another host's");
+        else if (!registry_is_member(r, w->slice, (unsigned) w->worker, w->host, w->incarnation))
+                capture_port_reply(reply, 503, "this host is no member here (yet)");
+        else if (!is_wanted(e, r, w, now))
+                capture_port_reply(reply, 404, "there is no such episode here");
+        else {
+                *ret = *w;
+                return true;
+        }
+        return false;
+}
+
+/* --- Kept ------------------------------------------------------------------------------------------ */
+
+int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,
+                       usec_t now) {
+        struct store_capture c = { .episode = w->episode,
+                                   .run = w->run,
+                                   .suspicion = w->suspicion,
+                                   .slice = w->slice,
+                                   .host = w->host,
+                                   .worker_id = w->worker,
+                                   .generation = w->generation,
+                                   .round = (unsigned) w->round,
+                                   .rounds = (unsigned) MAX(w->rounds, INT64_C(1)),
+                                   .hosts = (uint64_t) w->hosts,
+                                   .slice_hosts = (uint64_t) w->slice_hosts,
+                                   .taken = (usec_t) w->taken,
+                                   .data = data,
+                                   .len = len };
+        char episode[64];
+        int r;
+
+        if (!*c.episode) {
+                r = store_name_episode(s, &c, now, episode);
+                if (r < 0)
+                        return r;
+                c.episode = episode;
+        }
+        return store_add_capture(s, &c, now);
+}
+
+/* --- Figures --------------------------------------------------------------------------------------- */
+
+static int report_straggler(struct store *s, const struct pace_verdict *v, usec_t now) {
+        int r = store_begin(s);
+
+        log_warning("%s", v->sentence);
+        if (r >= 0)
+                r = store_own_event(s,
+                                    EVENT_OF(STRAGGLER, .run = v->run, .host = v->name, .slice = v->slice,
+                                             .worker = v->worker, .hosts = (int64_t) v->hosts,
+                                             .sentence = v->sentence, .windows = v->windows),
+                                    v->name, v->slice, v->worker, now);
+        if (r >= 0)
+                r = store_commit(s);
+        if (r < 0)
+                store_rollback(s);
+        return r < 0 ? r : 1;
+}
+
+/* Any number that is the host's own. */
+static int64_t host_number(const struct pace_source *who) {
+        return (int64_t) (fnv(fnv_text(FNV_BEGIN, who->slice), &who->worker, sizeof(who->worker)) >> 1);
+}
+
+/* NaN: not known. */
+static double seconds_of(const json_t *v, const char *key) {
+        const json_t *n = json_object_get(v, key);
+
+        return json_is_number(n) ? json_number_value(n) : NAN;
+}
+
+static int take_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v,
+                        usec_t now) {
+        json_int_t at = json_integer_value(json_object_get(v, "at"));
+        const json_t *step = json_object_get(v, "step");
+        const struct pace_figures f = {
+                .run = json_string_value(json_object_get(v, "run")),
+                .at = MIN((usec_t) MAX(at, (json_int_t) 0), now), /* a clock that is ahead holds nobody up */
+                .step = json_is_integer(step) ? json_integer_value(step) : -1,
+                .user = seconds_of(v, "user"),
+                .system = seconds_of(v, "system"),
+                .waited = seconds_of(v, "waited"),
+        };
+        struct pace_verdict verdict;
+        int r = f.run && *f.run && at > 0 ? pace_take(p, who, &f, &verdict) : 0;
+
+        return r <= 0 ? r : report_straggler(s, &verdict, now);
+}
+
+int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
+                      usec_t now) {
+        struct pace_source source = *who;
+        const json_t *v;
+        size_t i;
+        int r = 0;
+
+        source.host = host_number(who);
+        json_array_foreach (list, i, v) {
+                int k = take_figures(p, s, &source, v, now);
+
+                if (k < 0)
+                        return k;
+                r = MAX(r, k);
+        }
+        return r;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * POST /registry/v1/sync at the agents' port (docs/registry.md): between HTTP and the registry. Errors are
+ * {"error", "remedy"}.
+ */
+#include <jansson.h>
+
+#include "capture_words.h"
+#include "episodes.h"
+#include "http_server.h"
+#include "pace.h"
+#include "registry.h"
+#include "store.h"
+#include "store_episodes.h"
+
+#define SYNC_PORT_PATH "/registry/v1/sync"
+
+/* True: this collector does not lead, and the reply says so (421, 503). */
+bool sync_port_elsewhere(struct registry *r, struct http_reply *reply);
+void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply);
+/* registry_options.answer: call is a struct http_call. */
+void sync_port_answer(void *call, unsigned status, struct registry_body *body, void *userdata);
+
+/*
+ * POST /registry/v1/capture at the agents' port (docs/registry.md): one host's part of a capture, as bytes.
+ * What is asked about it is in the query; the bytes are kept as they came, and read in a process of their
+ * own (episodes).
+ */
+
+#define CAPTURE_PORT_PATH "/registry/v1/capture"
+
+struct episodes;
+
+/* True: it may be stored. Else the reply is complete. */
+bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
+                         usec_t now, struct capture_words *ret, struct http_reply *reply);
+/* Into the store, inside a transaction: 1; 0: a repeat; -EDQUOT: the host sends too many; else the store's.
+ */
+int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,
+                       usec_t now);
+/* The answer after that: what store said, why in words of a failure. */
+void capture_port_reply(struct http_reply *reply, unsigned status, const char *why);
+
+/* Between the registry's records and the episodes. */
+
+/* A record was published: the episodes receive those of capture/, run/ and episode/. */
+void episode_port_record(struct episodes *e, const struct gang *g, const char *key, const json_t *value);
+/* Whether captures of this episode are wanted of this slice; one that the registry has and the episodes do
+ * not know yet begins. */
+bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode);
+
+/*
+ * The figures of syncs (docs/registry.md), given to pace.h; the host that it names becomes the event
+ * tpu.run.straggler under that host. A new leader starts its windows again.
+ */
+
+/* list: of registry.h's figures(); what cannot be understood of one run is not the others'. who->host is
+ * set here. 1: an event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
+int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
+                      usec_t now);

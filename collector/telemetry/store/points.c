@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "points.h"
+
+#define HOST_SHIFT  41
+#define MS_MAX      ((INT64_C(1) << HOST_SHIFT) - 1)
+/* Rows of one host that begin in the same millisecond lie side by side; more are spread. */
+#define NEAR_MS 16
+#define TRIES_MAX   40
+#define SPREAD_BITS 24 /* milliseconds: some hours, for a host whose clock stands still */
+
+int64_t points_id(int64_t host, int64_t ms) {
+        return host << HOST_SHIFT | MIN(MAX(ms - POINTS_EPOCH_MS, 0), MS_MAX);
+}
+
+int64_t points_ms(int64_t id) {
+        return (id & MS_MAX) + POINTS_EPOCH_MS;
+}
+
+void points_clear(struct points *p) {
+        free(p->items);
+        *p = (struct points) { 0 };
+}
+
+int points_add(struct points *p, const struct sample *one) {
+        if (p->n == p->size) {
+                size_t size = MAX(2 * p->size, (size_t) 256);
+                struct sample *items = realloc(p->items, size * sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                p->items = items;
+                p->size = size;
+        }
+        p->items[p->n++] = *one;
+        return 0;
+}
+
+static int collect_row(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
+        struct samples_in in = samples_read(data, len, base);
+        struct sample one;
+        int r;
+
+        while ((r = samples_next(&in, &one)) > 0)
+                if (points_add(p, &one) < 0)
+                        return -ENOMEM;
+        s->damaged_rows += r < 0;
+        return 0;
+}
+
+int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
+        return collect_row(s, p, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
+                           points_ms(sqlite3_column_int64(q, 0)));
+}
+
+static int by_series_and_time(const void *a, const void *b) {
+        const struct sample *x = a, *y = b;
+
+        if (x->series != y->series)
+                return x->series < y->series ? -1 : 1;
+        return (x->ms > y->ms) - (x->ms < y->ms);
+}
+
+void points_sort(struct points *p) {
+        if (p->n > 0)
+                qsort(p->items, p->n, sizeof(*p->items), by_series_and_time);
+}
+
+const struct sample *points_find(const struct points *p, int64_t series) {
+        size_t from = 0, to = p->n;
+
+        while (from < to) {
+                size_t middle = from + (to - from) / 2;
+
+                if (p->items[middle].series == series)
+                        return &p->items[middle];
+                if (p->items[middle].series < series)
+                        from = middle + 1;
+                else
+                        to = middle;
+        }
+        return NULL;
+}
+
+void points_latest(struct points *p) {
+        size_t n = 0;
+
+        points_sort(p);
+        for (size_t i = 0; i < p->n; i++) {
+                n += i > 0 && p->items[i].series != p->items[n].series;
+                p->items[n] = p->items[i];
+        }
+        p->n = p->n > 0 ? n + 1 : 0;
+}
+
+/* Where to try next: any sequence does that visits the whole span (a Weyl sequence of the golden ratio). */
+static int64_t next_try(struct store *s, unsigned i) {
+        if (i < NEAR_MS)
+                return i;
+        s->spread += UINT64_C(0x9e3779b97f4a7c15);
+        return (int64_t) (s->spread >> (64 - MIN(i, (unsigned) SPREAD_BITS)));
+}
+
+/* Writes a row where there is room for it. */
+static int write_row(struct store *s, int64_t host, const struct samples_out *o, int64_t *ret) {
+        int64_t ms = points_ms(points_id(host, o->base));
+        int r;
+
+        for (unsigned i = 0; i < TRIES_MAX; i++) {
+                int64_t at = points_id(host, ms + next_try(s, i));
+
+                r = store_run(s, ST_ROW_ADD, BIND(INT(at), BLOB(o->data, o->len)));
+                if (r < 0)
+                        return r;
+                if (sqlite3_changes(s->db) > 0) {
+                        *ret = at;
+                        return 0;
+                }
+        }
+        return -EBUSY; /* millions of rows stand there */
+}
+
+/* --- Latest values --------------------------------------------------------------------------------- */
+
+/* What table latest has; *ret_through: the last row that it knows. */
+static int read_table(struct store *s, int64_t host, struct points *p, int64_t *ret_through) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        *ret_through = points_id(host, 0) - 1;
+        r = store_query(s, ST_LATEST, BIND(INT(host)), &q);
+        if (r == 0 && (r = store_row(q)) > 0) {
+                *ret_through = sqlite3_column_int64(q, 0);
+                r = points_collect(s, p, q);
+        }
+        return r;
+}
+
+/* The same and the rows behind it, up to *ret_last. */
+static int read_all(struct store *s, int64_t host, struct points *p, int64_t *ret_through,
+                    int64_t *ret_last) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = read_table(s, host, p, ret_through);
+        if (r < 0)
+                return r;
+        *ret_last = *ret_through;
+        r = store_query(s, ST_ROWS, BIND(INT(*ret_through), INT(points_id(host, INT64_MAX))), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                *ret_last = sqlite3_column_int64(q, 0);
+                r = points_collect(s, p, q);
+        }
+        points_latest(p);
+        return r;
+}
+
+static int write_table(struct store *s, int64_t host, const struct points *p, int64_t through,
+                       int64_t since) {
+        _cleanup_samples_ struct samples_out o = { 0 };
+        int r = 0;
+
+        samples_begin(&o, points_ms(through));
+        for (size_t i = 0; r == 0 && i < p->n; i++)
+                if (p->items[i].ms >= since)
+                        r = samples_put(&o, &p->items[i]);
+        return r < 0 ? r
+                     : store_run(s, ST_LATEST_PUT,
+                                 BIND(INT(host), INT(through), BLOB(o.data ?: (const uint8_t *) "", o.len)));
+}
+
+int points_read_latest(struct store *s, int64_t host, struct points *ret) {
+        int64_t through, last;
+
+        return read_all(s, host, ret, &through, &last);
+}
+
+int points_fold(struct store *s, int64_t host, int64_t since) {
+        struct host_series *h = series_of_host(&s->series, host);
+        _cleanup_points_ struct points p = { 0 };
+        int64_t through, last;
+        int r;
+
+        r = read_all(s, host, &p, &through, &last);
+        if (r < 0 || last == through)
+                return r;
+        r = write_table(s, host, &p, last, since);
+        if (r == 0 && h)
+                host_series_clear(h); /* what is silent is out of it, too */
+        return r;
+}
+
+/* A row older than what table latest knows: an agent's backlog. It goes into the table at once. */
+static int add_late(struct store *s, int64_t host, const struct samples_out *row) {
+        _cleanup_points_ struct points p = { 0 };
+        int64_t through;
+        int r;
+
+        r = collect_row(s, &p, row->data, row->len, row->base);
+        if (r == 0)
+                r = read_table(s, host, &p, &through);
+        if (r < 0)
+                return r;
+        points_latest(&p);
+        return write_table(s, host, &p, through, 0);
+}
+
+int points_host(struct store *s, int64_t host, struct host_series **ret) {
+        struct host_series *h = series_of_host(&s->series, host);
+        _cleanup_points_ struct points p = { 0 };
+        int64_t last;
+        int r;
+
+        if (!h)
+                return -ENOMEM;
+        *ret = h;
+        if (h->loaded)
+                return 0;
+        r = read_all(s, host, &p, &h->through, &last);
+        for (size_t i = 0; r == 0 && i < p.n; i++)
+                r = host_series_add(h, p.items[i].series);
+        h->loaded = r == 0;
+        return r;
+}
+
+/* --- Writing points -------------------------------------------------------------------------------- */
+
+int store_end_points(struct store *s) {
+        int64_t host = s->row_host, id = 0;
+        struct host_series *h;
+        int r;
+
+        s->row_host = 0;
+        if (host == 0 || s->row.len == 0)
+                return 0;
+        r = points_host(s, host, &h);
+        if (r == 0)
+                r = write_row(s, host, &s->row, &id);
+        return r < 0 || id > h->through ? r : add_late(s, host, &s->row);
+}
+
+/* The number of the series; -EDQUOT when it would be one too many for the host. */
+static int find_series(struct store *s, const struct host_series *h, const struct store_metric *m,
+                       int64_t *ret) {
+        int64_t id = m->key_len > 0 ? series_find(&s->series, m->key, m->key_len) : 0, same = 1;
+        int r;
+
+        if (id == 0) {
+                r = store_ask(s, ST_SERIES_FIND,
+                              BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)), &id,
+                              &same);
+                if (r == 0 && h->n >= STORE_SERIES_MAX)
+                        return -EDQUOT;
+                if (r == 0) {
+                        r = store_run(
+                                s, ST_SERIES_ADD,
+                                BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)));
+                        id = sqlite3_last_insert_rowid(s->db);
+                } else if (r > 0 && !same)
+                        r = store_run(s, ST_SERIES_UNIT, BIND(INT(id), TEXT(m->unit)));
+                if (r < 0)
+                        return r;
+                if (id > UINT32_MAX)
+                        return -EDQUOT;
+                if (m->key_len > 0) {
+                        r = series_remember(&s->series, m->key, m->key_len, id);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        *ret = id;
+        return 0;
+}
+
+bool store_knows_series(struct store *s, const void *key, size_t len) {
+        return series_find(&s->series, key, len) > 0;
+}
+
+int store_add_point(struct store *s, int64_t host, const struct store_metric *m) {
+        struct sample one = {
+                .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
+        };
+        struct host_series *h;
+        int r;
+
+        one.ms = MAX(one.ms, POINTS_EPOCH_MS);
+        r = points_host(s, host, &h);
+        if (r == 0)
+                r = find_series(s, h, m, &one.series);
+        if (r < 0)
+                return r;
+        if (!host_series_has(h, one.series)) {
+                if (h->n >= STORE_SERIES_MAX)
+                        return -EDQUOT;
+                r = host_series_add(h, one.series);
+                if (r < 0)
+                        return r;
+        }
+        if (s->row_host != host || one.ms > s->row.base + POINTS_ROW_SPAN_MS ||
+            one.ms < s->row.base - POINTS_ROW_SPAN_MS) {
+                r = store_end_points(s);
+                if (r < 0)
+                        return r;
+                s->row_host = host;
+                samples_begin(&s->row, one.ms);
+        }
+        return samples_put(&s->row, &one);
+}

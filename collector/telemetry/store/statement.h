@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The prepared statements of the store and how values go in. Inside the room only.
+ */
+#include <sqlite3.h>
+
+#include "samples.h"
+#include "series.h"
+#include "store.h"
+
+enum statement {
+#define STATEMENT(name, text) name,
+#include "statements.def"
+#undef STATEMENT
+        _ST_MAX,
+};
+
+/* Which index an events query walks: a filter that names a host must not read everybody's events. */
+enum event_index { BY_NOTHING, BY_HOST, BY_NAME, BY_SLICE };
+
+struct store {
+        sqlite3 *db;
+        sqlite3_stmt *statements[_ST_MAX];
+        char path[256];
+        struct series series;
+        bool committed;   /* there is no transaction to be undone */
+        uint32_t marked;  /* series_mark() of the part */
+        int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
+        struct samples_out row;
+        struct tending {
+                int64_t host;      /* the one at hand; its work goes on in the next turn */
+                int64_t oldest_ms; /* the first row of all hosts in this round */
+                double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
+        } tending;
+        uint64_t damaged_rows, spread;
+};
+
+struct bind {
+        enum { BIND_NULL, BIND_INT, BIND_TEXT, BIND_BLOB } type;
+        int64_t i;        /* of a blob: its length */
+        const char *text; /* borrowed until the statement is reset */
+        const void *blob;
+};
+#define INT(v)     ((struct bind) { .type = BIND_INT, .i = (v) })
+#define BLOB(p, n) ((struct bind) { .type = BIND_BLOB, .blob = (p), .i = (int64_t) (n) })
+#define TEXT(v)    ((struct bind) { .type = BIND_TEXT, .text = (v) }) /* NULL is NULL */
+#define TIME(v)    INT(time_to_sql(v))
+#define KNOWN(v)   ((struct bind) { .type = (v) < 0 ? BIND_NULL : BIND_INT, .i = (v) }) /* -1 is NULL */
+/* Values for ?1, ?2, … */
+#define BIND(...) (const struct bind[]) { __VA_ARGS__ }, ELEMENTSOF(((const struct bind[]) { __VA_ARGS__ }))
+
+static inline int64_t time_to_sql(usec_t t) {
+        return (int64_t) MIN(t, (usec_t) INT64_MAX);
+}
+
+/*
+ * Makes or checks the schema of an open database: 0; -ENOTRECOVERABLE with a sentence in why; -EUCLEAN: an
+ * older schema; or SQLite's -errno (why untouched).
+ */
+int schema_prepare(struct store *s, const char *path, char why[static 256]);
+/* -errno of SQLite's answer; 0 of SQLITE_OK, SQLITE_ROW and SQLITE_DONE. */
+int sqlite_errno(int rc);
+int statements_prepare(struct store *s);
+void statements_finalize(struct store *s);
+
+/* Runs a statement that answers nothing. */
+int store_run(struct store *s, enum statement st, const struct bind *values, size_t n);
+/* Runs a statement that answers at most one row of at most two numbers. 1: there is one; 0: none. ret_b may
+ * be NULL. */
+int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
+              int64_t *ret_b);
+/* Begins a statement with many rows: step it with sqlite3_step() and end it with store_end(). */
+int store_query(struct store *s, enum statement st, const struct bind *values, size_t n, sqlite3_stmt **ret);
+/* 1: a row; 0: no more; -errno. */
+int store_row(sqlite3_stmt *q);
+void store_end(sqlite3_stmt **q);
+#define _cleanup_query_ _cleanup_(store_end)
+
+/* store_logs.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
+ * before. */
+int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
+
+/* store_episodes.c: what is beyond the limits, a little at a time. */
+int store_drop_episodes(struct store *s, uint64_t bytes);
+
+/* Columns. NULL is NULL, and -1. */
+const char *column_text(sqlite3_stmt *q, int column);
+int64_t column_int(sqlite3_stmt *q, int column);

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "statement.h"
+#include "store_episodes.h"
+
+/*
+ * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up
+ * the collector in WAL mode; a writer is a person's mistake, and the agents come back after 503.
+ */
+#define BUSY_MS 250
+
+/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL.
+ */
+static const char settings[] =
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
+        "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
+
+static int check_wal(struct store *s) {
+        sqlite3_stmt *q = NULL;
+        bool wal;
+        int rc;
+
+        rc = sqlite3_prepare_v2(s->db, "PRAGMA journal_mode", -1, &q, NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(q);
+        wal = rc == SQLITE_ROW && streq((const char *) sqlite3_column_text(q, 0), "wal");
+        (void) sqlite3_finalize(q);
+        if (rc != SQLITE_ROW)
+                return sqlite_errno(rc);
+        return wal ? 0 : -EOPNOTSUPP;
+}
+
+static int prepare_database(struct store *s, const char *path, char why[static 256]) {
+        int r;
+
+        (void) sqlite3_busy_timeout(s->db, BUSY_MS);
+        r = schema_prepare(s, path, why);
+        if (r < 0)
+                return r;
+        r = sqlite_errno(sqlite3_exec(s->db, settings, NULL, NULL, NULL));
+        if (r < 0)
+                return r;
+        r = check_wal(s);
+        if (r == -EOPNOTSUPP)
+                (void) snprintf(why, 256,
+                                "%.120s: this file system cannot hold a write-ahead log: use a local one",
+                                path);
+        return r < 0 ? r : statements_prepare(s);
+}
+
+static void store_close(struct store *s) {
+        statements_finalize(s);
+        (void) sqlite3_close(
+                s->db); /* the log is moved into the database; when that fails, the next start does it */
+        s->db = NULL;
+        s->row_host = 0;
+        series_clear(&s->series);
+}
+
+/* auto_vacuum counts only before there are tables. */
+static int open_database(struct store *s, char why[static 256]) {
+        int rc, r;
+
+        why[0] = '\0';
+        rc = sqlite3_open_v2(s->path, &s->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL", NULL,
+                                  NULL, NULL);
+        r = rc == SQLITE_OK ? prepare_database(s, s->path, why) : sqlite_errno(rc);
+        if (r < 0 && !why[0])
+                (void) snprintf(why, 256, "%.120s: %.100s", s->path,
+                                s->db ? sqlite3_errmsg(s->db) : "out of memory");
+        return r;
+}
+
+/* Renames the database and its log; they belong together. */
+static int move_aside(const struct store *s, char ret_aside[static 300]) {
+        static const char *const files[] = { "", "-wal", "-shm" };
+        char from[300], to[320];
+
+        (void) snprintf(ret_aside, 300, "%s.damaged", s->path);
+        if (access(ret_aside, F_OK) == 0)
+                (void) snprintf(ret_aside, 300, "%s.damaged-again", s->path);
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                (void) snprintf(from, sizeof(from), "%s%s", s->path, files[i]);
+                (void) snprintf(to, sizeof(to), "%.*s%s", 300, ret_aside, files[i]);
+                if (rename(from, to) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        return 0;
+}
+
+int store_start_over(struct store *s, char ret_aside[static 300], char why[static 256]) {
+        int r;
+
+        store_close(s);
+        r = move_aside(s, ret_aside);
+        if (r < 0) {
+                (void) snprintf(why, 256, "%.120s is damaged and cannot be moved aside: %s", s->path,
+                                strerror(-r));
+                return r;
+        }
+        return open_database(s, why);
+}
+
+int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]) {
+        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        ret_aside[0] = '\0';
+        s->tending = (struct tending) { .squeeze = 1, .oldest_ms = INT64_MAX };
+        s->committed = true;
+        (void) snprintf(s->path, sizeof(s->path), "%s", path);
+        r = open_database(s, why);
+        if (r == -EUCLEAN)
+                r = store_start_over(s, ret_aside, why);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int store_open_reading(const char *path, struct store **ret, char why[static 256]) {
+        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+        int rc, r;
+
+        if (!s)
+                return -ENOMEM;
+        s->committed = true;
+        (void) snprintf(s->path, sizeof(s->path), "%s", path);
+        rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+        (void) sqlite3_busy_timeout(s->db, BUSY_MS);
+        r = rc == SQLITE_OK ? statements_prepare(s) : sqlite_errno(rc);
+        if (r < 0) {
+                (void) snprintf(why, 256, "%.120s: %.100s", s->path,
+                                s->db ? sqlite3_errmsg(s->db) : "out of memory");
+                return rc == SQLITE_CANTOPEN ? -ENOENT : r;
+        }
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+struct store *store_free(struct store *s) {
+        if (!s)
+                return NULL;
+        store_close(s);
+        samples_clear(&s->row);
+        free(s);
+        return NULL;
+}
+
+const char *store_error(const struct store *s) {
+        return sqlite3_errmsg(s->db);
+}
+
+int store_begin(struct store *s) {
+        s->committed = false;
+        return store_run(s, ST_BEGIN, NULL, 0);
+}
+
+int store_commit(struct store *s) {
+        int r;
+
+        assert(!s->committed); /* store_begin() was called */
+        r = store_end_points(s);
+        if (r == 0)
+                r = store_run(s, ST_COMMIT, NULL, 0);
+        s->committed = r == 0;
+        return r;
+}
+
+void store_rollback(struct store *s) {
+        s->row_host = 0;
+        if (s->committed)
+                return;
+        if (!sqlite3_get_autocommit(s->db)) /* SQLite may have rolled back by itself (disk full) */
+                (void) store_run(s, ST_ROLLBACK, NULL, 0);
+        series_clear(&s->series); /* numbers that were given away in it mean nothing now */
+        s->committed = true;
+}
+
+int store_mark(struct store *s) {
+        assert(!s->committed);
+        s->marked = series_mark(&s->series);
+        return store_run(s, ST_MARK, NULL, 0);
+}
+
+static int release_mark(struct store *s) {
+        return store_run(s, ST_KEEP, NULL, 0);
+}
+
+int store_keep(struct store *s) {
+        int r;
+
+        r = store_end_points(s);
+        return r < 0 ? r : release_mark(s);
+}
+
+int store_undo(struct store *s) {
+        int r;
+
+        s->row_host = 0;
+        series_undo(&s->series, s->marked);
+        r = store_run(s, ST_UNDO, NULL, 0);
+        return r < 0 ? r : release_mark(s); /* undone, the mark still stands */
+}
+
+int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
+        int64_t id;
+        int r;
+
+        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = store_run(s, ST_HOST_ADD, BIND(TEXT(name), TIME(now)));
+        if (r < 0)
+                return r;
+        id = sqlite3_last_insert_rowid(s->db); /* counts the hosts: rows are never deleted */
+        if (id > STORE_HOSTS_MAX)
+                return -EDQUOT;
+        *ret = id;
+        return 0;
+}
+
+int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
+                     usec_t now) {
+        int r;
+
+        r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
+        if (r < 0)
+                return r;
+        return store_run(s, ST_HOST_IDENTITY,
+                         BIND(INT(host), TEXT(i->slice), KNOWN(i->worker_id), TEXT(i->accelerator_type),
+                              TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now))));
+}
+
+int store_other_seen(struct store *s, int64_t host, usec_t now) {
+        return store_run(s, ST_HOST_OTHER, BIND(INT(host), TIME(now)));
+}
+
+int store_add_event(struct store *s, int64_t host, const struct store_identity *i,
+                    const struct store_event *e) {
+        return store_run(s, ST_EVENT_ADD,
+                         BIND(INT(host), TEXT(i ? i->slice : NULL), KNOWN(i ? i->worker_id : -1),
+                              TIME(e->time), TIME(e->received), TEXT(e->service), TEXT(e->name),
+                              INT(e->severity), TEXT(e->body), TEXT(e->attributes)));
+}
+
+int store_own_event(struct store *s, const struct event *e, const char *host, const char *slice,
+                    int64_t worker, usec_t now) {
+        const struct store_identity identity = { .slice = slice, .worker_id = worker };
+        char sentence[EVENT_SENTENCE_MAX];
+        json_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
+        _cleanup_free_ char *body = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
+                            *attributes = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
+        const struct store_event stored = { .service = STORE_OWN_NAME,
+                                            .name = event_def(e->id)->name,
+                                            .body = body,
+                                            .attributes = attributes,
+                                            .severity = e->severity,
+                                            .time = now,
+                                            .received = now };
+        int64_t id;
+        int r = body && attributes ? 0 : -ENOMEM;
+
+        json_decref(text);
+        json_decref(fields);
+        if (r >= 0)
+                r = store_find_host(s, *host ? host : STORE_OWN_NAME, now, &id);
+        if (r == -EDQUOT)
+                return 0; /* the record itself still says it */
+        if (r >= 0)
+                r = store_add_event(s, id, *slice ? &identity : NULL, &stored);
+        return r < 0 ? r : 1;
+}
+
+int store_set_state(struct store *s, int64_t host, const char *state, usec_t time) {
+        return store_run(s, ST_HOST_STATE, BIND(INT(host), TEXT(state), TIME(time)));
+}
+
+int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t time) {
+        return store_run(s, ST_HOST_REASONS, BIND(INT(host), TEXT(reasons), TIME(time)));
+}
+
+int store_set_step(struct store *s, int64_t host, const char *run, int64_t step, usec_t time) {
+        return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(run), INT(step), TIME(time)));
+}
+
+/* --- Which pushes are stored ----------------------------------------------------------------------- */
+
+/* The known sequence numbers of one spool and class are runs [first, last] that neither overlap nor touch.
+ */
+struct range {
+        int64_t first, last;
+};
+
+static int put_range(struct store *s, const struct store_record *r, const struct range *run, usec_t now) {
+        return store_run(s, ST_RANGE_ADD,
+                         BIND(TEXT(r->spool), TEXT(r->class), INT(run->first), INT(run->last), TIME(now)));
+}
+
+static int drop_range(struct store *s, const struct store_record *r, int64_t first) {
+        return store_run(s, ST_RANGE_DELETE, BIND(TEXT(r->spool), TEXT(r->class), INT(first)));
+}
+
+/* Keeps the number of runs bounded: the two lowest become one. */
+static int close_lowest_gap(struct store *s, const struct store_record *r, usec_t now) {
+        struct range low, next;
+        int64_t n;
+        int q;
+
+        q = store_ask(s, ST_RANGE_COUNT, BIND(TEXT(r->spool), TEXT(r->class)), &n, NULL);
+        if (q < 0 || n <= STORE_RANGES_MAX)
+                return q < 0 ? q : 0;
+        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(0)), &low.first,
+                      &low.last);
+        if (q <= 0)
+                return q;
+        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(1)), &next.first,
+                      &next.last);
+        if (q <= 0)
+                return q;
+        q = drop_range(s, r, next.first);
+        if (q < 0)
+                return q;
+        low.last = next.last;
+        return put_range(s, r, &low, now);
+}
+
+int store_take_record(struct store *s, const struct store_record *r, usec_t now) {
+        int64_t seq = (int64_t) r->seq;
+        struct range run = { seq, seq }, below, above;
+        bool grows = false;
+        int q;
+
+        q = store_ask(s, ST_RANGE_BELOW, BIND(TEXT(r->spool), TEXT(r->class), INT(seq)), &below.first,
+                      &below.last);
+        if (q < 0)
+                return q;
+        if (q > 0 && below.last >= seq)
+                return 0;
+        if (q > 0 && below.last == seq - 1) {
+                run.first = below.first;
+                grows = true;
+        }
+        if (seq < INT64_MAX) {
+                q = store_ask(s, ST_RANGE_ABOVE, BIND(TEXT(r->spool), TEXT(r->class), INT(seq + 1)),
+                              &above.first, &above.last);
+                if (q > 0) {
+                        run.last = above.last;
+                        grows = true;
+                        q = drop_range(s, r, above.first);
+                }
+                if (q < 0)
+                        return q;
+        }
+        q = put_range(s, r, &run, now);
+        if (q == 0 && !grows)
+                q = close_lowest_gap(s, r, now);
+        return q < 0 ? q : 1;
+}
+
+/* --- The registry's records ------------------------------------------------------------------------ */
+
+int store_put_registry(struct store *s, const char *key, const char *value) {
+        if (!value)
+                return store_run(s, ST_REGISTRY_DELETE, BIND(TEXT(key)));
+        return store_run(s, ST_REGISTRY_PUT, BIND(TEXT(key), TEXT(value)));
+}
+
+int store_list_registry(struct store *s, int (*visit)(const char *key, const char *value, void *userdata),
+                        void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, ST_REGISTRY_LIST, NULL, 0, &q);
+        if (r < 0)
+                return r;
+        while ((r = store_row(q)) > 0) {
+                r = visit(column_text(q, 0), column_text(q, 1), userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events as they are read, and the lines that runs print. */
+#include "statement.h"
+
+static enum event_index index_for(const struct store_event_filter *f) {
+        if (f->host)
+                return BY_HOST;
+        if (f->name)
+                return BY_NAME;
+        return f->slice ? BY_SLICE : BY_NOTHING;
+}
+
+int store_list_events(struct store *s, const struct store_event_filter *f,
+                      int (*visit)(const struct store_event_row *e, void *userdata), void *userdata) {
+        unsigned st = (f->since < 0 ? ST_EVENTS_DOWN_BY_NOTHING : ST_EVENTS_UP_BY_NOTHING) +
+                      (unsigned) index_for(f);
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, (enum statement) st,
+                        BIND(INT(f->since), TEXT(f->host), TEXT(f->slice), TEXT(f->name), INT(f->limit)),
+                        &q);
+        if (r < 0)
+                return r;
+        while ((r = store_row(q)) > 0) {
+                struct store_event_row e = {
+                        .id = sqlite3_column_int64(q, 0),
+                        .host = column_text(q, 1),
+                        .slice = column_text(q, 2),
+                        .worker_id = column_int(q, 3),
+                        .event = {
+                                .time = (usec_t) sqlite3_column_int64(q, 4),
+                                .received = (usec_t) sqlite3_column_int64(q, 5),
+                                .name = column_text(q, 6),
+                                .severity = (unsigned) sqlite3_column_int64(q, 7),
+                                .body = column_text(q, 8),
+                                .attributes = column_text(q, 9),
+                                .service = column_text(q, 10),
+                        },
+                };
+
+                r = visit(&e, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
+}
+
+/* Ids grow with the time of arrival (but for steps of the clock), so that halving finds the place without an
+ * index. */
+int store_event_before(struct store *s, usec_t time, int64_t *ret) {
+        int64_t low = 1, high = 0, id, received;
+        int r;
+
+        r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
+        if (r < 0)
+                return r;
+        while (low <= high) { /* what is below low came earlier, what is above high did not */
+                int64_t middle = low + (high - low) / 2;
+
+                r = store_ask(s, ST_EVENT_NEXT, BIND(INT(middle)), &id, &received);
+                if (r < 0)
+                        return r;
+                if (r > 0 && (usec_t) received < time)
+                        low = id + 1;
+                else
+                        high = middle - 1;
+        }
+        *ret = low - 1;
+        return 0;
+}
+
+/* --- What runs print: lines, and the parts (one start of a run on a host) that they belong to ------ */
+
+#define LINES_AT_ONCE 500
+
+int store_add_line(struct store *s, int64_t host, const struct store_line *l, usec_t now) {
+        int64_t part, last;
+        int r;
+
+        r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                r = store_run(s, ST_PART_ADD, BIND(TEXT(l->run), TEXT(l->invocation), INT(host), INT(0)));
+                if (r < 0)
+                        return r;
+                part = sqlite3_last_insert_rowid(s->db);
+                last = 0;
+        }
+        if (l->number <= last)
+                return 0;
+        r = store_run(s, ST_LINE_ADD,
+                      BIND(TEXT(l->run), INT(part), INT(l->number), INT(l->number - last - 1), TIME(l->time),
+                           TIME(now), INT(l->priority), TEXT(l->text)));
+        if (r >= 0)
+                r = store_run(s, ST_PART_SET,
+                              BIND(INT(part), TEXT(l->slice), KNOWN(l->worker_id), KNOWN(l->generation),
+                                   INT(l->number), TIME(now), INT((int64_t) strlen(l->text))));
+        return r < 0 ? r : 1;
+}
+
+int store_list_lines(struct store *s, const struct store_line_filter *f,
+                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
+                        BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice), KNOWN(f->worker),
+                             INT(f->limit)),
+                        &q);
+        if (r < 0)
+                return r;
+        while ((r = store_row(q)) > 0) {
+                struct store_line_row l = {
+                        .id = sqlite3_column_int64(q, 0),
+                        .host = column_text(q, 1),
+                        .missing = sqlite3_column_int64(q, 7),
+                        .line = {
+                                .run = f->run,
+                                .slice = column_text(q, 2),
+                                .worker_id = column_int(q, 3),
+                                .generation = column_int(q, 4),
+                                .invocation = column_text(q, 5),
+                                .number = sqlite3_column_int64(q, 6),
+                                .time = (usec_t) sqlite3_column_int64(q, 8),
+                                .priority = (unsigned) sqlite3_column_int64(q, 9),
+                                .text = column_text(q, 10),
+                        },
+                };
+
+                r = visit(&l, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
+}
+
+int store_line_bytes(struct store *s, uint64_t *ret) {
+        int64_t bytes = 0;
+        int r;
+
+        r = store_ask(s, ST_LINE_BYTES, NULL, 0, &bytes, NULL);
+        *ret = (uint64_t) MAX(bytes, 0);
+        return r < 0 ? r : 0;
+}
+
+int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {
+        uint64_t bytes;
+        int64_t last = 0;
+        int r;
+
+        r = store_line_bytes(s, &bytes);
+        if (r == 0)
+                r = store_ask(s, ST_LINES_OLD,
+                              BIND(INT(LINES_AT_ONCE), INT(bytes > keep ? (int64_t) (bytes - keep) : 0),
+                                   TIME(before)),
+                              &last, NULL);
+        return r < 0 || last == 0 ? MIN(r, 0) : store_run(s, ST_LINES_DELETE, BIND(INT(last)));
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retention: one small piece of work at a time, in a transaction of its own. */
+#include "points.h"
+
+#define DAY_MS         INT64_C(86400000)
+#define ROWS_AT_ONCE   400
+#define EVENTS_AT_ONCE 50 /* a body may be megabytes */
+#define OTHERS_AT_ONCE 500
+/* At least: an agent that was away that long sends everything again. */
+#define RECORDS_KEPT ((usec_t) 90 * 86400 * USEC_PER_SEC)
+#define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
+
+/* The oldest rows of a host go, a few at a time. */
+static int tend_host(struct store *s, int64_t host, const struct store_retention *retention, int64_t now_ms,
+                     bool *ret_more) {
+        int64_t all = (int64_t) retention->days * DAY_MS, first = points_id(host, 0), oldest;
+        int64_t until = points_id(host, now_ms - (int64_t) ((double) all * s->tending.squeeze));
+        int r;
+
+        r = points_fold(s, host, now_ms - all);
+        if (r == 0)
+                r = store_run(s, ST_ROWS_DELETE, BIND(INT(first), INT(until), INT(ROWS_AT_ONCE)));
+        if (r < 0)
+                return r;
+        *ret_more = sqlite3_changes(s->db) == ROWS_AT_ONCE;
+        r = store_ask(s, ST_ROWS_OLDEST, BIND(INT(first), INT(points_id(host, INT64_MAX))), &oldest, NULL);
+        if (r > 0)
+                s->tending.oldest_ms = MIN(s->tending.oldest_ms, points_ms(oldest));
+        return r < 0 ? r : 0;
+}
+
+/* --- The database ---------------------------------------------------------------------------------- */
+
+int store_size(struct store *s, struct store_size *ret) {
+        int64_t pages, free_pages, page;
+        int r;
+
+        r = store_ask(s, ST_PAGES, NULL, 0, &pages, NULL);
+        if (r > 0)
+                r = store_ask(s, ST_FREE_PAGES, NULL, 0, &free_pages, NULL);
+        if (r <= 0)
+                return r < 0 ? r : -EIO;
+        page = STORE_PAGE;
+        *ret = (struct store_size) {
+                .file = (uint64_t) (pages * page),
+                .used = (uint64_t) ((pages - free_pages) * page),
+                .squeeze = s->tending.squeeze,
+                .damaged_rows = s->damaged_rows,
+        };
+        return 0;
+}
+
+static int drop_old(struct store *s, const struct store_retention *retention, usec_t now) {
+        usec_t days = (usec_t) retention->days * (usec_t) DAY_MS * USEC_PER_MSEC,
+               ages = MAX(days, RECORDS_KEPT);
+        int r;
+
+        r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
+        if (r == 0)
+                r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
+        if (r == 0)
+                r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
+        return r < 0 ? r
+                     : store_run(s, ST_OLD_RECORDS,
+                                 BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
+}
+
+static double least_squeeze(const struct store_retention *retention) {
+        return (double) SERIES_LEAST_MS / ((double) retention->days * (double) DAY_MS);
+}
+
+/*
+ * Once a round over all hosts: how much less the age has to be for RetainBytes. What counts is the age of
+ * what is there, which may be far less than RetainDays.
+ */
+static int adjust_squeeze(struct store *s, const struct store_retention *retention, int64_t now_ms) {
+        double age = (double) MAX(now_ms - s->tending.oldest_ms, 0) /
+                     ((double) retention->days * (double) DAY_MS);
+        struct store_size size;
+        double wanted;
+        int r;
+
+        s->tending.oldest_ms = INT64_MAX;
+        r = store_size(s, &size);
+        if (r < 0)
+                return r;
+        wanted = (double) retention->bytes / (double) MAX(size.used, (uint64_t) 1);
+        if (wanted < 1)
+                s->tending.squeeze = MIN(s->tending.squeeze, age) * MAX(wanted * 0.98, 0.5);
+        else if (wanted > 1.1)
+                s->tending.squeeze *= 1.05;
+        s->tending.squeeze = MIN(MAX(s->tending.squeeze, least_squeeze(retention)), 1.0);
+        return 0;
+}
+
+/* Events go only when series cannot. */
+static int shrink_rest(struct store *s, const struct store_retention *retention) {
+        struct store_size size;
+        int r;
+
+        r = store_size(s, &size);
+        if (r == 0 && size.used > retention->bytes) /* the least important of all */
+                r = store_drop_lines(s, 0, 0);
+        if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= least_squeeze(retention))
+                r = store_run(s, ST_OLD_EVENTS, BIND(INT(INT64_MAX), INT(EVENTS_AT_ONCE)));
+        return r;
+}
+
+/* Gives pages back when a tenth of the file is free; outside of a transaction of ours. */
+static int vacuum_pages(struct store *s) {
+        sqlite3_stmt *q = NULL;
+        struct store_size size;
+        int r;
+
+        r = store_size(s, &size);
+        if (r < 0 || size.file - size.used < MAX(size.file / 10, (uint64_t) 4 * 1024 * 1024))
+                return r;
+        r = store_query(s, ST_VACUUM, NULL, 0, &q);
+        while (r >= 0 && (r = store_row(q)) > 0) /* one row a page */
+                ;
+        store_end(&q);
+        return r;
+}
+
+static int tend_once(struct store *s, const struct store_retention *retention, usec_t now,
+                     unsigned *ret_hosts) {
+        int64_t next = 0, hosts = 0, now_ms = (int64_t) (now / USEC_PER_MSEC);
+        bool more = false;
+        int r;
+
+        r = drop_old(s, retention, now);
+        if (r == 0)
+                r = shrink_rest(s, retention);
+        if (r == 0)
+                r = store_ask(s, ST_NEXT_HOST, BIND(INT(s->tending.host)), &next, &hosts);
+        if (r < 0)
+                return r;
+        *ret_hosts = (unsigned) hosts;
+        if (next == 0) { /* min() of nothing: the round is over */
+                s->tending.host = 0;
+                r = store_drop_episodes(s, retention->bytes / 4);
+                return r < 0 ? r : adjust_squeeze(s, retention, now_ms);
+        }
+        r = tend_host(s, next, retention, now_ms, &more);
+        if (r == 0 && !more)
+                s->tending.host = next;
+        return r;
+}
+
+int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts) {
+        int r;
+
+        *ret_hosts = 0;
+        r = store_begin(s);
+        if (r < 0)
+                return r;
+        r = tend_once(s, retention, now, ret_hosts);
+        if (r == 0)
+                r = store_commit(s);
+        store_rollback(s);
+        return r < 0 ? r : vacuum_pages(s);
+}

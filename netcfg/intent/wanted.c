@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fnmatch.h>
+
+#include "wanted.h"
+
+static bool matches(const char *list, const char *name) {
+        char copy[sizeof(((struct intent *) NULL)->nics)], *at = copy, *word;
+
+        if (!list[0])
+                return false;
+        (void) snprintf(copy, sizeof(copy), "%s", list);
+        while ((word = strsep(&at, " \t,")))
+                if (word[0] && fnmatch(word, name, 0) == 0)
+                        return true;
+        return false;
+}
+
+bool intent_is_data_nic(const struct intent *i, const struct link *l) {
+        if (!link_is_ethernet(l) || matches(i->ignore_nics, l->name))
+                return false;
+        return i->nics[0] ? matches(i->nics, l->name) : link_is_data_nic(l);
+}
+
+size_t intent_count_data_nics(const struct intent *i, const struct link_table *t) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < t->n; k++)
+                n += intent_is_data_nic(i, &t->links[k]);
+        return n;
+}
+
+void intent_drop_ignored(struct intent *i) {
+        size_t kept = 0;
+
+        for (size_t k = 0; k < i->n_nic_settings; k++)
+                if (!matches(i->ignore_settings, i->nic_settings[k].name))
+                        i->nic_settings[kept++] = i->nic_settings[k];
+        i->n_nic_settings = kept;
+        kept = 0;
+        for (size_t k = 0; k < i->n_sysctls; k++)
+                if (!matches(i->ignore_settings, i->sysctls[k].name))
+                        i->sysctls[kept++] = i->sysctls[k];
+        i->n_sysctls = kept;
+}
+
+void intent_data_nics(const struct intent *i, const struct link_table *t,
+                      char ret[static INTENT_NICS_TEXT_MAX]) {
+        size_t n = 0;
+
+        ret[0] = '\0';
+        for (size_t l = 0; l < t->n; l++)
+                if (intent_is_data_nic(i, &t->links[l]) && n + IF_NAMESIZE + 1 < INTENT_NICS_TEXT_MAX)
+                        n += (size_t) snprintf(ret + n, INTENT_NICS_TEXT_MAX - n, "%s%s", n > 0 ? "," : "",
+                                               t->links[l].name);
+}

@@ -1,0 +1,50 @@
+/*
+ * Symbols and sections of an ELF file by name, in two ways. Nothing read is trusted: every table is bounded.
+ *
+ * As the process has the file mapped: no file is opened, so that it does not matter whether the file is
+ * still there, and nothing but what is needed is read. Only what a file exports can be found this way
+ * (.dynsym by its .gnu.hash).
+ *
+ * For the rest the file itself, by libelf. It belongs to a foreign process: it is read, never mapped (a file
+ * cut short meanwhile would end us with SIGBUS).
+ */
+#pragma once
+/*
+ * Symbols and sections of an ELF file by name (libelf). The file belongs to a foreign process: it is read,
+ * never mapped (a file cut short meanwhile would end us with SIGBUS), and bounded.
+ */
+#include "memory.h"
+
+#define ELF_TABLE_MAX (64u * 1024 * 1024) /* a symbol table larger than this is not searched */
+
+struct elf_symbol {
+        const char *name;
+        uint64_t value; /* address in the file's own numbering; 0: not found */
+};
+
+struct elf_answer {
+        uint64_t first_address;   /* page-aligned p_vaddr of the segment that maps the start of the file */
+        uint64_t section;         /* address of the section asked for; 0: none */
+        uint64_t data, data_size; /* of the first segment that can be written, what is zeroed included */
+};
+
+#define ELF_MAPPED_SYMBOLS_MAX 8u /* looked for at a time */
+
+/*
+ * start: where the file's first byte is mapped. The values are in the file's own numbering, as those of
+ * elf_symbols_find(); those not exported stay 0. *ret: without its section. -ENOEXEC: no x86-64 ELF file is
+ * there, or one that exports nothing in this way; else as memory_read_many().
+ */
+int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
+                    struct elf_answer *ret);
+
+/* The address, in the file's own numbering, of the byte at start. -ENOEXEC, or as above. */
+int elf_mapped_first_address(struct memory *m, uint64_t start, uint64_t *ret);
+
+/*
+ * Looks for the symbols in .dynsym, then, for those not found, in .symtab. -ENOEXEC: no x86-64 ELF program
+ * or library; -ENOPKG: libelf is not installed; -EIO from reading; -E2BIG: a table is too large. The values
+ * are filled in even when some are missing.
+ */
+int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section,
+                     struct elf_answer *ret);

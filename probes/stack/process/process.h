@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One process by its directory in /proc. The directory comes from the host seam and stays open, so that
+ * everything read through it is of the same process: when that one is gone, reads fail with -ESRCH even if
+ * its number was given away again.
+ */
+#include <sys/types.h>
+
+#include "base.h"
+#include "host.h"
+
+#define TASKS_MAX 20000u
+
+struct process {
+        pid_t pid; /* as /proc numbers it */
+        int dir_fd;
+        bool nested; /* it lives in a pid namespace below the one of /proc */
+};
+#define PROCESS_NULL ((struct process) { .dir_fd = -1 })
+
+#define TASK_FILES 3u
+
+struct task {
+        pid_t tid;     /* as /proc numbers it */
+        pid_t own;     /* as the process itself numbers it */
+        char name[64]; /* comm */
+        char state;    /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
+        char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
+        char call[32]; /* system call it is in ("read"); the same */
+        int files[TASK_FILES]; /* stat, wchan, syscall; -1: not open */
+};
+
+struct task_list {
+        struct task *items;
+        size_t n;
+        /* set before process_tasks(): with at most so many threads their files stay open for the next time,
+         * which is three descriptors each */
+        size_t keep;
+};
+
+/* -ESRCH: there is no such process; else -errno of reading /proc. */
+int process_open(const struct host *h, pid_t pid, struct process *ret);
+void process_close(struct process *p);
+#define _cleanup_process_ _cleanup_(process_close)
+
+/*
+ * Reads a file of the process's directory ("maps", "task/7/comm") into buf and ends it with NUL; what does
+ * not fit is cut.
+ */
+int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len);
+
+/* Of /proc/PID/stat. */
+struct process_stat {
+        char state;        /* '\0' when the process is gone */
+        /* startcode, endcode, startstack, start_brk: another program has others, but for what address
+         * randomisation is switched off for; 0 where it is not permitted to know them */
+        uint64_t image[4];
+};
+void process_stat(const struct process *p, struct process_stat *ret);
+bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b);
+/* Its state alone. */
+char process_state(const struct process *p);
+
+/*
+ * What it runs, for people: "python3 /srv/train.py", "python3 -m pkg", "python3 -c". Other arguments are
+ * left out, because they may hold secrets.
+ */
+#define PROCESS_COMMAND_MAX 512
+void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]);
+
+/*
+ * Its threads, sorted by own, in a list that was empty or that of the same process before: as long as its
+ * threads are the same ones, nothing is opened then. Free with task_list_clear(). -E2BIG: more than
+ * TASKS_MAX.
+ */
+int process_tasks(const struct process *p, struct task_list *l);
+void task_list_clear(struct task_list *l); /* but for keep */
+
+/* The processor that a thread runs on now, or ran on last; -1: not known. */
+int process_task_cpu(const struct process *p, pid_t tid);
+
+/* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */
+int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata);
+
+/*
+ * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
+ * they are.
+ */
+void text_clean(char *s);
