@@ -10,6 +10,7 @@
 #include "metrics_text.h"
 #include "progress_part.h"
 #include "uplink_part.h"
+#include "utf8.h"
 
 /* The calls that tell what is, and act on nothing. */
 

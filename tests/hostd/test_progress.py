@@ -1,6 +1,7 @@
 """Runs that stall, as tpu-hostd sees them in the journal: suspected in time, told why, and no longer when
 they go on."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -76,6 +77,18 @@ class Progress(unittest.TestCase):
     def metric(self, text):
         return text in self.h.call("/metrics")[2].decode()
 
+    def followed(self):
+        """How many of the readers of the journal wake the process: their inotify is in its epoll."""
+        infos = {}
+        for f in Path(f"/proc/{self.h.process.pid}/fdinfo").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                infos[int(f.name)] = f.read_text()
+        waited = {int(line.split()[1]) for text in infos.values() for line in text.splitlines() if line.startswith("tfd:")}
+        return sum(f" ino:{self.journal.stat().st_ino:x} " in infos.get(fd, "") for fd in waited)
+
+    def lines_kept(self):
+        return self.h.get("/v1/status")["uplink"]["classes"]["logs"]["appended"]
+
     def suspected(self, step, times=1):
         """The body of the suspicion behind that step."""
         found = wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.stall_suspected")
@@ -86,6 +99,19 @@ class Progress(unittest.TestCase):
     def recovered(self, step, times=1):
         return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.recovered")
                                    if e["body"]["last_step"] == step][times - 1:], 60, "recovery")[0]
+
+    def test_journal_wakes_nobody_without_a_run(self):
+        """It is read at each interval then, and followed again as soon as a run is there."""
+        self.assertEqual(self.followed(), 1)
+        self.launchd.runs = []
+        wait_until(lambda: self.followed() == 0, 60, "nobody follows the journal")
+        before = self.lines_kept()
+        self.step(6)  # what a run that is over leaves
+        wait_until(lambda: self.lines_kept() > before, 60, "the line that is read in the tick")
+        self.launchd.runs = [TRAIN]
+        wait_until(lambda: self.followed() == 1, 60, "it is followed again")
+        self.step(7)
+        wait_until(lambda: self.metric('tpu_run_step_number{tpu_run_name="train"} 7'), 60, "the step")
 
     def test_a_stall_is_suspected_and_its_end_told(self):
         self.steps(41, 4.0, 11.0)

@@ -144,8 +144,8 @@ static void on_closed(struct frame_peer *p, void *userdata) {
 
 static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
 
-int launchd_runs_new(sd_event *e, const char *socket, usec_t since_real, const struct launchd_runs_handlers *h,
-                     void *userdata, struct launchd_runs **ret) {
+int launchd_runs_new(sd_event *e, const char *socket, usec_t since_real,
+                     const struct launchd_runs_handlers *h, void *userdata, struct launchd_runs **ret) {
         _cleanup_(launchd_runs_freep) struct launchd_runs *runs = calloc(1, sizeof(*runs));
 
         if (!runs)
@@ -194,7 +194,7 @@ void launchd_runs_refresh(struct launchd_runs *runs) {
 
         if (runs->socket[0] == 0)
                 return;
-        (void) sd_event_now(runs->event, CLOCK_BOOTTIME, &now); /* fails for a clock that is not there only */
+        (void) sd_event_now(runs->event, CLOCK_BOOTTIME, &now); /* fails for an unknown clock only */
         if (runs->asking && now < runs->asking_since + ANSWER_TIME)
                 return;
         if (runs->asking) {

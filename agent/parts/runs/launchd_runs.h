@@ -9,8 +9,7 @@
 #include "host_runs.h"
 
 struct launchd_runs_handlers {
-        /* A run was seen to start or to end at or after the time that launchd_runs_new() was given. Each transition
-         * is reported once. */
+        /* A run started or ended at or after the time that launchd_runs_new() was given. Each once. */
         void (*started)(const struct host_run *run, void *userdata);
         void (*exited)(const struct host_run *run, void *userdata);
         /* There is another list, or the runs are not known any more. */
@@ -19,8 +18,8 @@ struct launchd_runs_handlers {
 
 struct launchd_runs;
 /* socket: launchd's; NULL or empty: runs are never known. handlers borrowed. since_real: now. */
-int launchd_runs_new(sd_event *e, const char *socket, usec_t since_real, const struct launchd_runs_handlers *h,
-                     void *userdata, struct launchd_runs **ret);
+int launchd_runs_new(sd_event *e, const char *socket, usec_t since_real,
+                     const struct launchd_runs_handlers *h, void *userdata, struct launchd_runs **ret);
 struct launchd_runs *launchd_runs_free(struct launchd_runs *runs);
 DEFINE_CLEANUP(struct launchd_runs *, launchd_runs_free)
 

@@ -21,7 +21,8 @@ struct watched {
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
 
-#define FIRST_LOOK (3 * USEC_PER_SEC) /* after the start: by then it is known which runs of the journal still run */
+/* After the start: by then it is known which runs of the journal still run. */
+#define FIRST_LOOK (3 * USEC_PER_SEC)
 
 struct progress_state {
         struct bus *bus;
@@ -97,8 +98,8 @@ static void report_suspected(struct bus *b, const struct watched *w) {
 }
 
 /* how: "step", "activity" (of a run without steps), "restart" or "end". */
-static void report_recovered(struct bus *b, const struct watched *w, const struct suspicion *s, const char *how,
-                             usec_t now) {
+static void report_recovered(struct bus *b, const struct watched *w, const struct suspicion *s,
+                             const char *how, usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
 
         (void) bus_emit(b,
@@ -128,7 +129,8 @@ static void read_counters(struct bus *b, struct watched *w, bool fresh, usec_t n
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, fresh, &c); /* until metrics is a part */
+        /* until metrics is a part */
+        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, fresh, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,
@@ -248,14 +250,14 @@ static void take_start(struct progress_state *p, const struct host_run *run) {
 
 static void take_end(struct progress_state *p, const char *run) {
         struct watched *w = watched_find(p, run);
+        const struct suspicion *s = w ? &w->watch.suspicion : NULL;
         usec_t now = host_now(p->bus->host);
 
         if (!w)
                 return;
-        if (w->watch.suspicion.suspected)
-                report_recovered(p->bus, w, &w->watch.suspicion, "end", now);
-        goodput_end(&w->goodput, now,
-                    w->watch.suspicion.suspected ? cause_of(&w->watch.suspicion, w->watch.told) : GOODPUT_STEP);
+        if (s->suspected)
+                report_recovered(p->bus, w, s, "end", now);
+        goodput_end(&w->goodput, now, s->suspected ? cause_of(s, w->watch.told) : GOODPUT_STEP);
         run_watch_init(&w->watch);
         w->over = true;
         arm_due(p);

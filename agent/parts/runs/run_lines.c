@@ -33,7 +33,7 @@ struct run_lines {
         uint64_t dropped;
 };
 
-/* --- The state ------------------------------------------------------------------------------------------ */
+/* --- The state ----------------------------------------------------------------------------------------- */
 
 static const struct state_format format = {
         .what = "run-lines", .version = 1, .max = 64 * 1024, .options = { .mode = 0600, .lazy = true }
@@ -230,14 +230,16 @@ static int go_back(struct run_lines *l) {
         l->here = true;
         for (size_t i = 0; i < l->state.n; i++) /* the journal has dropped some; how many, nobody knows */
                 l->state.parts[i].number++;
-        log_warning("the journal has dropped lines of runs before they were sent (journald.conf: SystemMaxUse=)");
+        log_warning("the journal has dropped lines of runs before they were sent "
+                    "(journald.conf: SystemMaxUse=)");
         return 0;
 }
 
 static void forget_batch(struct run_lines *l, int error) {
         int r;
 
-        (void) log_warning_errno(error, "lines of runs cannot be kept for the collector now, they are read again: %m");
+        (void) log_warning_errno(error, "lines of runs cannot be kept for the collector now, "
+                                        "they are read again: %m");
         l->state = l->durable;
         r = go_back(l);
         if (r < 0)
@@ -250,7 +252,8 @@ static void save_durable(struct run_lines *l) {
         int r = run_lines_save(l->path, &l->durable);
 
         if (r < 0 && !l->save_failed)
-                (void) log_warning_errno(r, "%s: %m (after a restart some lines of runs are sent again)", l->path);
+                (void) log_warning_errno(r, "%s: %m (after a restart some lines of runs are sent again)",
+                                         l->path);
         l->save_failed = r < 0;
 }
 
@@ -384,7 +387,8 @@ static int open_journal(struct run_lines *l, const char *directory) {
 static int add_timer(struct run_lines *l) {
         int r;
 
-        r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC, on_batch, l);
+        r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC,
+                                       on_batch, l);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->timer, "run-lines");

@@ -68,7 +68,7 @@ void run_lines_look(struct run_lines *l);
 /* Records of the class up to seq are durable. */
 void run_lines_durable(struct run_lines *l, uint64_t seq);
 
-/* --- The state ------------------------------------------------------------------------------------------ */
+/* --- The state ----------------------------------------------------------------------------------------- */
 
 #define RUN_LINES_PARTS_MAX 64
 #define RUN_LINES_CURSOR_MAX 256

@@ -105,15 +105,17 @@ static struct expected *find_expected(const struct run_log *l, const char *run) 
 }
 
 /* An expression that takes too long for a line would stop everything else: it is not used again. */
-static bool find_step(struct run_log *l, const char *run, const char *line, size_t len, struct step_line *ret) {
+static bool find_step(struct run_log *l, const char *run, const char *line, size_t len,
+                      struct step_line *ret) {
         struct expected *own = find_expected(l, run);
         struct step_expression **e = own && own->e ? &own->e : &l->expression;
         uint64_t before = *e ? cpu_now() : 0;
         bool is = step_of_line(*e, line, len, ret);
 
         if (*e && cpu_now() - before > EXPRESSION_MSEC_MAX) {
-                log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is not used "
-                            "any more, steps are looked for in their usual forms (make it simpler: no nested repetitions)",
+                log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is "
+                            "not used any more, steps are looked for in their usual forms (make it "
+                            "simpler: no nested repetitions)",
                             own && e == &own->e ? "--step-regex of run " : "StepExpression=",
                             own && e == &own->e ? run : "", EXPRESSION_MSEC_MAX);
                 *e = step_expression_free(*e);
@@ -142,7 +144,8 @@ void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
         own->e = step_expression_free(own->e);
         (void) snprintf(own->text, sizeof(own->text), "%s", text);
         if (text[0] && step_expression_new(text, why, sizeof(why), &own->e) < 0)
-                log_warning("run %s: the expression of its step lines (--step-regex) is not used: %s", run, why);
+                log_warning("run %s: the expression of its step lines (--step-regex) is not used: %s", run,
+                            why);
 }
 
 static void forget_expected(struct run_log *l) {

@@ -15,20 +15,19 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
         const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, "
-                         "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
-                         "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
-                         run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc,
-                         "user", run->user, "command", run->command, "started", answer_instant(run->started_real),
-                         "ended", answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
-                         (int) run->processes, "step",
-                         steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
-                         "step_seconds",
-                         number_json(steps ? p->progress.last.seconds : NAN), "goodput",
-                         number_json(seen->goodput), "suspicion", seen->suspicion, "killed_by",
-                         seen->killed_by[0] ? seen->killed_by : NULL, "generation",
-                         (json_int_t) run->generation, "restarts", (json_int_t) run->restarts, "restarts_max",
-                         (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy);
+        return json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, "
+                "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
+                "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
+                run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc, "user",
+                run->user, "command", run->command, "started", answer_instant(run->started_real), "ended",
+                answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
+                (int) run->processes, "step",
+                steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
+                number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
+                "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL,
+                "generation", (json_int_t) run->generation, "restarts", (json_int_t) run->restarts,
+                "restarts_max", (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy);
 }
 
 json_t *runs_to_json(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),

@@ -8,10 +8,11 @@
 #include "agent_deaths.h" /* until watch is a part */
 #include "launchd_runs.h"
 #include "log.h"
-#include "uplink_part.h"
 #include "run_lines.h"
+#include "uplink_part.h"
 
-#define BATCH_MAX ((size_t) 192 * 1024) /* below SPOOL_PENDING_MAX: a batch alone never forces a sync in the loop */
+/* Below SPOOL_PENDING_MAX: a batch alone never forces a sync in the loop. */
+#define BATCH_MAX ((size_t) 192 * 1024)
 #define STATE_FILE "run-lines"
 /* A step line of a run that tpu-launchd has not reported yet: ask, but at most this often. */
 #define ASK_AGAIN (1 * USEC_PER_SEC)
@@ -31,10 +32,6 @@ struct runs_part_state {
 };
 
 /* --- What runs print: the wire names are those of docs/metrics.md -------------------------------------- */
-
-static struct uplink *uplink_now(const struct runs_part_state *p) {
-        return uplink_of(p->bus);
-}
 
 static enum severity severity_of(int priority) {
         return priority <= 2   ? SEVERITY_FATAL
@@ -74,7 +71,7 @@ static int add_line(const struct run_line *l, void *userdata) {
                 .n_attributes = n,
         };
 
-        return otlp_add_line(b->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(uplink_now(p))));
+        return otlp_add_line(b->telemetry.otlp, &line, MIN(BATCH_MAX, uplink_record_max(uplink_of(p->bus))));
 }
 
 static int submit_lines(uint64_t *ret_seq, void *userdata) {
@@ -86,10 +83,10 @@ static int submit_lines(uint64_t *ret_seq, void *userdata) {
 
         r = otlp_encode_lines(otlp, &data, &len);
         if (r >= 0)
-                r = uplink_submit(uplink_now(p), UPLINK_LOGS, data, len, ret_seq);
+                r = uplink_submit(uplink_of(p->bus), UPLINK_LOGS, data, len, ret_seq);
         otlp_drop_output(otlp);
         if (r >= 0)
-                uplink_sync_now(uplink_now(p), UPLINK_LOGS); /* the next batch waits for it */
+                uplink_sync_now(uplink_of(p->bus), UPLINK_LOGS); /* the next batch waits for it */
         return r;
 }
 
@@ -146,8 +143,8 @@ static void start_log(struct runs_part_state *p, const char *journal) {
 
         r = run_log_new(p->bus->event, journal, &handlers, p, &p->log);
         if (r < 0) {
-                (void) log_warning_errno(r, "the journal cannot be read, steps and lines of runs are not seen (is the "
-                                            "user in systemd-journal?): %m");
+                (void) log_warning_errno(r, "the journal cannot be read, steps and lines of runs are not "
+                                            "seen (is the user in systemd-journal?): %m");
                 return;
         }
         if (text[0] && step_expression_new(text, why, sizeof(why), &e) >= 0)
@@ -176,7 +173,8 @@ static void on_started(const struct host_run *run, void *userdata) {
         bus_publish(p->bus, &(struct bus_news){ .topic = BUS_RUN_STARTED, .run = run });
         (void) bus_emit(p->bus,
                         EVENT_OF(RUN_STARTED, .run = run->name, .unit = run->unit, .user = run->user,
-                                 .framework = run->framework, .malloc = run->malloc, .main_pid = run->main_pid),
+                                 .framework = run->framework, .malloc = run->malloc,
+                                 .main_pid = run->main_pid),
                         NULL);
 }
 
@@ -187,10 +185,11 @@ static void on_exited(const struct host_run *run, void *userdata) {
 
         follow_list(p);
         bus_publish(p->bus, &(struct bus_news){ .topic = BUS_RUN_ENDED, .run = run });
+        (void) agent_killed_by(p->bus, run, killed_by); /* until watch is a part */
         (void) bus_emit(p->bus,
                         EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = run->name,
-                                 .unit = run->unit, .cause = run->cause, .code = run->code, .status = run->status,
-                                 .killed_by = agent_killed_by(p->bus, run, killed_by)), /* until watch is a part */
+                                 .unit = run->unit, .cause = run->cause, .code = run->code,
+                                 .status = run->status, .killed_by = killed_by),
                         NULL);
 }
 

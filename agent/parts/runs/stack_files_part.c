@@ -122,7 +122,8 @@ static int start_stack_files(void *self) {
         (void) snprintf(p->state, sizeof(p->state), "%s/" STATE_FILE, b->settings.spool_directory);
         r = stack_seen_load(p->state, &p->seen);
         if (r < 0 && r != -ENOENT)
-                (void) log_warning_errno(r, "%s cannot be read, stacks of files may be reported again: %m", p->state);
+                (void) log_warning_errno(r, "%s cannot be read, stacks of files may be reported again: %m",
+                                         p->state);
         n = settings_stack_paths(b->settings.stack_paths, paths);
         for (size_t i = 0; i < n; i++) {
                 r = stack_folder_new(b->event, b->host, paths[i], STACK_SETTLE, &p->seen, &handlers, p,
