@@ -10,15 +10,12 @@
 #include "bus.h"
 #include "calls.h"
 #include "capture.h"
-#include "host_metrics.h"
 #include "http_server.h"
 #include "launchd_runs.h"
-#include "kernel_log.h"
 #include "run_lines.h"
 #include "run_log.h"
 #include "private_program.h"
 #include "schedule.h"
-#include "run_totals.h"
 #include "uplink.h"
 
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
@@ -26,10 +23,6 @@ enum agent_source {
         SOURCE_AGENT = 10000, /* above those that the bus gives away */
         SOURCE_API,
         SOURCE_ENROLL, /* agent_registry.c */
-        SOURCE_BPF,    /* agent_bpf.c */
-        SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
-        SOURCE_RUN_TOTALS_LAST = SOURCE_RUN_TOTALS + RUN_TOTALS_MAX - 1,
-        SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
 #define PARTS 19
@@ -44,21 +37,7 @@ struct agent {
 
         bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
 
-        struct host_metrics *host_metrics;
-        struct agent_bpf *bpf;       /* in agent_bpf.c */
-        struct watch_now watch_now[_WATCH_KIND_MAX];
-        struct watch_round *watch_round; /* in agent_watch_capture.c */
-        struct watch_call *watch_calls; /* in agent_watch_api.c */
-        struct agent_libtpu *libtpu; /* in agent_libtpu.c */
-        struct agent_run_totals *run_totals; /* in agent_run_totals.c; NULL: there are none */
-        struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */
-        struct {
-                struct kernel_log *log; /* NULL: it is not watched */
-                sd_event_source *source;
-                unsigned batches; /* since the last tick */
-                bool broken, mark_failed;
-        } kernel; /* agent_kernel.c */
         struct uplink *uplink;
         struct probe_program probe_program;
         struct schedule *schedule;
@@ -140,13 +119,6 @@ void agent_registry_runs(struct bus *b);
 void agent_registry_tick(struct bus *b);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
 json_t *agent_registry_to_status(struct bus *b, json_t *status);
-
-/* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
-int agent_kernel_start(struct bus *b);
-/* Its numbers; what may be told now is told, and it is listened to again. */
-void agent_kernel_tick(struct bus *b, struct sink *s);
-/* Tells what waits. */
-void agent_kernel_stop(struct bus *b);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct bus *b);

@@ -4,10 +4,10 @@
 
 #include "agent_calls.h"
 #include "calls.h"
-#include "agent_deaths.h"
 #include "agent_parts.h"
 #include "api_json.h"
 #include "clock.h"
+#include "deaths_part.h"
 #include "json_reply.h"
 #include "log.h"
 #include "metrics_text.h"
@@ -66,7 +66,7 @@ static struct run_seen find_progress(const char *run, void *userdata) {
                                  .suspicion = s ? s->why : NULL };
 
         if (j && !host_run_lives(j))
-                (void) agent_killed_by(b, j, seen.killed_by);
+                (void) deaths_killed_by(b, j, seen.killed_by);
         return seen;
 }
 

@@ -6,10 +6,10 @@
  * for exporters, into an event.
  */
 #include "agent_capture_send.h"
-#include "agent_libtpu.h"
+#include "libtpu_part.h"
 #include "net_part.h"
 #include "agent_parts.h"
-#include "agent_watch.h"
+#include "watch_part.h"
 #include "capture_host.h"
 #include "capture_peers.h"
 #include "capture_shelf.h"
@@ -75,7 +75,7 @@ static void round_clear(struct capture_round *c) {
         if (c->token)
                 agent_capture_answered(TAKE_PTR(c->token), NULL, 0, "the capture was given up");
         if (c->stacks)
-                agent_libtpu_cancel_status(c->owner->bus);
+                libtpu_cancel_status(c->owner->bus);
         free(c->stacks);
         c->reach = reach_free(c->reach);
         *c = (struct capture_round){ 0 };
@@ -184,7 +184,7 @@ static void look_around(struct capture_round *c, struct finding_list *peers, str
         capture_peers_unanswered(b->host, peers);
         net_tell_links(b, peers);
         if (c->second > 0)
-                agent_watch_round(b, c->run, c->round, peers);
+                watch_round(b, c->run, c->round, peers);
         if (c->round == 0 && c->second > 0 && !c->reach)
                 capture_peers_ask(b->host, &c->reach);
         else if (c->round > 0 && c->reach)
@@ -296,7 +296,7 @@ static bool ask_cores(struct capture_round *c, const Local__CaptureReply *m) {
         memcpy(c->stacks, m->capture.data, m->capture.len);
         c->stacks_len = m->capture.len;
         c->taken = m->taken_real_usec;
-        if (agent_libtpu_status(c->owner->bus, on_cores, c) >= 0)
+        if (libtpu_ask_status(c->owner->bus, on_cores, c) >= 0)
                 return true;
         free(TAKE_PTR(c->stacks)); /* no TPU runtime here, or it is being asked */
         return false;

@@ -6,7 +6,8 @@
 #include <math.h>
 
 #include "agent.h"
-#include "agent_libtpu.h"
+#include "libtpu_part.h"
+#include "metrics_part.h"
 #include "goodput.h"
 #include "log.h"
 #include "rhythm.h"
@@ -147,7 +148,7 @@ static void tell_recovered(struct bus *b, const struct watched *w, const struct 
 
 /* Seconds that the TPU has done nothing; -1: not known. */
 static double device_idle(const struct bus *b, usec_t now) {
-        const struct libtpu_reading *r = agent_libtpu_reading(b);
+        const struct libtpu_reading *r = libtpu_reading(b);
 
         if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
                 return -1;
@@ -158,7 +159,7 @@ static void read_counters(struct bus *b, struct watched *w, bool anew, usec_t no
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, anew, &c);
+        host_metrics_run_counters(metrics_of(b), w->run, anew, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,

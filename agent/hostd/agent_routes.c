@@ -4,7 +4,6 @@
 
 #include "agent_calls.h"
 #include "calls.h"
-#include "agent_watch.h"
 #include "http_routes.h"
 
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
@@ -25,9 +24,7 @@
 #define SILENCE_TAKES TAKES_TEXT("check", 0), TAKES_TEXT("subject", 0)
 
 static const struct argument order_arguments[] = { ORDER_TAKES, TAKES_END },
-                             silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END },
-                             watch_arguments[] = { TAKES_SOME("run"),
-                                                   TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX), TAKES_END };
+                             silence_arguments[] = { SILENCE_TAKES, ORDER_TAKES, TAKES_END };
 
 static const struct part_route routes[] = {
         { ROUTE("GET", "/healthz"), .call = agent_get_healthz },
@@ -44,8 +41,6 @@ static const struct part_route routes[] = {
                      ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
                                TAKES_NUMBER("wait", 0, AGENT_EVENTS_WAIT_MAX))),
           .call = agent_get_events },
-        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = agent_get_sched },
-        { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = agent_get_io },
         { ROUTE_WITH("PUT", "/v1/cordon", order_arguments), .call = agent_orders_call },
         { ROUTE("DELETE", "/v1/cordon"), .call = agent_orders_call },
         { ROUTE_WITH("PUT", "/v1/drain", order_arguments), .call = agent_orders_call },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent.h"
-#include "agent_deaths.h"
+#include "deaths_part.h"
 #include "clock.h"
 #include "log.h"
 #include "paths.h"
@@ -129,7 +129,7 @@ static void on_exited(const struct host_run *j, void *userdata) {
         (void) bus_emit(userdata,
                           EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = j->name,
                                    .unit = j->unit, .cause = j->cause, .code = j->code, .status = j->status,
-                                   .killed_by = agent_killed_by(userdata, j, killed_by)),
+                                   .killed_by = deaths_killed_by(userdata, j, killed_by)),
                           NULL);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What BPF programs told of one run, added up: what they saw each time that it was watched, and what ended its processes; as the
- * metrics tpu.run.* of docs/metrics.md. Pure, of fixed size.
+ * What BPF programs saw of one run, added up: each time that it was watched, and what ended its processes; as the metrics
+ * tpu.run.* of docs/metrics.md. Pure, of fixed size.
  */
 #include <linux/types.h>
 
@@ -17,12 +17,6 @@
 
 enum watch_kind { WATCH_SCHED, WATCH_IO, _WATCH_KIND_MAX };
 
-/* What is being watched, of a kind. */
-struct watch_now {
-        char run[64];
-        usec_t began; /* boot clock */
-};
-
 struct run_deaths {
         int signal;         /* 0: all that found no place of their own */
         const char *sender; /* static; as the metric says it */
@@ -30,7 +24,7 @@ struct run_deaths {
 };
 
 struct run_total {
-        char run[64]; /* empty: nobody's */
+        char run[64]; /* empty: of no run */
         usec_t watched[_WATCH_KIND_MAX]; /* for so long, all watches together */
         uint64_t lost[_WATCH_KIND_MAX];
         struct sched_shard sched;
