@@ -12,7 +12,7 @@
 struct bpf_state {
         struct bus *bus;
         struct bpf_sets *sets;
-        sd_event_source *waiting; /* for the loader, or to report that there is none; NULL: everything is reported */
+        sd_event_source *waiting; /* for the loader, or to report that there is none; NULL: done */
         const char *absent;       /* why there are no programs at all */
         unsigned source, round;
 };
@@ -109,6 +109,8 @@ static int report_absent(struct bpf_state *s, const char *why) {
 /* --- The part ------------------------------------------------------------------------------------------ */
 
 static int start_bpf(void *self) {
+        static const char kept[] = "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must "
+                                   "let capset() pass";
         struct bpf_state *s = self;
         char path[PATH_MAX];
         int r;
@@ -119,12 +121,11 @@ static int start_bpf(void *self) {
         (void) private_program_find(LOADER, path);
         r = bpf_sets_start(path, &s->sets);
         if (r == -ENOENT)
-                return report_absent(s, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
+                return report_absent(s, "this build of tpu-hostd has no BPF programs (" LOADER " is not "
+                                        "there)");
         if (r == -EXDEV) {
-                log_error("CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass; no BPF "
-                          "programs are kept");
-                return report_absent(s, "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let "
-                                        "capset() pass");
+                log_error("%s; no BPF programs are kept", kept);
+                return report_absent(s, kept);
         }
         if (r < 0) {
                 (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The part that has the BPF programs: loaded at start by tpu-hostd-bpf, whose answers come through the loop; one check for each set
- * ("bpf_net"). It is the first of all parts, because its start gives CAP_BPF and CAP_PERFMON up, whatever happens, and that must be
- * before there is a socket or a thread. With a root other than / nothing is loaded. What cannot be loaded is a verdict and no failure.
+ * The part that has the BPF programs: tpu-hostd-bpf loads them at start, and its answers come in the loop.
+ * Each set has one check ("bpf_net"). It is the first of all parts, because its start gives CAP_BPF and
+ * CAP_PERFMON up, whatever happens, and that must be before there is a socket or a thread. With a root other
+ * than / nothing is loaded. What cannot be loaded is a verdict and no failure.
  */
 #include "bpf_sets.h"
 #include "net_figures.h"

@@ -33,7 +33,7 @@ struct kernel_state {
 
 /*
  * "BOOT-ID SEQUENCE". The disk is not waited for: a power cut ends the boot, and with it what the mark is
- * about. It is not there at the first start of a boot: then all that the kernel said since it started counts.
+ * about. It is not there at the first start of a boot: then the whole log of the kernel counts.
  */
 static const struct state_format mark_format = {
         .what = "kernel-log", .version = 1, .max = 128, .options = { .mode = 0600, .lazy = true }
@@ -60,7 +60,8 @@ static void write_mark(struct kernel_state *k) {
         (void) snprintf(text, sizeof(text), "%s %" PRIu64, k->bus->boot_id, kernel_log_seq(k->log));
         r = state_file_write(AT_FDCWD, MARK, &mark_format, text, strlen(text));
         if (r < 0 && !k->mark_failed)
-                (void) log_warning_errno(r, "%s cannot be written, a restart reports kernel faults again: %m", MARK);
+                (void) log_warning_errno(
+                        r, "%s cannot be written, a restart reports kernel faults again: %m", MARK);
         k->mark_failed = r < 0;
 }
 
@@ -158,8 +159,8 @@ static int start_kernel(void *self) {
         if (fd < 0)
                 fd = host_open_file(b->host, "/dev/kmsg", O_RDONLY);
         if (fd < 0) {
-                (void) log_warning_errno(fd, "the kernel log cannot be read, its faults are not seen (the unit has systemd open "
-                                             "/dev/kmsg as standard input): %m");
+                (void) log_warning_errno(fd, "the kernel log cannot be read, its faults are not seen (the unit "
+                                             "has systemd open /dev/kmsg as standard input): %m");
                 return 0;
         }
         r = kernel_log_new(fd, read_mark(b), &k->log);

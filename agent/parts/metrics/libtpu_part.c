@@ -60,9 +60,9 @@ static void report_error(struct libtpu_state *l, unsigned port, int index, const
                 return;
         (void) snprintf(reported, ERROR_TEXT_MAX, "%s", text);
         (void) bus_emit(l->bus,
-                          EVENT_OF(RUNTIME_ERROR, .kind = kinds[index], .type = type,
-                                   .run = host_runs_only(l->bus->runs), .port = l->ports[port], .text = text),
-                          NULL);
+                        EVENT_OF(RUNTIME_ERROR, .kind = kinds[index], .type = type,
+                                 .run = host_runs_only(l->bus->runs), .port = l->ports[port], .text = text),
+                        NULL);
 }
 
 static bool is_set(const struct sample *s) {
@@ -215,7 +215,8 @@ const struct libtpu_reading *libtpu_reading(const struct bus *b) {
         return &((const struct libtpu_state *) bus_part(b, &libtpu_part))->reading;
 }
 
-int libtpu_ask_status(const struct bus *b, void (*done)(const struct libtpu_status *s, void *userdata), void *userdata) {
+int libtpu_ask_status(const struct bus *b, void (*done)(const struct libtpu_status *s, void *userdata),
+                      void *userdata) {
         const struct libtpu_state *l = bus_part(b, &libtpu_part);
 
         return l->client ? libtpu_client_status(l->client, done, userdata) : -ENODEV;

@@ -23,7 +23,8 @@ static void sample_state(struct bus *b, struct sink *s) {
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
                 put_int(s, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
         for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
-                put_int(s, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k), NULL, NULL);
+                put_int(s, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k), NULL,
+                        NULL);
         for (size_t i = 0; i < b->checks.n; i++)
                 put_int(s, METRIC_CHECK_VERDICT, verdict_gravity(b->checks.health[i].settled),
                         b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);

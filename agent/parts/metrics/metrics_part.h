@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The parts that measure this host in the tick, without any process of a run: "metrics" (what docs/metrics.md has of the host, of the
- * control groups of its runs and of tpu-hostd itself; the event tpu.agent.started) and "kernel" (the kernel log: its numbers, and the
- * event tpu.kernel.fault).
+ * The parts that measure this host in the tick, without any process of a run: "metrics" (what
+ * docs/metrics.md has of the host, of the control groups of its runs and of tpu-hostd itself; the event
+ * tpu.agent.started) and "kernel" (the kernel log: its numbers, and the event tpu.kernel.fault).
  */
 #include "host_metrics.h"
 #include "part.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which NUMA node each CPU belongs to: /sys/devices/system/node/nodeN/cpulist (Linux, Documentation/ABI/stable/sysfs-devices-node). */
+/* Which NUMA node each CPU belongs to: /sys/devices/system/node/nodeN/cpulist (Linux,
+ * Documentation/ABI/stable/sysfs-devices-node). */
 #include "host.h"
 
 /* node[CPU] for each of n CPUs; 0 where nothing is told. */

@@ -47,8 +47,8 @@ static bool was_reported(struct deaths_state *d, const struct death *e, const ch
 }
 
 /*
- * The run by its control group, else by its first process, because a process may have left the group. Empty: none that tpu-launchd
- * reports; on one kernel there may be several hosts.
+ * The run by its control group, else by its first process, because a process may have left the group. Empty:
+ * none that tpu-launchd reports; on one kernel there may be several hosts.
  */
 static const char *run_of(const struct bus *b, const struct death *e) {
         const struct host_runs *l = b->runs;
@@ -82,16 +82,19 @@ static void report_death(struct deaths_state *d, const struct death *e, const ch
 
         if (was_reported(d, e, run))
                 return;
-        (void) bus_emit(d->bus,
-                        EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .run = run,
-                                 .pid = e->victim, .comm = e->victim_comm, .group = group_of(e, group),
-                                 .signal = death_signal(e->signal, signal), .killed_by = death_text(e, text),
-                                 .sender = !e->sender_known ? "unknown" : e->by_kernel ? "kernel" : "process",
-                                 .sender_pid = e->sender,
-                                 .sender_uid = e->sender_known && !e->by_kernel ? (int64_t) e->sender_uid : -1,
-                                 .sender_comm = e->sender_comm, .sender_group = e->sender_group,
-                                 .out_of_memory = e->out_of_memory),
-                        NULL);
+        (void) bus_emit(
+                d->bus,
+                EVENT_AS(RUN_KILLED_BY, is_usual(e) ? SEVERITY_INFO : SEVERITY_WARN, .run = run,
+                         .pid = e->victim, .comm = e->victim_comm, .group = group_of(e, group),
+                         .signal = death_signal(e->signal, signal), .killed_by = death_text(e, text),
+                         .sender = !e->sender_known ? "unknown"
+                                   : e->by_kernel   ? "kernel"
+                                                    : "process",
+                         .sender_pid = e->sender,
+                         .sender_uid = e->sender_known && !e->by_kernel ? (int64_t) e->sender_uid : -1,
+                         .sender_comm = e->sender_comm, .sender_group = e->sender_group,
+                         .out_of_memory = e->out_of_memory),
+                NULL);
 }
 
 /* --- The ring ------------------------------------------------------------------------------------------ */
@@ -112,7 +115,9 @@ static void read_ring(struct deaths_state *d) {
 
         if (r >= 0)
                 return;
-        (void) log_error_errno(r, "who ends processes is not seen any more: the ring of the BPF program cannot be read: %m");
+        (void) log_error_errno(
+                r,
+                "who ends processes is not seen any more: the ring of the BPF program cannot be read: %m");
         d->source = sd_event_source_disable_unref(d->source);
         ring_reader_close(&d->ring);
 }
@@ -137,10 +142,12 @@ static int open_ring(struct deaths_state *d, int fd) {
 
 /* A signal that did not end it by itself explains an end where the program ended because of it. */
 static bool explains(const struct death *e, const struct host_run *run) {
-        return e->ended || streq(run->cause, "stopped") || streq(run->cause, "preempted") || streq(run->cause, "timeout");
+        return e->ended || streq(run->cause, "stopped") || streq(run->cause, "preempted") ||
+               streq(run->cause, "timeout");
 }
 
-const char *deaths_killed_by(const struct bus *b, const struct host_run *run, char buf[static DEATH_TEXT_MAX]) {
+const char *deaths_killed_by(const struct bus *b, const struct host_run *run,
+                             char buf[static DEATH_TEXT_MAX]) {
         usec_t now = host_now(b->host), real = host_now_real(b->host), since = 0;
         struct deaths_state *d = bus_part(b, &deaths_part);
         const struct death *e = NULL;
@@ -172,7 +179,8 @@ static void tick_deaths(void *self) {
                 d->tried = true;
                 r = open_ring(d, fd);
                 if (r < 0)
-                        (void) log_error_errno(r, "who ends processes is not seen: the ring of the BPF program cannot be mapped: %m");
+                        (void) log_error_errno(r, "who ends processes is not seen: the ring of the BPF "
+                                                  "program cannot be mapped: %m");
         }
         read_ring(d);
 }

@@ -16,7 +16,7 @@
 
 #define SECONDS_MAX 30u
 #define WHY_MAX 200u
-#define SLOW_CALL (1000 * 1000ull) /* nanoseconds: what a call on a file system of this host's own takes is less */
+#define SLOW_CALL (1000 * 1000ull)   /* nanoseconds; on a file system of this host's own a call takes less */
 #define LOOK_SPAN (1 * USEC_PER_SEC) /* between two looks, unless something is watched */
 #define CALLS_MAX 8u                 /* that wait; others are asked to come again */
 
@@ -75,12 +75,14 @@ static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind 
                 o->since = monotonic();
                 o->group = group;
         } else
-                *(struct io_orders *) orders = (struct io_orders){ .group = group, .since = monotonic(), .slow = SLOW_CALL };
+                *(struct io_orders *) orders =
+                        (struct io_orders){ .group = group, .since = monotonic(), .slow = SLOW_CALL };
         return 0;
 }
 
-/* group: inode of the run's control group. -EBUSY, -EPERM, -ENOENT or another -errno, with why for people. */
-static int begin_watch(struct watch_state *w, enum watch_kind kind, const char *run, uint64_t group, char why[static WHY_MAX]) {
+/* group: inode of the run's control group. -EBUSY, -EPERM, -ENOENT or another -errno, and why. */
+static int begin_watch(struct watch_state *w, enum watch_kind kind, const char *run, uint64_t group,
+                       char why[static WHY_MAX]) {
         struct bpf_sets *s = bpf_sets_of(w->bus);
         int r;
 
@@ -126,7 +128,9 @@ static void end_watch(struct watch_state *w, enum watch_kind kind) {
                 run_totals_watched_io(w->bus, w->now[kind].run, io, span);
 }
 
-/* --- GET /v1/sched and /v1/io: two looks at a run, and what was seen between them when a watch was asked for ------------ */
+/* --- GET /v1/sched and /v1/io -------------------------------------------------------------------------- */
+
+/* Two looks at a run, and what was seen between them when a watch was asked for. */
 
 struct watch_call {
         struct late_call late;
@@ -164,9 +168,10 @@ static json_t *watched_answer(const struct watch_call *c, const struct run_look 
         double seconds = (double) (after->at - c->before.at) / USEC_PER_SEC;
         bool sched = c->kind == WATCH_SCHED;
 
-        return json_pack("{s:s, s:f, s:o, s:o, s:s?, s:o}", "run", c->run, "seconds", seconds, sched ? "cpu" : "storage",
-                         sched ? watch_json_cpu(&c->before, after) : watch_json_storage(&c->before, after), "watch",
-                         watched_json(c), "not_watched", c->refused[0] ? c->refused : NULL, "tasks",
+        return json_pack("{s:s, s:f, s:o, s:o, s:s?, s:o}", "run", c->run, "seconds", seconds,
+                         sched ? "cpu" : "storage",
+                         sched ? watch_json_cpu(&c->before, after) : watch_json_storage(&c->before, after),
+                         "watch", watched_json(c), "not_watched", c->refused[0] ? c->refused : NULL, "tasks",
                          after->tasks < 0 ? json_null() : json_integer((json_int_t) after->tasks));
 }
 
@@ -209,7 +214,8 @@ static const char *choose_run(const struct bus *b, const struct http_request *r,
         return run;
 }
 
-static bool watch_is_refused(struct bus *b, const struct http_request *r, enum watch_kind kind, struct http_reply *ret) {
+static bool watch_is_refused(struct bus *b, const struct http_request *r, enum watch_kind kind,
+                             struct http_reply *ret) {
         if (caller_may_order(r->caller))
                 return false;
         call_audit_refusal(b, names[kind], r->caller, "refused: no right to act");
@@ -221,12 +227,14 @@ static void watch_for_call(struct watch_call *c, uint64_t seconds) {
         char result[128];
 
         c->watching = begin_watch(state_of(c->late.bus), c->kind, c->run, c->before.group, c->refused) >= 0;
-        (void) snprintf(result, sizeof(result), c->watching ? "run %s is watched for %u s" : "run %s cannot be watched", c->run,
+        (void) snprintf(result, sizeof(result),
+                        c->watching ? "run %s is watched for %u s" : "run %s cannot be watched", c->run,
                         (unsigned) seconds);
         call_audit(c->late.bus, names[c->kind], &c->late.caller, result);
 }
 
-static int look_at_run(struct bus *b, const struct http_request *r, enum watch_kind kind, struct http_reply *ret) {
+static int look_at_run(struct bus *b, const struct http_request *r, enum watch_kind kind,
+                       struct http_reply *ret) {
         uint64_t seconds = (uint64_t) route_number(r, "watch", 0);
         struct watch_call *c;
         const char *run;
@@ -317,8 +325,8 @@ static void begin_round(struct watch_state *s, const char *run) {
                 if (!w->watching[k])
                         log_debug("run %s is not watched: %s", run, why);
         }
-        if (sd_event_add_time_relative(s->bus->event, &w->limit, CLOCK_BOOTTIME, SECONDS_MAX * USEC_PER_SEC, USEC_PER_SEC,
-                                       on_limit, w) < 0)
+        if (sd_event_add_time_relative(s->bus->event, &w->limit, CLOCK_BOOTTIME, SECONDS_MAX * USEC_PER_SEC,
+                                       USEC_PER_SEC, on_limit, w) < 0)
                 end_round(w);
 }
 
@@ -336,7 +344,8 @@ static void add_finding(const struct round *w, const char *check, enum verdict v
 }
 
 /* Whether that keeps it from getting on. A run that is over stands nowhere. */
-static bool is_held_up(const struct round *w, usec_t now, const struct sched_figures *f, struct run_standing *ret) {
+static bool is_held_up(const struct round *w, usec_t now, const struct sched_figures *f,
+                       struct run_standing *ret) {
         _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
 
         if (host_metrics_look_close(metrics_of(w->owner->bus), w->run, now, &after) < 0)
@@ -373,7 +382,7 @@ void watch_round(const struct bus *b, const char *run, uint32_t round, struct fi
 
 /* --- The part ------------------------------------------------------------------------------------------ */
 
-/* Calls that wait are ended by the part "calls", which stops behind this one and before the sets are gone. */
+/* The part "calls" ends the calls that wait: it stops behind this one, and before the sets are gone. */
 static void stop_watch(void *self) {
         struct watch_state *s = self;
 
