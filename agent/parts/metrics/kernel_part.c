@@ -159,8 +159,8 @@ static int start_kernel(void *self) {
         if (fd < 0)
                 fd = host_open_file(b->host, "/dev/kmsg", O_RDONLY);
         if (fd < 0) {
-                (void) log_warning_errno(fd, "the kernel log cannot be read, its faults are not seen (the unit "
-                                             "has systemd open /dev/kmsg as standard input): %m");
+                (void) log_warning_errno(fd, "the kernel log cannot be read, its faults are not seen (the "
+                                             "unit has systemd open /dev/kmsg as standard input): %m");
                 return 0;
         }
         r = kernel_log_new(fd, read_mark(b), &k->log);

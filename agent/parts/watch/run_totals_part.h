@@ -30,7 +30,7 @@ enum watch_kind { WATCH_SCHED, WATCH_IO, _WATCH_KIND_MAX };
 
 struct run_deaths {
         int signal;         /* 0: all that found no place of their own */
-        const char *sender; /* static; as the metric says it */
+        const char *sender; /* static; a value of the metric */
         uint64_t n;
 };
 

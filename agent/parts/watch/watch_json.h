@@ -24,7 +24,7 @@ const char *watch_call_name(size_t call);
 /* All shards together. */
 void sched_sum(const struct sched_figures *f, struct sched_shard *ret);
 
-/* One sentence for who is on call; empty: nothing stands out. ended: after so many seconds. Returns buf. */
+/* One sentence for people on call, of so many seconds; empty: nothing stands out. Returns buf. */
 #define WATCH_SENTENCE_MAX 160u /* as struct finding has room */
 /* f: NULL: no programs watched. */
 const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing,
