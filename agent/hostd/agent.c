@@ -2,28 +2,28 @@
 /* All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. */
 #include "agent.h"
 
-#include "agent_bpf.h"
-#include "agent_deaths.h"
-#include "agent_libtpu.h"
-#include "agent_run_totals.h"
-#include "agent_watch.h"
+#include "bpf_part.h"
 #include "calls.h"
 #include "capture_part.h"
 #include "checks_part.h"
+#include "deaths_part.h"
 #include "frame.h"
 #include "identity_part.h"
 #include "leave.h"
+#include "libtpu_part.h"
 #include "log.h"
 #include "member.h"
+#include "metrics_part.h"
 #include "net_part.h"
 #include "notice_part.h"
 #include "orders_part.h"
 #include "path_part.h"
-#include "process_cost.h"
 #include "progress_part.h"
+#include "run_totals_part.h"
 #include "runs_part.h"
 #include "stack_files_part.h"
 #include "uplink_part.h"
+#include "watch_part.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
 
@@ -35,76 +35,6 @@
 #define STOP(name) \
         static void stop_##name(void *self) { agent_##name##_stop(BUS(self)); }
 
-START(bpf) STOP(bpf)
-static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
-
-
-static int start_metrics(void *self) {
-        struct bus *b = BUS(self);
-
-        (void) bus_emit(b,
-                          EVENT_OF(AGENT_STARTED, .version = TPU_HOSTD_VERSION, .pid = getpid(),
-                                   .boot_id = b->boot_id),
-                          NULL);
-        return host_metrics_new(b->host, &agent_of(b)->host_metrics);
-}
-static void sample_metrics(void *self, struct bus_sink *s) {
-        struct bus *b = BUS(self);
-        const struct host_runs *l = b->runs;
-        struct process_cost cost;
-
-        if (process_cost_read(b->host, &cost) >= 0) { /* a folder of fixtures has no such files */
-                put_double(&s->sink, METRIC_PROCESS_CPU, cost.cpu_seconds, NULL, NULL, NULL);
-                put_uint(&s->sink, METRIC_PROCESS_MEMORY, cost.resident_memory, NULL, NULL, NULL);
-        }
-        for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
-                put_int(&s->sink, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
-        for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
-                put_int(&s->sink, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k),
-                        NULL, NULL);
-        for (size_t i = 0; i < b->checks.n; i++)
-                put_int(&s->sink, METRIC_CHECK_VERDICT, verdict_gravity(b->checks.health[i].settled),
-                        b->checks.entries[i].settled->check, b->checks.entries[i].settled->subject, NULL);
-        s->start_real = b->boot_real;
-        host_metrics_look(agent_of(b)->host_metrics, host_now(b->host), &s->sink);
-        for (size_t i = 0; l->known && i < l->n; i++) {
-                if (!host_run_lives(&l->runs[i]))
-                        continue;
-                s->start_real = l->runs[i].started_real;
-                host_metrics_look_at_run(agent_of(b)->host_metrics, l->runs[i].name, &s->sink);
-        }
-        host_metrics_runs_end(agent_of(b)->host_metrics);
-}
-static void stop_metrics(void *self) {
-        agent_of(BUS(self))->host_metrics = host_metrics_free(agent_of(BUS(self))->host_metrics);
-}
-static const struct part old_metrics = { "metrics", sizeof(struct bus *), .start = start_metrics, .sample = sample_metrics, .stop = stop_metrics };
-
-START(kernel) STOP(kernel)
-static void sample_kernel(void *self, struct bus_sink *s) { agent_kernel_tick(BUS(self), &s->sink); }
-static const struct part old_kernel = { "kernel", sizeof(struct bus *), .start = start_kernel, .sample = sample_kernel, .stop = stop_kernel };
-
-START(libtpu) STOP(libtpu)
-static void tick_libtpu(void *self) { agent_libtpu_tick(BUS(self)); }
-static void hear_libtpu(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_IDENTITY)
-                agent_libtpu_reload(BUS(self));
-}
-static const struct part old_libtpu = { "libtpu", sizeof(struct bus *), .start = start_libtpu, .tick = tick_libtpu, .hear = hear_libtpu, .stop = stop_libtpu };
-
-static void tick_deaths(void *self) { agent_deaths_tick(BUS(self)); }
-STOP(deaths)
-static const struct part old_deaths = { "deaths", sizeof(struct bus *), .tick = tick_deaths, .stop = stop_deaths };
-
-static void tick_run_totals(void *self) { agent_run_totals_tick(BUS(self)); }
-STOP(run_totals)
-static const struct part old_run_totals = { "run-totals", sizeof(struct bus *), .tick = tick_run_totals, .stop = stop_run_totals };
-
-static void stop_watch(void *self) {
-        agent_watch_stop(BUS(self));
-        agent_watch_round_stop(BUS(self));
-}
-static const struct part old_watch = { "watch", sizeof(struct bus *), .stop = stop_watch };
 
 STOP(events)
 static int start_api(void *self) {
@@ -147,22 +77,22 @@ static const struct part old_api = { "api", sizeof(struct bus *), .start = start
 /* --- The parts ----------------------------------------------------------------------------------------- */
 
 static const struct part *const parts[PARTS] = {
-        &old_bpf, /* before there is a socket or a thread: it gives our capabilities up */
+        &bpf_part, /* before there is a socket or a thread: it gives our capabilities up */
         &identity_part,
         &uplink_part,
         &calls_part,
         &orders_part,
-        &old_metrics,
-        &old_kernel,
-        &old_libtpu,
-        &old_deaths,
-        &old_run_totals,
+        &metrics_part,
+        &kernel_part,
+        &libtpu_part,
+        &run_totals_part,
+        &deaths_part,
         &runs_part,
         &progress_part,
         &notice_part,
         &stack_files_part,
         &checks_part,
-        &old_watch,
+        &watch_part,
         &member_part,
         &net_part,
         &path_part,

@@ -14,15 +14,15 @@
 #include "kernel_log.h"
 #include "run_log.h"
 #include "run_totals.h"
+#include "capture.h"
+#include "launchd_runs.h"
+#include "run_lines.h"
+#include "private_program.h"
+#include "schedule.h"
 #include "uplink.h"
 
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
 enum agent_source {
-        SOURCE_API = 10000, /* above those that the bus gives away */
-        SOURCE_BPF,    /* agent_bpf.c */
-        SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
-        SOURCE_RUN_TOTALS_LAST = SOURCE_RUN_TOTALS + RUN_TOTALS_MAX - 1,
-        SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
 #define PARTS 22
@@ -33,20 +33,6 @@ struct agent {
         struct served *served; /* agent_routes.c */
         size_t n_served;
 
-        struct host_metrics *host_metrics;
-        struct agent_bpf *bpf;       /* in agent_bpf.c */
-        struct watch_now watch_now[_WATCH_KIND_MAX];
-        struct watch_round *watch_round; /* in agent_watch_capture.c */
-        struct watch_call *watch_calls; /* in agent_watch_api.c */
-        struct agent_libtpu *libtpu; /* in agent_libtpu.c */
-        struct agent_run_totals *run_totals; /* in agent_run_totals.c; NULL: there are none */
-        struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
-        struct {
-                struct kernel_log *log; /* NULL: it is not watched */
-                sd_event_source *source;
-                unsigned batches; /* since the last tick */
-                bool broken, mark_failed;
-        } kernel; /* agent_kernel.c */
         struct http_server *api;
         struct agent_events *events; /* in agent_events.c */
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
@@ -75,13 +61,6 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
-
-/* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
-int agent_kernel_start(struct bus *b);
-/* Its numbers; what may be told now is told, and it is listened to again. */
-void agent_kernel_tick(struct bus *b, struct sink *s);
-/* Tells what waits. */
-void agent_kernel_stop(struct bus *b);
 
 
 /* agent_routes.c: the calls of docs/api.md. */

@@ -4,7 +4,6 @@
 
 #include "agent_calls.h"
 #include "calls.h"
-#include "agent_watch.h"
 #include "http_routes.h"
 
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
@@ -21,8 +20,6 @@
 
 #define SERVED_MAX 64
 
-static const struct argument watch_arguments[] = { TAKES_SOME("run"), TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX),
-                                                   TAKES_END };
 
 static const struct part_route routes[] = {
         { ROUTE("GET", "/healthz"), .call = agent_get_healthz },
@@ -34,8 +31,6 @@ static const struct part_route routes[] = {
                      ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
                                TAKES_NUMBER("wait", 0, AGENT_EVENTS_WAIT_MAX))),
           .call = agent_get_events },
-        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = agent_get_sched },
-        { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = agent_get_io },
         PART_ROUTES_END,
 };
 

@@ -1,6 +1,6 @@
 unit_test(hostd-api KNOWS base hostd)
-unit_test(run-totals KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
-unit_test(watch-json KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
+unit_test(run-totals KNOWS base watchpart bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
+unit_test(watch-json KNOWS base watchpart bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(hostd-checks KNOWS base checkspart)
 unit_test(hostd-events KNOWS base hostd)
 unit_test(hostd-metrics KNOWS base probes libtpu hostd)

@@ -2,7 +2,7 @@
 /* What watches and deaths of one run add up to, as metrics. */
 #include <signal.h>
 
-#include "run_totals.h"
+#include "run_totals_part.h"
 #include "test.h"
 
 #define MILLISECOND 1000000ull

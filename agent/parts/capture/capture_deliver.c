@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 
 #include "addresses.h"
-#include "agent_watch.h" /* until watch is a part */
 #include "capture_host.h"
 #include "capture_shelf.h"
 #include "capture_write.h"
@@ -16,6 +15,7 @@
 #include "net_part.h"
 #include "progress_part.h"
 #include "unanswered.h"
+#include "watch_part.h"
 
 #define HOW_MAX 80
 
@@ -189,7 +189,7 @@ void capture_deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
         find_unanswered(c->bus->host, &more);
         net_tell_links(c->bus, &more);
         if (c->second > 0)
-                agent_watch_round(c->bus, c->what.run, c->what.round, &more); /* until watch is a part */
+                watch_round(c->bus, c->what.run, c->what.round, &more);
         find_unreached(c, &more, &about.reached);
         list_own_addresses(c->bus->host, &own);
         about.own = &own;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_rounds.h"
 
-#include "agent_libtpu.h" /* until libtpu is a part */
 #include "capture_deliver.h"
 #include "capture_shelf.h"
 #include "json_text.h"
 #include "local.pb-c.h"
+#include "libtpu_part.h"
 #include "log.h"
 #include "member.h"
 #include "run_record.h"
@@ -54,7 +54,7 @@ static void clear_round(struct round *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->call = local_call_free(c->call);
         if (c->stacks)
-                agent_libtpu_cancel_status(c->capture.bus);
+                libtpu_cancel_status(c->capture.bus);
         free(c->stacks);
         capture_round_clear(&c->capture);
         *c = (struct round) { .capture = { .bus = NULL } };
@@ -137,7 +137,7 @@ static bool ask_cores(struct round *c, const Local__CaptureReply *m) {
         memcpy(c->stacks, m->capture.data, m->capture.len);
         c->stacks_len = m->capture.len;
         c->taken = m->taken_real_usec;
-        if (agent_libtpu_status(c->capture.bus, on_cores, c) >= 0)
+        if (libtpu_ask_status(c->capture.bus, on_cores, c) >= 0)
                 return true;
         free(TAKE_PTR(c->stacks)); /* no TPU runtime here, or it is being asked */
         return false;

@@ -4,11 +4,11 @@
 #include <assert.h>
 #include <math.h>
 
-#include "agent.h" /* until metrics is a part */
-#include "agent_deaths.h" /* until watch is a part */
-#include "agent_libtpu.h" /* until libtpu is a part */
+#include "deaths_part.h"
 #include "goodput.h"
+#include "libtpu_part.h"
 #include "log.h"
+#include "metrics_part.h"
 #include "rhythm.h"
 #include "runs_json.h"
 #include "runs_part.h"
@@ -118,7 +118,7 @@ static void report_recovered(struct bus *b, const struct watched *w, const struc
 
 /* Seconds that the TPU has done nothing; -1: not known. */
 static double device_idle(const struct bus *b, usec_t now) {
-        const struct libtpu_reading *r = agent_libtpu_reading(b); /* until libtpu is a part */
+        const struct libtpu_reading *r = libtpu_reading(b);
 
         if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
                 return -1;
@@ -129,8 +129,7 @@ static void read_counters(struct bus *b, struct watched *w, bool fresh, usec_t n
         struct run_counters c;
         struct suspicion ended;
 
-        /* until metrics is a part */
-        host_metrics_run_counters(agent_of(b)->host_metrics, w->run, fresh, &c);
+        host_metrics_run_counters(metrics_of(b), w->run, fresh, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,
@@ -388,7 +387,7 @@ static struct run_seen run_seen_of(const char *run, void *userdata) {
                                  .suspicion = s ? s->why : NULL };
 
         if (j && !host_run_lives(j))
-                (void) agent_killed_by(b, j, seen.killed_by); /* until watch is a part */
+                (void) deaths_killed_by(b, j, seen.killed_by);
         return seen;
 }
 

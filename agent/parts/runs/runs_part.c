@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "agent.h" /* until watch is a part */
-#include "agent_deaths.h" /* until watch is a part */
+#include "deaths_part.h"
 #include "launchd_runs.h"
 #include "log.h"
 #include "run_lines.h"
@@ -185,7 +184,7 @@ static void on_exited(const struct host_run *run, void *userdata) {
 
         follow_list(p);
         bus_publish(p->bus, &(struct bus_news){ .topic = BUS_RUN_ENDED, .run = run });
-        (void) agent_killed_by(p->bus, run, killed_by); /* until watch is a part */
+        (void) deaths_killed_by(p->bus, run, killed_by);
         (void) bus_emit(p->bus,
                         EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = run->name,
                                  .unit = run->unit, .cause = run->cause, .code = run->code,

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "agent.h"
+#include "metrics_part.h"
+
+#include "kernel_log.h"
 #include "log.h"
 #include "paths.h"
 #include "state_file.h"
@@ -19,11 +21,19 @@
 #define KMSG_MAJOR 1 /* Linux, Documentation/admin-guide/devices.txt */
 #define KMSG_MINOR 11
 
+struct kernel_state {
+        struct bus *bus;
+        struct kernel_log *log; /* NULL: it is not watched */
+        sd_event_source *source;
+        unsigned batches; /* since the last tick */
+        bool broken, mark_failed;
+};
+
 /* --- How far it was dealt with ------------------------------------------------------------------------- */
 
 /*
  * "BOOT-ID SEQUENCE". The disk is not waited for: a power cut ends the boot, and with it what the mark is
- * about. It is not there at the first start of a boot: then all that the kernel said since it started counts.
+ * about. It is not there at the first start of a boot: then the whole log of the kernel counts.
  */
 static const struct state_format mark_format = {
         .what = "kernel-log", .version = 1, .max = 128, .options = { .mode = 0600, .lazy = true }
@@ -41,24 +51,26 @@ static uint64_t read_mark(const struct bus *b) {
         return seq;
 }
 
-static void write_mark(struct bus *b) {
+static void write_mark(struct kernel_state *k) {
         char text[BOOT_ID_MAX + 32];
         int r;
 
-        if (kernel_log_seq(agent_of(b)->kernel.log) == UINT64_MAX || b->boot_id[0] == 0)
+        if (kernel_log_seq(k->log) == UINT64_MAX || k->bus->boot_id[0] == 0)
                 return;
-        (void) snprintf(text, sizeof(text), "%s %" PRIu64, b->boot_id, kernel_log_seq(agent_of(b)->kernel.log));
+        (void) snprintf(text, sizeof(text), "%s %" PRIu64, k->bus->boot_id, kernel_log_seq(k->log));
         r = state_file_write(AT_FDCWD, MARK, &mark_format, text, strlen(text));
-        if (r < 0 && !agent_of(b)->kernel.mark_failed)
-                (void) log_warning_errno(r, "%s cannot be written, a restart tells kernel faults again: %m",
-                                         MARK);
-        agent_of(b)->kernel.mark_failed = r < 0;
+        if (r < 0 && !k->mark_failed)
+                (void) log_warning_errno(
+                        r, "%s cannot be written, a restart reports kernel faults again: %m", MARK);
+        k->mark_failed = r < 0;
 }
 
 /* --- Faults become events ------------------------------------------------------------------------------ */
 
-static void tell(const struct kernel_fault_report *f, void *userdata) {
-        (void) bus_emit(userdata,
+static void report_fault(const struct kernel_fault_report *f, void *userdata) {
+        const struct kernel_state *k = userdata;
+
+        (void) bus_emit(k->bus,
                           EVENT_AS(KERNEL_FAULT,
                                    kernel_fault_is_mild(f->fault) ? SEVERITY_WARN : SEVERITY_ERROR,
                                    .fault = kernel_fault_name(f->fault),
@@ -70,44 +82,47 @@ static void tell(const struct kernel_fault_report *f, void *userdata) {
                           NULL);
 }
 
-static void tell_faults(struct bus *b, bool all) {
-        if (kernel_log_tell(agent_of(b)->kernel.log, host_now(b->host), all, tell, b) > 0)
-                write_mark(b);
+static void report_faults(struct kernel_state *k, bool all) {
+        if (kernel_log_tell(k->log, host_now(k->bus->host), all, report_fault, k) > 0)
+                write_mark(k);
 }
 
 /* --- The loop ------------------------------------------------------------------------------------------ */
 
-static void listen_again(struct bus *b, bool on) {
-        int r = sd_event_source_set_enabled(agent_of(b)->kernel.source, on ? SD_EVENT_ON : SD_EVENT_OFF);
+static void listen_again(struct kernel_state *k, bool on) {
+        int r = sd_event_source_set_enabled(k->source, on ? SD_EVENT_ON : SD_EVENT_OFF);
 
         if (r < 0)
                 (void) log_error_errno(r, "the kernel log is not watched any more: %m");
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        struct bus *b = userdata;
-        int r = kernel_log_read(agent_of(b)->kernel.log);
+        struct kernel_state *k = userdata;
+        int r = kernel_log_read(k->log);
 
         (void) source;
         (void) fd;
         (void) events;
-        agent_of(b)->kernel.batches++;
-        if (r < 0 && !agent_of(b)->kernel.broken)
+        k->batches++;
+        if (r < 0 && !k->broken)
                 (void) log_error_errno(r, "the kernel log cannot be read, it is tried again: %m");
-        agent_of(b)->kernel.broken = r < 0;
-        tell_faults(b, false);
-        if (r <= 0 || agent_of(b)->kernel.batches >= KERNEL_BATCHES_MAX)
-                listen_again(b, false);
+        k->broken = r < 0;
+        report_faults(k, false);
+        if (r <= 0 || k->batches >= KERNEL_BATCHES_MAX)
+                listen_again(k, false);
         return 0;
 }
 
-void agent_kernel_tick(struct bus *b, struct sink *s) {
-        kernel_log_sample(agent_of(b)->kernel.broken ? NULL : agent_of(b)->kernel.log, s);
-        if (!agent_of(b)->kernel.log)
+/* What waits is reported, and it is listened to again. */
+static void sample_kernel(void *self, struct bus_sink *s) {
+        struct kernel_state *k = self;
+
+        kernel_log_sample(k->broken ? NULL : k->log, &s->sink);
+        if (!k->log)
                 return;
-        tell_faults(b, false);
-        agent_of(b)->kernel.batches = 0;
-        listen_again(b, true);
+        report_faults(k, false);
+        k->batches = 0;
+        listen_again(k, true);
 }
 
 /* --- Start and end ------------------------------------------------------------------------------------- */
@@ -133,7 +148,9 @@ static int take_stdin(const struct bus *b) {
         return fd;
 }
 
-int agent_kernel_start(struct bus *b) {
+static int start_kernel(void *self) {
+        struct kernel_state *k = self;
+        const struct bus *b = k->bus;
         int fd, r;
 
         if (!b->host->real_root)
@@ -142,26 +159,34 @@ int agent_kernel_start(struct bus *b) {
         if (fd < 0)
                 fd = host_open_file(b->host, "/dev/kmsg", O_RDONLY);
         if (fd < 0) {
-                (void) log_warning_errno(
-                        fd,
-                        "the kernel log cannot be read, its faults are not seen (the unit has systemd open "
-                        "/dev/kmsg as standard input): %m");
+                (void) log_warning_errno(fd, "the kernel log cannot be read, its faults are not seen (the "
+                                             "unit has systemd open /dev/kmsg as standard input): %m");
                 return 0;
         }
-        r = kernel_log_new(fd, read_mark(b), &agent_of(b)->kernel.log);
+        r = kernel_log_new(fd, read_mark(b), &k->log);
         if (r < 0) {
                 close_fd(fd);
                 return r;
         }
-        r = sd_event_add_io(b->event, &agent_of(b)->kernel.source, fd, EPOLLIN, on_readable, b);
+        r = sd_event_add_io(b->event, &k->source, fd, EPOLLIN, on_readable, k);
         if (r >= 0)
-                (void) sd_event_source_set_description(agent_of(b)->kernel.source, "kernel-log");
+                (void) sd_event_source_set_description(k->source, "kernel-log");
         return r;
 }
 
-void agent_kernel_stop(struct bus *b) {
-        if (agent_of(b)->kernel.log)
-                tell_faults(b, true);
-        agent_of(b)->kernel.source = sd_event_source_disable_unref(agent_of(b)->kernel.source);
-        agent_of(b)->kernel.log = kernel_log_free(agent_of(b)->kernel.log);
+static void stop_kernel(void *self) {
+        struct kernel_state *k = self;
+
+        if (k->log)
+                report_faults(k, true);
+        k->source = sd_event_source_disable_unref(k->source);
+        k->log = kernel_log_free(k->log);
 }
+
+const struct part kernel_part = {
+        .name = "kernel",
+        .size = sizeof(struct kernel_state),
+        .start = start_kernel,
+        .sample = sample_kernel,
+        .stop = stop_kernel,
+};

@@ -34,6 +34,6 @@ void cpu_nodes(const struct host *h, uint8_t *node, size_t n) {
         for (unsigned i = 0; i < NODES_MAX; i++) {
                 (void) snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", i);
                 if (host_read(h, path, text, sizeof(text), NULL) >= 0)
-                        (void) cpu_list_mark(text, (uint8_t) i, node, n); /* what is told is taken */
+                        (void) cpu_list_mark(text, (uint8_t) i, node, n); /* up to a fault */
         }
 }
