@@ -3,11 +3,13 @@
 #include "agent.h"
 
 #include "agent_bpf.h"
+#include "agent_calls.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_run_totals.h"
 #include "agent_stack_files.h"
 #include "agent_watch.h"
+#include "api_part.h"
 #include "calls.h"
 #include "checks_part.h"
 #include "frame.h"
@@ -19,8 +21,6 @@
 #include "process_cost.h"
 #include "uplink_part.h"
 
-#define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
-
 /* --- What is no part yet ------------------------------------------------------------------------------- */
 
 #define BUS(self) (*(struct bus **) (self))
@@ -28,6 +28,11 @@
         static int start_##name(void *self) { return agent_##name##_start(BUS(self)); }
 #define STOP(name) \
         static void stop_##name(void *self) { agent_##name##_stop(BUS(self)); }
+
+#define CALL(name) \
+        static int call_##name(void *self, const struct http_request *r, struct http_reply *ret) { \
+                return agent_##name(BUS(self), r, ret); \
+        }
 
 START(bpf) STOP(bpf)
 static const struct part old_bpf = { "bpf", sizeof(struct bus *), .start = start_bpf, .stop = stop_bpf };
@@ -157,7 +162,12 @@ static void sample_runs(void *self, struct bus_sink *s) {
         }
         agent_progress_tick(b, &s->sink);
 }
-static const struct part old_runs = { "runs", sizeof(struct bus *), .start = start_runs, .hear = hear_runs, .tick = tick_runs, .sample = sample_runs, .stop = stop_runs };
+CALL(get_runs)
+static const struct part_route run_routes[] = {
+        { ROUTE("GET", "/v1/runs"), .call = call_get_runs },
+        PART_ROUTES_END,
+};
+static const struct part old_runs = { "runs", sizeof(struct bus *), .routes = run_routes, .start = start_runs, .hear = hear_runs, .tick = tick_runs, .sample = sample_runs, .stop = stop_runs };
 
 START(stack_files) STOP(stack_files)
 static void sample_stack_files(void *self, struct bus_sink *s) { agent_stack_files_tick(BUS(self), &s->sink); }
@@ -181,7 +191,17 @@ static void hear_registry(void *self, const struct bus_news *n) {
         if (n->topic == BUS_SUSPICION)
                 agent_registry_suspicion(BUS(self));
 }
-static const struct part old_registry = { "registry", sizeof(struct bus *), .start = start_registry, .sample = sample_registry, .hear = hear_registry, .stop = stop_registry };
+static int status_registry(void *self, json_t *status) {
+        return agent_registry_to_status(BUS(self), json_incref(status)) ? (json_decref(status), 0) : -ENOMEM;
+}
+CALL(post_run)
+CALL(delete_run)
+static const struct part_route registry_routes[] = {
+        { ROUTE("POST", "/v1/runs"), .takes_body = true, .call = call_post_run },
+        { ROUTE("DELETE", "/v1/runs/NAME"), .call = call_delete_run },
+        PART_ROUTES_END,
+};
+static const struct part old_registry = { "registry", sizeof(struct bus *), .status = status_registry, .routes = registry_routes, .start = start_registry, .sample = sample_registry, .hear = hear_registry, .stop = stop_registry };
 
 START(capture) STOP(capture)
 static void hear_capture(void *self, const struct bus_news *n) {
@@ -200,47 +220,26 @@ static void stop_watch(void *self) {
         agent_watch_stop(BUS(self));
         agent_watch_round_stop(BUS(self));
 }
-static const struct part old_watch = { "watch", sizeof(struct bus *), .stop = stop_watch };
-static const struct part old_capture = { "capture", sizeof(struct bus *), .start = start_capture, .hear = hear_capture, .stop = stop_capture };
-
-STOP(events)
-static int start_api(void *self) {
-        struct bus *b = BUS(self);
-        int fd, r;
-
-        r = agent_events_start(b);
-        if (r >= 0)
-                r = agent_routes_start(b);
-        if (r < 0)
-                return r;
-        fd = listen_socket(b->settings.api_socket, API_SOCKET_MODE);
-        if (fd < 0)
-                return log_error_errno(fd, "the API cannot listen on %s: %m", b->settings.api_socket);
-        r = agent_api_serve(b, fd, NULL, &agent_of(b)->api);
-        if (r < 0)
-                return log_error_errno(r, "the API cannot start on %s: %m", b->settings.api_socket);
-        r = agent_tls_start(b);
-        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
-}
-static void stop_api(void *self) {
-        stop_events(self);
-        agent_stop_clear(BUS(self));
-        agent_of(BUS(self))->api = http_server_free(agent_of(BUS(self))->api);
-        agent_tls_stop(BUS(self));
-        free(agent_of(BUS(self))->served);
-}
-static void reload_api(void *self) { agent_tls_reload(BUS(self)); }
-static void sample_api(void *self, struct bus_sink *s) {
-        (void) s;
-        agent_tls_look(BUS(self));
-        agent_tls_judge(BUS(self));
-        bus_settle(BUS(self), SOURCE_API, BUS(self)->round);
-}
-static void hear_api(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_EVENT)
-                agent_events_news(BUS(self));
-}
-static const struct part old_api = { "api", sizeof(struct bus *), .start = start_api, .sample = sample_api, .reload = reload_api, .hear = hear_api, .stop = stop_api };
+CALL(get_sched)
+CALL(get_io)
+static const struct argument watch_arguments[] = { TAKES_SOME("run"), TAKES_NUMBER("watch", 1, WATCH_SECONDS_MAX),
+                                                   TAKES_END };
+static const struct part_route watch_routes[] = {
+        { ROUTE_WITH("GET", "/v1/sched", watch_arguments), .call = call_get_sched },
+        { ROUTE_WITH("GET", "/v1/io", watch_arguments), .call = call_get_io },
+        PART_ROUTES_END,
+};
+static const struct part old_watch = { "watch", sizeof(struct bus *), .routes = watch_routes, .stop = stop_watch };
+CALL(post_stack)
+CALL(get_captures)
+CALL(post_capture)
+static const struct part_route capture_routes[] = {
+        { ROUTE("POST", "/v1/runs/NAME/capture"), .call = call_post_stack },
+        { ROUTE("GET", "/v1/captures"), .call = call_get_captures },
+        { ROUTE_WITH("POST", "/v1/captures", ARGUMENTS(TAKES_SOME("run"))), .call = call_post_capture },
+        PART_ROUTES_END,
+};
+static const struct part old_capture = { "capture", sizeof(struct bus *), .routes = capture_routes, .start = start_capture, .hear = hear_capture, .stop = stop_capture };
 
 /* --- The parts ----------------------------------------------------------------------------------------- */
 
@@ -263,7 +262,7 @@ static const struct part *const parts[PARTS] = {
         &net_part,
         &path_part,
         &old_capture,
-        &old_api,
+        &api_part,
 };
 
 /* Samples and findings of all parts. */
@@ -396,6 +395,7 @@ struct agent *agent_free(struct agent *a) {
         if (a->up && !a->stopping)
                 (void) bus_emit(&a->bus, EVENT_OF(AGENT_STOPPING, .version = TPU_HOSTD_VERSION), NULL);
         a->tick = sd_event_source_disable_unref(a->tick);
+        agent_stop_clear(&a->bus);
         for (size_t i = PARTS; i > 0; i--)
                 if (a->states[i - 1] && parts[i - 1]->stop)
                         parts[i - 1]->stop(a->states[i - 1]);

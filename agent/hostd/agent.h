@@ -21,8 +21,7 @@
 
 /* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
 enum agent_source {
-        SOURCE_API = 10000, /* above those that the bus gives away */
-        SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_ENROLL = 10000, /* agent_registry.c; above those that the bus gives away */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
         SOURCE_RUN_TOTALS_LAST = SOURCE_RUN_TOTALS + RUN_TOTALS_MAX - 1,
@@ -34,8 +33,6 @@ enum agent_source {
 struct agent {
         struct bus bus; /* the first member */
         void *states[PARTS];
-        struct served *served; /* agent_routes.c */
-        size_t n_served;
         bool up; /* all parts were started */
 
         bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
@@ -61,11 +58,8 @@ struct agent {
         struct launchd_runs *runs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
-        struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
         struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
-        struct http_server *api;
-        struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
         sd_event_source *tick;
         bool ticking; /* the tick has found its moment: see arm() */
@@ -170,31 +164,7 @@ double agent_goodput(const struct bus *b, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */
 usec_t agent_step_time(const struct bus *b, const char *run);
 
-/* agent_routes.c: the calls of docs/api.md. */
-int agent_routes_start(struct bus *b);
-/* Serves them on fd, which is taken over: a Unix socket, or with a certificate TCP, where nobody may call
- * before http_server_allow(). */
-int agent_api_serve(struct bus *b, int fd, struct server_certificate *certificate,
-                    struct http_server **ret);
-
-/* agent_events.c: those who wait for events. */
-int agent_events_start(struct bus *b);
-/* There is one more. */
-void agent_events_news(struct bus *b);
-/* Answers all who wait. */
-void agent_events_stop(struct bus *b);
-
 /* agent_api.c */
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
-
-
-/* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */
-int agent_tls_start(struct bus *b);
-/* In the tick: files that changed are read, and it listens as soon as it can. */
-void agent_tls_look(struct bus *b);
-void agent_tls_judge(struct bus *b);
-/* The settings may be other ones now. */
-void agent_tls_reload(struct bus *b);
-void agent_tls_stop(struct bus *b);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The calls of docs/api.md, each as agent_routes.c makes it: 0 with *ret, or 1 when http_answer()
+ * The calls of docs/api.md, of what is no part yet, each as part.h has it: 0 with *ret, or 1 when http_answer()
  * follows. Arguments have been checked by name.
  */
 #include "agent.h"
 #include "http_routes.h"
 
 /* agent_api.c */
-int agent_get_healthz(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_get_metrics(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_get_status(void *self, const struct http_request *r, struct http_reply *ret);
-int agent_get_checks(void *self, const struct http_request *r, struct http_reply *ret);
 int agent_get_runs(void *self, const struct http_request *r, struct http_reply *ret);
 
 /* agent_runs_api.c: they wait for tpu-launchd or the registry. */
@@ -19,10 +15,6 @@ int agent_post_run(void *self, const struct http_request *r, struct http_reply *
 int agent_delete_run(void *self, const struct http_request *r, struct http_reply *ret); /* "/v1/runs/NAME" */
 /* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
 unsigned agent_status_of(int error);
-
-/* agent_events.c: may wait. */
-#define AGENT_EVENTS_WAIT_MAX 30 /* seconds */
-int agent_get_events(void *self, const struct http_request *r, struct http_reply *ret);
 
 /* agent_capture_api.c */
 int agent_get_captures(void *self, const struct http_request *r, struct http_reply *ret);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "api_json.h"
+#include "json_text.h"
 #include "utf8.h"
 
 #define NSEC 1e9

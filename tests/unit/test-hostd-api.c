@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of the query API against docs/api.md. */
 #include "api_json.h"
+#include "runs_json.h"
 #include "settings.h"
 #include "test.h"
 
@@ -109,7 +110,7 @@ static void test_runs(void) {
         json_t *list;
 
         ASSERT_TRUE(l);
-        list = api_json_runs(l, progress_of, &p);
+        list = runs_to_json(l, progress_of, &p);
         ASSERT_TRUE(json_is_null(list)); /* launchd has not answered */
         json_decref(list);
         l->known = true;
@@ -117,7 +118,7 @@ static void test_runs(void) {
         (void) snprintf(l->runs[0].name, sizeof(l->runs[0].name), "train");
         l->runs[0].started_real = (usec_t) 1795237200000000;
         (void) snprintf(l->runs[1].name, sizeof(l->runs[1].name), "other");
-        list = api_json_runs(l, progress_of, &p);
+        list = runs_to_json(l, progress_of, &p);
         ASSERT_EQ(json_integer_value(json_object_get(json_array_get(list, 0), "step")), 12);
         ASSERT_STREQ(text_at(json_array_get(list, 0), "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 0), "ended")));

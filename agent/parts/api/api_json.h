@@ -7,11 +7,9 @@
 #include <jansson.h>
 
 #include "checks.h"
-#include "deaths.h"
+#include "host_runs.h"
 #include "identity.h"
-#include "launchd_runs.h"
 #include "json_text.h"
-#include "run_log.h"
 #include "uplink.h"
 
 /* [{check, subject, verdict, reason, remedy, since, worsened, last_good, flapping}] of the checks that count, and not as OK. */
@@ -32,14 +30,3 @@ struct api_status {
         const char *endpoint;
 };
 json_t *api_json_status(const struct api_status *s);
-
-/* What is known of a run beside what tpu-launchd says. */
-struct run_seen {
-        const struct run_progress *log; /* NULL: nothing was read of it */
-        double goodput;                 /* NAN: not known */
-        const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
-        char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
-};
-/* [{name, unit, state, …}]; null when launchd's runs are not known. */
-json_t *api_json_runs(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),
-                      void *userdata);
