@@ -1,4 +1,4 @@
-unit_test(hostd-api KNOWS base apipart hostd)
+unit_test(hostd-api KNOWS base apipart uplinkpart hostd)
 unit_test(run-totals KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(watch-json KNOWS base hostd bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(hostd-checks KNOWS base checkspart)

@@ -9,7 +9,6 @@
 #include "frame.h"
 #include "log.h"
 #include "metrics_text.h"
-#include "uplink_part.h"
 
 #define SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
@@ -37,27 +36,12 @@ static int get_healthz(void *self, const struct http_request *r, struct http_rep
         return 0;
 }
 
-/* Every part adds its members. */
+/* The parts add their members. */
 static int get_status(void *self, const struct http_request *r, struct http_reply *ret) {
         const struct bus *b = ((const struct api_state *) self)->bus;
-        struct uplink_stats uplink;
-        const struct api_status s = {
-                .host = b->name,
-                .boot_id = b->boot_id,
-                .started_real = b->started_real,
-                .now = host_now(b->host),
-                .now_real = host_now_real(b->host),
-                .checks = &b->checks,
-                .identity = &b->identity,
-                .runs = b->runs,
-                .uplink = &uplink,
-                .endpoint = b->settings.endpoint,
-        };
-        json_t *status;
+        json_t *status = api_json_status(b, host_now(b->host), host_now_real(b->host));
 
         (void) r;
-        uplink_get_stats(uplink_of(b), &uplink);
-        status = api_json_status(&s);
         for (size_t i = 0; status && i < b->n_parts; i++)
                 if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
                         json_decref(status);
@@ -115,6 +99,14 @@ struct served {
         void *self; /* the state that it is called with */
 };
 
+static bool is_served(const struct api_state *p, const struct http_route *route) {
+        for (size_t i = 0; i < p->n_served; i++)
+                if (streq(p->served[i].route.route.method, route->method) &&
+                    streq(p->served[i].route.route.path, route->path))
+                        return true;
+        return false;
+}
+
 static int collect_routes(struct api_state *p) {
         const struct bus *b = p->bus;
         size_t n = 0;
@@ -126,8 +118,10 @@ static int collect_routes(struct api_state *p) {
         if (!p->served)
                 return -ENOMEM;
         for (size_t i = 0; i < b->n_parts; i++)
-                for (const struct part_route *r = b->parts[i]->routes; r && r->call; r++)
+                for (const struct part_route *r = b->parts[i]->routes; r && r->call; r++) {
+                        assert(!is_served(p, &r->route)); /* a call belongs to one part */
                         p->served[p->n_served++] = (struct served){ .route = *r, .self = b->states[i] };
+                }
         assert(p->n_served == n);
         return 0;
 }
@@ -201,6 +195,7 @@ int api_serve(struct api_state *p, int fd, struct server_certificate *certificat
                 .userdata = p,
         };
 
+        assert(p->served);
         return http_server_new(p->bus->event, &o, ret);
 }
 

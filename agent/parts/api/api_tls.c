@@ -76,7 +76,8 @@ void api_tls_look(struct api_state *p) {
                 s = server_certificate_state(t->certificate);
                 if (s->error[0])
                         log_warning("[Api] %s; %s", s->error,
-                                    s->usable ? "the previous files stay in force" : "tried again when it changes");
+                                    s->usable ? "the previous files stay in force"
+                                              : "tried again when it changes");
                 else if (t->api)
                         log_info("[Api] the new certificate is in force: %s",
                                  server_certificate_path(t->certificate, TLS_CERT));
@@ -177,8 +178,8 @@ int api_tls_start(struct api_state *p) {
 }
 
 static bool same_files(const struct settings_api *a, const struct settings_api *b) {
-        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) && streq(a->key, b->key) &&
-               streq(a->client_ca, b->client_ca);
+        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) &&
+               streq(a->key, b->key) && streq(a->client_ca, b->client_ca);
 }
 
 void api_tls_reload(struct api_state *p) {
