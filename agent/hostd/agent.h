@@ -11,7 +11,6 @@
 #include "calls.h"
 #include "capture.h"
 #include "host_metrics.h"
-#include "http_server.h"
 #include "launchd_runs.h"
 #include "kernel_log.h"
 #include "run_lines.h"
