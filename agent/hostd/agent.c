@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. */
+/*
+ * All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. Start, reload, tick, samples
+ * and end follow from the table: no other file knows more parts than those it uses.
+ */
 #include "agent.h"
 
+#include <assert.h>
+
+#include "api_part.h"
 #include "bpf_part.h"
 #include "calls.h"
 #include "capture_part.h"
 #include "checks_part.h"
 #include "deaths_part.h"
-#include "frame.h"
 #include "identity_part.h"
 #include "leave.h"
 #include "libtpu_part.h"
@@ -25,58 +30,9 @@
 #include "uplink_part.h"
 #include "watch_part.h"
 
-#define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
-
-/* --- What is no part yet ------------------------------------------------------------------------------- */
-
-#define BUS(self) (*(struct bus **) (self))
-#define START(name) \
-        static int start_##name(void *self) { return agent_##name##_start(BUS(self)); }
-#define STOP(name) \
-        static void stop_##name(void *self) { agent_##name##_stop(BUS(self)); }
-
-
-STOP(events)
-static int start_api(void *self) {
-        struct bus *b = BUS(self);
-        int fd, r;
-
-        r = agent_events_start(b);
-        if (r >= 0)
-                r = agent_routes_start(b);
-        if (r < 0)
-                return r;
-        fd = listen_socket(b->settings.api_socket, API_SOCKET_MODE);
-        if (fd < 0)
-                return log_error_errno(fd, "the API cannot listen on %s: %m", b->settings.api_socket);
-        r = agent_api_serve(b, fd, NULL, &agent_of(b)->api);
-        if (r < 0)
-                return log_error_errno(r, "the API cannot start on %s: %m", b->settings.api_socket);
-        r = agent_tls_start(b);
-        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
-}
-static void stop_api(void *self) {
-        stop_events(self);
-        agent_of(BUS(self))->api = http_server_free(agent_of(BUS(self))->api);
-        agent_tls_stop(BUS(self));
-        free(agent_of(BUS(self))->served);
-}
-static void reload_api(void *self) { agent_tls_reload(BUS(self)); }
-static void sample_api(void *self, struct bus_sink *s) {
-        (void) s;
-        agent_tls_look(BUS(self));
-        agent_tls_judge(BUS(self));
-        bus_settle(BUS(self), SOURCE_API, BUS(self)->round);
-}
-static void hear_api(void *self, const struct bus_news *n) {
-        if (n->topic == BUS_EVENT)
-                agent_events_news(BUS(self));
-}
-static const struct part old_api = { "api", sizeof(struct bus *), .start = start_api, .sample = sample_api, .reload = reload_api, .hear = hear_api, .stop = stop_api };
-
 /* --- The parts ----------------------------------------------------------------------------------------- */
 
-static const struct part *const parts[PARTS] = {
+static const struct part *const parts[] = {
         &bpf_part, /* before there is a socket or a thread: it gives our capabilities up */
         &identity_part,
         &uplink_part,
@@ -97,8 +53,16 @@ static const struct part *const parts[PARTS] = {
         &net_part,
         &path_part,
         &capture_part,
-        &old_api,
+        &api_part,
         &leave_part,
+};
+#define PARTS ELEMENTSOF(parts)
+
+struct agent {
+        struct bus bus;
+        void *states[PARTS];
+        sd_event_source *tick;
+        bool ticking; /* the tick has found its moment: see arm_tick() */
 };
 
 /* Samples and findings of all parts. */
@@ -128,7 +92,7 @@ static int start_parts(struct agent *a) {
 
 static int make_parts(struct agent *a) {
         for (size_t i = 0; i < PARTS; i++) {
-                struct bus **state;
+                struct bus **state; /* the first member of each */
 
                 assert(parts[i]->size >= sizeof(*state));
                 state = calloc(1, parts[i]->size);

@@ -9,6 +9,7 @@
 #include "member.h"
 #include "member_state.h"
 #include "orders_part.h"
+#include "progress_part.h"
 #include "run_record.h"
 #include "runs_part.h"
 
@@ -247,7 +248,19 @@ static int delete_run(void *self, const struct http_request *r, struct http_repl
                            STOP_TIME, ret);
 }
 
+/* What tpu-launchd and the logs of this host say of its runs, and the registry's records of those over slices. */
+static int get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
+        struct bus *b = *(struct bus **) self;
+
+        (void) r;
+        return answer_json(ret, 200,
+                           json_pack("{s:o, s:s, s:o}", "runs", progress_runs_to_json(b), "registry",
+                                     registry_kind_name(member_of(b)->kind), "records",
+                                     member_run_records(b)));
+}
+
 const struct part_route run_calls[] = {
+        { ROUTE("GET", "/v1/runs"), .call = get_runs },
         { ROUTE("POST", "/v1/runs"), .takes_body = true, .call = post_run },
         { ROUTE("DELETE", "/v1/runs/NAME"), .call = delete_run },
         PART_ROUTES_END,

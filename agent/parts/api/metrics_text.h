@@ -2,10 +2,11 @@
 #pragma once
 /*
  * The latest samples as text for a scraper. Names follow OpenTelemetry's mapping: dots become underscores,
- * the unit becomes a suffix ("By" → _bytes, "s" → _seconds, "{token}/s" → _per_second, "1" of a gauge → _ratio), counters end in _total.
+ * the unit becomes a suffix ("By" → _bytes, "s" → _seconds, "{token}/s" → _per_second, "1" of a gauge →
+ * _ratio), counters end in _total.
  * process.cpu.time and process.memory.usage have the names of Prometheus' client libraries instead.
  * A gauge's "_count", which the formats keep for histograms, becomes what is counted ("{cpu}" → _cpus).
- * Families are in one piece, sorted by name, after build and target, which say who speaks.
+ * Families are in one piece, sorted by name, after build and target, which say whose numbers these are.
  */
 #include "exposition.h"
 #include "samples.h"

@@ -4,8 +4,8 @@
 #include "metrics_text.h"
 
 /*
- * What the conventions and Prometheus name differently: every dashboard and alert for a process reads the names
- * of Prometheus' client libraries.
+ * What the conventions and Prometheus name differently: every dashboard and alert for a process reads the
+ * names of Prometheus' client libraries.
  */
 static const struct {
         const char *name, *family;

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The query API over TCP: whether it is configured, its certificate files, and when it listens. Nothing of it
- * can make a host unfit for runs: what is wrong here is a WARN.
- */
+#include "api_state.h"
 #include "check_words.h"
-#include "agent.h"
-#include "uplink_part.h"
 #include "log.h"
 #include "tcp_address.h"
+#include "uplink_part.h"
 
-struct agent_tls {
+struct api_tls {
         struct settings_api settings; /* what it was started with; the lists are borrowed from here */
         struct server_certificate *certificate; /* NULL: not all files are named */
         struct http_server *api; /* NULL: it does not listen (yet) */
@@ -23,7 +19,7 @@ static bool configured(const struct settings_api *s) {
 /* --- Listening ----------------------------------------------------------------------------------------- */
 
 /* "[::]" is every address; where the kernel has no IPv6, that is 0.0.0.0. */
-static int open_port(struct agent_tls *t, int *ret_fd) {
+static int open_port(struct api_tls *t, int *ret_fd) {
         struct tcp_address a;
         char other[sizeof(t->settings.listen) + 16];
         int r;
@@ -38,7 +34,7 @@ static int open_port(struct agent_tls *t, int *ret_fd) {
         return r < 0 ? r : tcp_address_listen(&a, ret_fd, t->where);
 }
 
-static int listen_now(struct bus *b, struct agent_tls *t) {
+static int listen_now(struct api_state *p, struct api_tls *t) {
         int fd, r;
 
         r = open_port(t, &fd);
@@ -46,7 +42,7 @@ static int listen_now(struct bus *b, struct agent_tls *t) {
                 (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
                 return r;
         }
-        r = agent_api_serve(b, fd, t->certificate, &t->api);
+        r = api_serve(p, fd, t->certificate, &t->api);
         if (r < 0)
                 (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
         else
@@ -55,12 +51,12 @@ static int listen_now(struct bus *b, struct agent_tls *t) {
 }
 
 /* As soon as there is a certificate; a port that is taken may be free later. */
-static void try_to_listen(struct bus *b, struct agent_tls *t) {
+static void try_to_listen(struct api_state *p, struct api_tls *t) {
         bool said = t->why_not[0];
 
         if (t->api || !t->certificate || !server_certificate_state(t->certificate)->usable)
                 return;
-        if (listen_now(b, t) < 0) {
+        if (listen_now(p, t) < 0) {
                 if (!said)
                         log_warning("the API does not listen on TCP: %s; tried again", t->why_not);
                 return;
@@ -70,9 +66,9 @@ static void try_to_listen(struct bus *b, struct agent_tls *t) {
                  server_certificate_path(t->certificate, TLS_CA));
 }
 
-void agent_tls_look(struct bus *b) {
+void api_tls_look(struct api_state *p) {
         const struct server_certificate_state *s;
-        struct agent_tls *t = agent_of(b)->tls;
+        struct api_tls *t = p->tls;
 
         if (!t)
                 return;
@@ -80,17 +76,18 @@ void agent_tls_look(struct bus *b) {
                 s = server_certificate_state(t->certificate);
                 if (s->error[0])
                         log_warning("[Api] %s; %s", s->error,
-                                    s->usable ? "the previous files stay in force" : "tried again when it changes");
+                                    s->usable ? "the previous files stay in force"
+                                              : "tried again when it changes");
                 else if (t->api)
                         log_info("[Api] the new certificate is in force: %s",
                                  server_certificate_path(t->certificate, TLS_CERT));
         }
-        try_to_listen(b, t);
+        try_to_listen(p, t);
 }
 
 /* --- What is to be said about it ----------------------------------------------------------------------- */
 
-static void judge_listening(struct bus *b, const struct agent_tls *t) {
+static void judge_listening(const struct api_tls *t, struct sink *s) {
         struct finding f;
 
         finding_init(&f, "api.listen", "");
@@ -103,10 +100,10 @@ static void judge_listening(struct bus *b, const struct agent_tls *t) {
                           t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
         else if (!t->settings.readers[0] && !t->settings.actors[0])
                 check_say(&f, WORDS_API_NOBODY);
-        bus_take_finding(b, SOURCE_API, b->round, &f);
+        s->finding(s, &f);
 }
 
-static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f) {
+static void judge_files(const struct api_tls *t, usec_t now, struct finding *f) {
         const struct server_certificate_state *s = server_certificate_state(t->certificate);
         const struct certificate_end end = {
                 .not_before = s->not_before,
@@ -127,30 +124,30 @@ static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f
                           server_certificate_path(t->certificate, TLS_KEY));
 }
 
-static void judge_certificate(struct bus *b, const struct agent_tls *t) {
+static void judge_certificate(const struct api_tls *t, usec_t now_real, struct sink *s) {
         struct finding f;
 
         finding_init(&f, "api.certificate", "");
         finding_set(f.source, "[Api] of hostd.conf");
         if (t->certificate)
-                judge_files(t, host_now_real(b->host), &f);
+                judge_files(t, now_real, &f);
         else {
                 finding_set(f.found, "not usable");
                 check_say(&f, WORDS_API_PARTS);
         }
-        bus_take_finding(b, SOURCE_API, b->round, &f);
+        s->finding(s, &f);
 }
 
-void agent_tls_judge(struct bus *b) {
-        if (!agent_of(b)->tls)
+void api_tls_report(const struct api_state *p, struct sink *s) {
+        if (!p->tls)
                 return;
-        judge_certificate(b, agent_of(b)->tls);
-        judge_listening(b, agent_of(b)->tls);
+        judge_certificate(p->tls, host_now_real(p->bus->host), s);
+        judge_listening(p->tls, s);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-static int read_files(struct agent_tls *t) {
+static int read_files(struct api_tls *t) {
         char files[_TLS_FILE_MAX][TLS_PATH_MAX];
         const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2] };
         const struct settings_api *s = &t->settings;
@@ -164,49 +161,49 @@ static int read_files(struct agent_tls *t) {
         return server_certificate_new(paths, &t->certificate);
 }
 
-int agent_tls_start(struct bus *b) {
+int api_tls_start(struct api_state *p) {
         int r;
 
-        if (!configured(&b->settings.api))
+        if (!configured(&p->bus->settings.api))
                 return 0;
-        agent_of(b)->tls = calloc(1, sizeof(*agent_of(b)->tls));
-        if (!agent_of(b)->tls)
+        p->tls = calloc(1, sizeof(*p->tls));
+        if (!p->tls)
                 return -ENOMEM;
-        agent_of(b)->tls->settings = b->settings.api;
-        r = read_files(agent_of(b)->tls);
+        p->tls->settings = p->bus->settings.api;
+        r = read_files(p->tls);
         if (r < 0)
                 return r;
-        agent_tls_look(b);
+        api_tls_look(p);
         return 0;
 }
 
 static bool same_files(const struct settings_api *a, const struct settings_api *b) {
-        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) && streq(a->key, b->key) &&
-               streq(a->client_ca, b->client_ca);
+        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) &&
+               streq(a->key, b->key) && streq(a->client_ca, b->client_ca);
 }
 
-void agent_tls_reload(struct bus *b) {
+void api_tls_reload(struct api_state *p) {
         int r;
 
-        if (agent_of(b)->tls && same_files(&agent_of(b)->tls->settings, &b->settings.api)) {
-                agent_of(b)->tls->settings = b->settings.api;
-                if (agent_of(b)->tls->api)
-                        http_server_allow(agent_of(b)->tls->api, agent_of(b)->tls->settings.readers, agent_of(b)->tls->settings.actors);
+        if (p->tls && same_files(&p->tls->settings, &p->bus->settings.api)) {
+                p->tls->settings = p->bus->settings.api;
+                if (p->tls->api)
+                        http_server_allow(p->tls->api, p->tls->settings.readers, p->tls->settings.actors);
                 return;
         }
-        agent_tls_stop(b);
-        r = agent_tls_start(b);
+        api_tls_stop(p);
+        r = api_tls_start(p);
         if (r < 0) {
                 (void) log_warning_errno(r, "the API does not listen on TCP: %m");
-                agent_tls_stop(b);
+                api_tls_stop(p);
         }
 }
 
-void agent_tls_stop(struct bus *b) {
-        if (!agent_of(b)->tls)
+void api_tls_stop(struct api_state *p) {
+        if (!p->tls)
                 return;
-        agent_of(b)->tls->api = http_server_free(agent_of(b)->tls->api);
-        agent_of(b)->tls->certificate = server_certificate_free(agent_of(b)->tls->certificate);
-        free(agent_of(b)->tls);
-        agent_of(b)->tls = NULL;
+        p->tls->api = http_server_free(p->tls->api);
+        p->tls->certificate = server_certificate_free(p->tls->certificate);
+        free(p->tls);
+        p->tls = NULL;
 }
