@@ -84,7 +84,7 @@ static int entry_at(const struct run_log *l, usec_t *ret) {
                 return 0;
         }
         (void) sd_journal_get_realtime_usec(l->journal.journal, &real);
-        if (real < l->opened_real) /* of another boot, and of before this agent */
+        if (real < l->opened_real) /* of another boot, and older than this agent */
                 return -ESTALE;
         *ret = now;
         return 0;
