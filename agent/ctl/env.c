@@ -11,7 +11,7 @@
 #include "report.h"
 #include "run_key.h"
 #include "table.h"
-#include "words.h"
+#include "verb_words.h"
 
 /*
  * Who this host is, as the verbs show it: the static file, the environment of this command (GKE style), the

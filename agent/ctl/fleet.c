@@ -6,9 +6,10 @@
 #include "answer.h"
 #include "json_text.h"
 #include "order.h"
+#include "screens.h"
 #include "show.h"
 #include "table.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define PATH_SIZE 2048
 #define MISSING_SHOWN 16

@@ -5,7 +5,7 @@
 #include "config.h"
 #include "order.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define ORDER_TIMEOUT (20 * USEC_PER_SEC) /* the answer waits for the disk */
 #define DAY (24 * 3600 * USEC_PER_SEC)

@@ -10,10 +10,9 @@
 #include "io.h"
 #include "order.h"
 #include "run_fleet.h"
-#include "run_secrets.h"
 #include "run_spec.h"
 #include "table.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define FILE_MAX (256 * 1024)
 #define HELP_MAX 200
@@ -22,6 +21,87 @@
 static int refuse(const char *text) {
         fprintf(stderr, "tpuctl run: %s\n", text);
         return -EINVAL;
+}
+
+/* --- Secrets --------------------------------------------------------------------------------------------- */
+
+/* "--secret NAME=FILE": variables of a run whose values are read here from files, so that they stand in no
+ * command line, and that tpu-launchd keeps in memory and shows to nobody. */
+#define RUN_SECRETS_MAX 64 /* of one run, as tpu-launchd takes them */
+#define RUN_SECRETS_BYTES_MAX (64 * 1024)
+
+struct run_secrets {
+        Local__Secret items[RUN_SECRETS_MAX], *list[RUN_SECRETS_MAX];
+        size_t n;
+};
+
+static int refuse_secret(const char *what, const char *why) {
+        fprintf(stderr, "tpuctl run: --secret %.200s: %s\n", what, why);
+        return -EINVAL;
+}
+
+static int read_secret(const char *path, char **ret) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        char *text = calloc(1, RUN_SECRETS_BYTES_MAX + 2);
+        ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, RUN_SECRETS_BYTES_MAX + 1) : -ENOMEM;
+        const char *why = NULL;
+
+        if (n > 0 && text[n - 1] == '\n')
+                text[--n] = '\0';
+        if (n < 0)
+                why = strerror((int) -n);
+        else if (n > RUN_SECRETS_BYTES_MAX)
+                why = "longer than 64 KiB";
+        else if (n == 0)
+                why = "it is empty";
+        else if (strlen(text) != (size_t) n)
+                why = "it holds a NUL byte";
+        if (!why) {
+                *ret = text;
+                return 0;
+        }
+        if (text)
+                explicit_bzero(text, RUN_SECRETS_BYTES_MAX + 2);
+        free(text);
+        return refuse_secret(path, why);
+}
+
+/* given: NAME=FILE each. The newline at a file's end is no part of the value. -errno after saying what is
+ * wrong, naming the file. */
+static int run_secrets_read(const struct words *given, struct run_secrets *ret) {
+        if (given->n > RUN_SECRETS_MAX)
+                return refuse_secret("NAME=FILE", "more than 64");
+        for (size_t i = 0; i < given->n; i++) {
+                const char *equals = strchr(given->items[i], '=');
+                Local__Secret *s = &ret->items[ret->n];
+                int r;
+
+                if (!equals || equals == given->items[i] || !equals[1])
+                        return refuse_secret(given->items[i],
+                                      "it is NAME=FILE: a variable's name, and a file that holds its value");
+                local__secret__init(s);
+                s->name = strndup(given->items[i], (size_t) (equals - given->items[i]));
+                if (!s->name)
+                        return -ENOMEM;
+                ret->list[ret->n] = s;
+                ret->n++;
+                r = read_secret(equals + 1, &s->value);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Overwrites the values. */
+static void run_secrets_clear(struct run_secrets *s) {
+        for (size_t i = 0; i < s->n; i++) {
+                if (s->items[i].value && s->items[i].value[0]) { /* else it is protobuf-c's empty text */
+                        explicit_bzero(s->items[i].value, strlen(s->items[i].value));
+                        free(s->items[i].value);
+                }
+                free(s->items[i].name);
+        }
+        s->n = 0;
 }
 
 /* What only a run of this host may have. */

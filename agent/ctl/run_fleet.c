@@ -3,6 +3,7 @@
 
 #include "answer.h"
 #include "json_text.h"
+#include "screens.h"
 #include "table.h"
 
 #define PATH_SIZE 128

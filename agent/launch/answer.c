@@ -235,7 +235,7 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
         reply.env = shown;
         reply.hidden = hidden;
         if (!shown || !hidden || k < 0)
-                k = problem_set(p, -ENOMEM, "try again", "out of memory");
+                k = problem_no_memory(p);
         else
                 answer(peer, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &reply.base);
         for (size_t i = 0; i < reply.n_hidden; i++)

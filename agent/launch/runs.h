@@ -6,11 +6,30 @@
  */
 #include <systemd/sd-event.h>
 
-#include "capture.h"
+#include "child.h"
 #include "host.h"
 #include "kept_run.h"
 #include "problem.h"
 #include "unit.h"
+
+/*
+ * One capture of a run: tpu-stack as a child, whose answer (proto/capture.proto, as gzip) goes on as it is.
+ * The tool bounds it; here it is bounded in size and time again.
+ */
+#define CAPTURE_BYTES_MAX (900 * 1024) /* fits into one frame with its neighbours */
+#define CAPTURE_TIMEOUT (5 * USEC_PER_SEC)
+#define CAPTURE_NATIVE_TIMEOUT (15 * USEC_PER_SEC) /* hundreds of libraries are looked into */
+#define CAPTURE_INTERVAL USEC_PER_SEC /* between two captures of one run */
+#define CAPTURE_ROUND 2 /* captures with native frames that remote may have of a run … */
+#define CAPTURE_ROUND_EVERY (300 * USEC_PER_SEC) /* … in this time */
+
+struct capture_result {
+        int error;   /* 0, -ETIMEDOUT, -EIO, -E2BIG */
+        bool native; /* native frames were asked for */
+        const void *data; /* borrowed */
+        size_t len;
+        usec_t taken_real;
+};
 
 struct runs_events {
         /* error 0: the command runs; else p says why it does not. kept is freed afterwards when no unit
