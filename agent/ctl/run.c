@@ -9,6 +9,7 @@
 #include "environment.h"
 #include "io.h"
 #include "order.h"
+#include "own_identity.h"
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
@@ -140,8 +141,21 @@ static int print(const struct frame *f) {
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 
+static int load_identity(const struct options *o, struct identity *ret) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        int r = host_open(o->root, &h);
+
+        if (r == 0)
+                r = own_identity(&h, o, ret);
+        if (r < 0)
+                fprintf(stderr, "tpuctl run: who this host is cannot be read: %s\n", strerror(-r));
+        return r;
+}
+
 static int run_here(const struct options *o, Run__Spec *s, const struct here *only) {
+        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
+        struct identity_facts facts;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem = { 0 };
         struct frame reply;
@@ -149,7 +163,11 @@ static int run_here(const struct options *o, Run__Spec *s, const struct here *on
 
         if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
                 return problem_complain(&problem);
+        if (load_identity(o, &identity) < 0)
+                return EXIT_REFUSED;
+        identity_facts_fill(&identity, &facts);
         m.spec = s;
+        m.world = &facts.world;
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,

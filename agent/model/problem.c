@@ -9,7 +9,7 @@
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
         va_list ap;
 
-        assert(error < 0);
+        assert(error <= 0);
         va_start(ap, fmt);
         (void) vsnprintf(p->text, sizeof(p->text), fmt, ap);
         va_end(ap);

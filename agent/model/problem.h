@@ -18,7 +18,7 @@ struct problem {
         usec_t retry_after; /* it may be asked again then: refused for the moment alone; 0: not said */
 };
 
-/* Fills text and remedy (NULL: none), nothing else. Returns error, which is negative. */
+/* Fills text and remedy (NULL: none), nothing else. Returns error: -errno, or 0 where only the text is wanted. */
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) _printf_(4, 5);
 /* Returns -ENOMEM. */
 int problem_no_memory(struct problem *p);

@@ -72,7 +72,7 @@ int request_world_facts(const Local__World *w, struct identity *i, struct proble
                         r = identity_add(i, field, f->value, f->origin);
                 if (r == -EINVAL)
                         return problem_set(p, r, "tpuctl identity",
-                                           "what tpu-hostd knows of this host cannot be: '%.32s'",
+                                           "what the caller knows of this host cannot be: '%.32s'",
                                            environment_text_is_valid(f->field) ? f->field : "(binary)");
                 if (r < 0)
                         return problem_no_memory(p);

@@ -20,7 +20,7 @@ void request_world_clear(struct request_world *w);
 
 /* Pure. -EINVAL with p, -ENOMEM. Only of a world that has slices. */
 int request_world_view(const Local__RunRequest *q, struct request_world *ret, struct problem *p);
-/* Pure. Adds what tpu-hostd knows to what the static file says. -EINVAL with p, -ENOMEM. */
+/* Pure. Adds what the caller knows to what the static file says. -EINVAL with p, -ENOMEM. */
 int request_world_facts(const Local__World *w, struct identity *i, struct problem *p);
 
 /* Freezes the whole environment, and what the allocator became, into kept. identity_config: --config or NULL.
