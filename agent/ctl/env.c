@@ -89,7 +89,7 @@ static void print_entry(const struct environment_entry *x, bool explain) {
         print_shell_assignment(stdout, x->assignment);
 }
 
-static int print(const struct environment *e, bool explain, bool json) {
+static int print_environment(const struct environment *e, bool explain, bool json) {
         if (json)
                 return report_print_json(stdout, json_pack("{s:o}", "environment", environment_to_json(e)));
         for (size_t i = 0; i < e->n; i++)
@@ -131,7 +131,7 @@ static int env(const struct options *o, struct environment_options *wanted, bool
                 fputc('\n', stderr);
                 return r == -EINVAL ? EXIT_USAGE : EXIT_NO_ANSWER;
         }
-        return print(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
+        return print_environment(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
 }
 
 /* Of a run that is there, as tpu-launchd froze it. */

@@ -106,7 +106,8 @@ static int add_hostds(const struct options *o, struct identity *i) {
         int r = hostd_call(o->root, NULL, "/v1/identity", HOSTD_TIMEOUT, &answer, &problem);
 
         if (r < 0) {
-                fprintf(stderr, "%s: what the metadata server said is root's to read (%s), and tpu-hostd gives no answer\n",
+                fprintf(stderr,
+                        "%s: only root may read what the metadata server answered (%s), and tpu-hostd is silent\n",
                         o->program, PATH_METADATA_COPY);
                 return 0;
         }
@@ -159,7 +160,7 @@ int own_identity(const struct host *h, const struct options *o, struct identity 
         return 0;
 }
 
-/* --- For a run ------------------------------------------------------------------------------------------- */
+/* --- For a run --------------------------------------------------------------------------------------- */
 
 void identity_facts_fill(const struct identity *i, struct identity_facts *ret) {
         size_t n = 0;

@@ -19,12 +19,12 @@
 #define HELP_MAX 200
 #define RUN_TIMEOUT (60 * USEC_PER_SEC) /* starting a unit waits for its exec */
 
-static int refuse(const char *text) {
+static int refuse_options(const char *text) {
         fprintf(stderr, "tpuctl run: %s\n", text);
         return -EINVAL;
 }
 
-/* --- Secrets --------------------------------------------------------------------------------------------- */
+/* --- Secrets ----------------------------------------------------------------------------------------- */
 
 /* "--secret NAME=FILE": variables of a run whose values are read here from files, so that they stand in no
  * command line, and that tpu-launchd keeps in memory and shows to nobody. */
@@ -113,7 +113,7 @@ struct here {
 
 /* --- On this host -------------------------------------------------------------------------------------- */
 
-static int print(const struct frame *f) {
+static int print_started(const struct frame *f) {
         struct problem problem = { 0 };
         Local__RunReply *reply = local__run_reply__unpack(NULL, f->len, f->data);
 
@@ -172,7 +172,7 @@ static int run_here(const struct options *o, Run__Spec *s, const struct here *on
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
                         RUN_TIMEOUT, &reply, &buf, &problem);
-        return r < 0 ? problem_complain(&problem) : print(&reply);
+        return r < 0 ? problem_complain(&problem) : print_started(&reply);
 }
 
 /* --- Over slices --------------------------------------------------------------------------------------- */
@@ -206,7 +206,7 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
         if (!intent || json_object_set_new(intent, "v", json_integer(1)) < 0) {
                 json_decref(intent);
-                (void) refuse("out of memory");
+                (void) refuse_options("out of memory");
                 return EXIT_REFUSED;
         }
         code = collector_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
@@ -225,7 +225,7 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
-static int read_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
+static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         _cleanup_free_ char *text = malloc(FILE_MAX + 1);
         ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, FILE_MAX + 1) : -ENOMEM;
@@ -270,8 +270,8 @@ static int take_key_options(const struct key_options *k, Run__Spec *s, char why[
         return r;
 }
 
-static int take_words(const struct words *env, char *const *argv, size_t n, Run__Spec *s,
-                      char why[static RUN_WHY_MAX]) {
+static int take_env_and_command(const struct words *env, char *const *argv, size_t n, Run__Spec *s,
+                                char why[static RUN_WHY_MAX]) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < env->n; i++)
@@ -282,8 +282,8 @@ static int take_words(const struct words *env, char *const *argv, size_t n, Run_
 }
 
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const struct key_options *k,
-                  const char *const *file, Run__Spec *s, struct here *only) {
+static int gather_spec(struct options *o, int argc, char *argv[], const struct key_options *k,
+                       const char *const *file, Run__Spec *s, struct here *only) {
         char why[RUN_WHY_MAX] = "out of memory";
         struct words env = { .n = 0 }, secrets = { .n = 0 };
         int r = words_take_repeated(o, "env", &argc, argv, &env), first;
@@ -297,27 +297,28 @@ static int gather(struct options *o, int argc, char *argv[], const struct key_op
         first = r;
         r = take_key_options(k, s, why);
         if (r == 0)
-                r = take_words(&env, argv + first, (size_t) (argc - first), s, why);
+                r = take_env_and_command(&env, argv + first, (size_t) (argc - first), s, why);
         if (r == 0 && *file)
-                r = read_file(s, *file, why);
+                r = read_spec_file(s, *file, why);
         if (r < 0)
-                return refuse(why);
+                return refuse_options(why);
         return run_secrets_read(&secrets, &only->secrets);
 }
 
-static int act(struct options *o, Run__Spec *s, const char *url, const struct here *only, bool detach) {
+static int start_run(struct options *o, Run__Spec *s, const char *url, const struct here *only,
+                     bool detach) {
         bool over_slices = run_spec_is_over_slices(s);
         char why[RUN_WHY_MAX] = "out of memory";
 
         if (over_slices)
                 complete_slices(s);
         if (over_slices && only->secrets.n > 0)
-                (void) refuse("--secret is for runs of one host: every host reads an intent");
+                (void) refuse_options("--secret is for runs of one host: every host reads an intent");
         else if ((over_slices && name_user(s) < 0) ||
                  run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
-                (void) refuse(why);
+                (void) refuse_options(why);
         else if (!over_slices && (url || detach))
-                (void) refuse("--detach and --collector are for runs over slices (--slices, --on)");
+                (void) refuse_options("--detach and --collector are for runs over slices (--slices, --on)");
         else
                 return over_slices ? run_fleet(o, s, url, detach) : run_here(o, s, only);
         return EXIT_USAGE;
@@ -366,8 +367,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         add_key_options(&k);
         o.n_defs = k.n;
         words_spell_out(&o, 'f', long_file, argc, argv);
-        r = s ? gather(&o, argc, argv, &k, &file, s, &only) : -ENOMEM;
+        r = s ? gather_spec(&o, argc, argv, &k, &file, s, &only) : -ENOMEM;
         if (r == -ECANCELED)
                 return options_exit(r);
-        return r < 0 ? EXIT_USAGE : act(&o, s, url, &only, detach);
+        return r < 0 ? EXIT_USAGE : start_run(&o, s, url, &only, detach);
 }

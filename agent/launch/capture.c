@@ -48,7 +48,8 @@ static int start_stack_tool(struct run *run, const struct pid_list *pids, bool n
         _cleanup_free_ const char **argv = calloc(pids->n + OPTIONS_MAX + 2, sizeof(*argv));
         _cleanup_free_ char *words = calloc(pids->n + OPTIONS_MAX, WORD_MAX);
         const struct spawn_options program = {
-                .path = r->stack_tool, .argv = argv, .environment = environment, .error = -1, .own_group = true
+                .path = r->stack_tool, .argv = argv, .environment = environment, .error = -1,
+                .own_group = true
         };
         const struct child_work work = { .name = "capture",
                                          .timeout = native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT,

@@ -93,6 +93,7 @@ void run_finish(struct run *run, const char *words) {
         struct kept_run *kept = run->kept;
         size_t n = strlen(kept->end.why);
 
+        assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
         kept->state = LAUNCH_EXITED;
         if (words[0])
                 (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
@@ -129,7 +130,8 @@ static void conclude_run(struct run *run, const struct tail_result *tail) {
                  "run %s ended: %s (%s)", kept->name, kept->end.cause, kept->end.why);
         if (!kept->stop_asked && !run->coming)
                 restart_decide(&kept->restarts, kept->spec->restarts, &kept->end, found.cause,
-                               kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0, &d);
+                               kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0,
+                               &d);
         if (was_rebooted(run->owner, kept))
                 d.again = false;
         if (was_starting) /* nobody who waits for a start is left without an answer */

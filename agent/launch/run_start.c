@@ -41,7 +41,8 @@ static void pick_name(const struct runs *r, struct kept_run *kept) {
         (void) snprintf(kept->name, sizeof(kept->name), "run-%u", last + 1);
 }
 
-static int refuse_unwritten(const struct kept_run *kept, const char *directory, int error, struct problem *p) {
+static int refuse_unwritten(const struct kept_run *kept, const char *directory, int error,
+                            struct problem *p) {
         char remedy[128];
 
         (void) snprintf(remedy, sizeof(remedy), "see: df %s", directory);
@@ -74,8 +75,8 @@ int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside) {
 }
 
 static int refuse_existing(const struct kept_run *kept, struct problem *p) {
-        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", kept->name,
-                            launch_state_name(kept->state));
+        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+                            kept->name, launch_state_name(kept->state));
 
         return problem_fill(p, k, kept->name, 0);
 }
@@ -326,7 +327,7 @@ void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);
 }
 
-/* --- What is asked for ------------------------------------------------------------------------------------ */
+/* --- What is asked for ------------------------------------------------------------------------------- */
 
 /* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
  * the name of another only when that has ended: what is asked for with another serial is the later one. */
@@ -353,9 +354,10 @@ static void await_turn(struct run *run, struct kept_run *asked) {
         run->coming = asked;
 }
 
-/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already or
- * waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
-static int start_by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
+/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already
+ * or waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
+static int start_by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret,
+                               struct problem *p) {
         const struct kept_run *newest = run->coming ? run->coming : run->kept;
         int order = compare_generations(kept, newest), k;
 

@@ -59,7 +59,8 @@ void run_remove_files(struct runs *r, const char *name, bool exits);
 void run_undo(struct runs *r, struct run *run);
 /* Starts the coming run once the slice is empty and the devices are free, or reports why not. */
 void run_await_free(struct run *run);
-/* systemd refused the next start of a run that is restarted: tried again later. False: it was another start. */
+/* systemd refused the next start of a run that is restarted: tried again later. False: it was another
+ * start. */
 bool run_retry_restart(struct run *run);
 /* The processes of a run's slice now. -ENOENT when its control group is not known. */
 int run_pids(const struct run *run, struct pid_list *ret);

@@ -132,7 +132,7 @@ static int load_runs(struct runs *r) {
         return host_list(r->host, STATE_RUNS, load_one, r);
 }
 
-/* --- What the units report ------------------------------------------------------------------------------- */
+/* --- What the units report --------------------------------------------------------------------------- */
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
         struct runs *r = userdata;
@@ -183,8 +183,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         run->replaced = kept_run_free(run->replaced);
         run->restarting = false;
         if (streq(result, "failed"))
-                return; /* its command ran, and ended before systemd had seen it run: how, is reported with its
-                           end */
+                return; /* its command ran, and ended before systemd saw it run: its end is reported */
         if (streq(result, "done"))
                 run->kept->state = LAUNCH_RUNNING;
         else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Why something that was asked for did not happen, for a person: what is wrong, and what to do. What tpu-launchd
- * answers with (KIND_ERROR), and what tpuctl shows.
+ * Why something that was asked for did not happen, for a person: what is wrong, and what to do. What
+ * tpu-launchd answers with (KIND_ERROR), and what tpuctl shows.
  */
 #include <sys/types.h>
 
@@ -18,7 +18,8 @@ struct problem {
         usec_t retry_after; /* it may be asked again then: refused for the moment alone; 0: not said */
 };
 
-/* Fills text and remedy (NULL: none), nothing else. Returns error: -errno, or 0 where only the text is wanted. */
+/* Fills text and remedy (NULL: none), nothing else. Returns error: -errno, or 0 where only the text is
+ * wanted. */
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) _printf_(4, 5);
 /* Returns -ENOMEM. */
 int problem_no_memory(struct problem *p);

@@ -43,7 +43,7 @@ int answer_of_collector(const struct options *o, const char *url, const char *pa
         return answer_print(o, answer, as);
 }
 
-/* --- Orders ---------------------------------------------------------------------------------------------- */
+/* --- Orders ------------------------------------------------------------------------------------------ */
 
 void screen_order(const char *word, const json_t *order, FILE *out) {
         if (!json_is_object(order))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An answer in full: asked for, then printed as JSON or as a screen, then judged. And what is ordered of a host,
- * which several screens show.
+ * An answer in full: asked for, then printed as JSON or as a screen, then judged. And what is ordered of a
+ * host, which several screens show.
  */
 #include "ask.h"
 #include "ctl.h"

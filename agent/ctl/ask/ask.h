@@ -49,17 +49,12 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
 int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                 struct frame *ret, uint8_t **ret_buf, struct problem *problem);
 
-/* The runs that tpu-launchd has: this one, or all (NULL). The same shape as GET /v1/runs, without steps: launchd
- * reads no logs. -errno with problem set. */
+/* The runs that tpu-launchd has: this one, or all (NULL). The same shape as GET /v1/runs, without steps:
+ * launchd reads no logs. -errno with problem set. */
 int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem);
 
 /* The answer is not what its kind promises. */
 int launchd_garbled(struct problem *problem);
-
-/* As wire_text(): a list of them. */
-static inline char **wire_list(const char *const *l) {
-        return (char **) (uintptr_t) l;
-}
 
 /* --- The agent of another host, over TCP --------------------------------------------------------------- */
 
@@ -76,7 +71,9 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 #define COLLECTOR_TIMEOUT    (15 * USEC_PER_SEC)
 
 /* A row of a verb's options. */
-#define COLLECTOR_HELP "where the collector's API is (of several: with blanks between); default: tpuctl.conf, else " COLLECTOR_DEFAULT
+#define COLLECTOR_HELP \
+        "where the collector's API is (of several: with blanks between); default: tpuctl.conf, else " \
+        COLLECTOR_DEFAULT
 #define OPTION_COLLECTOR(url) { "collector", "URL", COLLECTOR_HELP, url, NULL }
 
 struct collector {

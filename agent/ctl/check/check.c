@@ -28,7 +28,8 @@ struct request {
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
 
-/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with a name of the identity's or tpu-hostd's checks.
+/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with a name of the identity's or
+ * tpu-hostd's checks.
  */
 static int select_probe(const char *name, struct request *q) {
         char probe[32];
@@ -51,7 +52,8 @@ static int select_probe(const char *name, struct request *q) {
                 fprintf(stderr, "  %-11s %s\n", probe_table[i]->name, probe_table[i]->summary);
         fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK,
                 "slice, worker and chips: what does not fit together");
-        fprintf(stderr, "  %-11s %s\n", CHECK_AGENT, "the BPF programs of tpu-hostd: which run, and why others do not");
+        fprintf(stderr, "  %-11s %s\n", CHECK_AGENT,
+                "the BPF programs of tpu-hostd: which run, and why others do not");
         fprintf(stderr, "  %-11s %s\n", "path",
                 "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
@@ -120,7 +122,8 @@ static int print_difference(const struct host *h, const struct request *q, const
 
         r = golden_compare(q->golden, &seen->all, q->name, &differences);
         if (r == 0)
-                r = q->json ? print_json(h, finding_list_worst(&differences), &differences) : report_print_text(stdout, &differences);
+                r = q->json ? print_json(h, finding_list_worst(&differences), &differences)
+                            : report_print_text(stdout, &differences);
         if (r == 0 && !q->json)
                 printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
                        differences.n, seen->all.n);
@@ -128,7 +131,7 @@ static int print_difference(const struct host *h, const struct request *q, const
 }
 
 /* The exit code. */
-static int print(const struct host *h, const struct request *q, const struct seen *seen) {
+static int print_report(const struct host *h, const struct request *q, const struct seen *seen) {
         enum verdict worst = q->agent ? finding_list_worst(&seen->all) : check_agent_worst(&seen->all);
         int r, code;
 
@@ -158,7 +161,7 @@ static void check_identity(const struct identity *i, const char *only, struct se
 }
 
 /* What is wanted is read again each time: --watch shows what an edit does. */
-static void look(const struct host *h, const struct request *q, bool again, struct seen *ret) {
+static void look_at_host(const struct host *h, const struct request *q, bool again, struct seen *ret) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
         struct intent intent;
@@ -188,7 +191,7 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
         _cleanup_seen_ struct seen seen = { 0 };
 
         if (!q->agent)
-                look(h, q, again, &seen);
+                look_at_host(h, q, again, &seen);
         if (q->agent || !q->name)
                 check_agent(q->options->root, q->only, q->agent, &seen);
         if (q->only && seen.all.n == 0)
@@ -205,11 +208,11 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
                                              : "",
                        clock_text(host_now_real(h), now), (unsigned) (WATCH_INTERVAL / USEC_PER_SEC));
         }
-        return print(h, q, &seen);
+        return print_report(h, q, &seen);
 }
 
 /* Ctrl-C and SIGTERM end it; the exit code is the last look's. */
-static int watch(const struct host *h, const struct request *q) {
+static int watch_host(const struct host *h, const struct request *q) {
         _cleanup_close_ int fd = -1;
         sigset_t ends;
         int code, r;
@@ -233,7 +236,7 @@ static int watch(const struct host *h, const struct request *q) {
         }
 }
 
-static int check(const struct request *q, const char *probe) {
+static int check_host(const struct request *q, const char *probe) {
         _cleanup_host_ struct host h = HOST_NULL;
         const char *root = q->options->root;
         int r;
@@ -246,7 +249,7 @@ static int check(const struct request *q, const char *probe) {
         }
         if (probe)
                 return check_serve(&h, probe);
-        return q->watch ? watch(&h, q) : look_once(&h, q, false);
+        return q->watch ? watch_host(&h, q) : look_once(&h, q, false);
 }
 
 /* 1: the path proof is meant; 0: it is not; -EINVAL after saying what does not go together. */
@@ -320,5 +323,5 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         if (golden && load_golden(golden, &wanted) < 0)
                 return EXIT_USAGE;
         q.golden = golden ? &wanted : NULL;
-        return check(&q, probe);
+        return check_host(&q, probe);
 }

@@ -109,7 +109,7 @@ static int load_reports(const char *path, struct ctl_reports *ret) {
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
-static int print(const struct path_report *p, bool json) {
+static int print_path_report(const struct path_report *p, bool json) {
         enum verdict worst = finding_list_worst(&p->findings);
         int r;
 
@@ -125,7 +125,7 @@ static int print(const struct path_report *p, bool json) {
         return r < 0 || p->findings.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
 }
 
-static int usage(const char *text) {
+static int refuse_peers(const char *text) {
         fprintf(stderr, "tpuctl check: --peer: %s\n", text);
         return EXIT_USAGE;
 }
@@ -137,16 +137,16 @@ int check_path(const struct options *o, const struct check_path_request *q) {
         char why[96];
 
         if (q->peers && path_peers_add(&peers, q->peers, why) < 0)
-                return usage(why);
+                return refuse_peers(why);
         if (q->peers && peers.n == 0)
-                return usage("no peer is named");
+                return refuse_peers("no peer is named");
         if (q->peer_report && load_reports(q->peer_report, &others) < 0)
                 return EXIT_USAGE;
         if (prove(o, q->peers, &report) < 0 || peer_agents_ask(o, &report, &others) < 0)
                 return EXIT_NO_ANSWER;
         if (others.n > 0)
                 path_report_add_witnesses(&report, others.items, others.n);
-        return print(&report, q->json);
+        return print_path_report(&report, q->json);
 }
 
 /* --- What the peers' own agents found ------------------------------------------------------------------- */
@@ -202,13 +202,13 @@ static bool wants_the_peers_word(const struct path_result *r) {
 }
 
 /* What another host says is a stranger's text. */
-static void complain(const char *name, const char *what, const char *why) {
+static void complain_of_agent(const char *name, const char *what, const char *why) {
         fprintf(stderr, "tpuctl check: the agent of %s %s: ", name, what);
         print_clean(stderr, why, false);
         fputc('\n', stderr);
 }
 
-static int ask(const struct ctl_certificates *c, const char *name, struct ctl_reports *ret) {
+static int ask_agent(const struct ctl_certificates *c, const char *name, struct ctl_reports *ret) {
         struct http_request q = { .timeout = PATIENCE, .segment = SEGMENT };
         char url[AGENT_URL_MAX], why[PATH_REPORT_WHY_MAX];
         struct problem problem;
@@ -219,14 +219,14 @@ static int ask(const struct ctl_certificates *c, const char *name, struct ctl_re
         agent_request(c, name, "/v1/path", url, &q);
         r = http_json(&q, &answer, &problem);
         if (r < 0) {
-                complain(name, "gives no report", problem.text);
+                complain_of_agent(name, "gives no report", problem.text);
                 return r;
         }
         text = json_dumps(answer, JSON_COMPACT);
         json_decref(answer);
         r = text ? ctl_reports_add(ret, text, strlen(text), why) : -ENOMEM;
         if (r < 0)
-                complain(name, "gives a report that is none", text ? why : strerror(ENOMEM));
+                complain_of_agent(name, "gives a report that is none", text ? why : strerror(ENOMEM));
         free(text);
         return r;
 }
@@ -251,7 +251,7 @@ int peer_agents_ask(const struct options *o, const struct path_report *own, stru
                 if (k < n)
                         continue;
                 memcpy(asked[n++], name, sizeof(name));
-                (void) ask(&s.agents, name, ret); /* it has said why */
+                (void) ask_agent(&s.agents, name, ret); /* it has said why */
         }
         return 0;
 }

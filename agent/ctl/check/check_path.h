@@ -13,7 +13,7 @@ struct check_path_request {
 
 int check_path(const struct options *o, const struct check_path_request *q);
 
-/* --- What the peers' own agents found -------------------------------------------------------------------- */
+/* --- What the peers' own agents found ---------------------------------------------------------------- */
 
 /*
  * What the agents of a path's peers found, asked over TCP (docs/api.md, "The agent over TCP") with AgentCa=,

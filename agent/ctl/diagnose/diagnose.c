@@ -64,7 +64,7 @@ static int load_from_collector(struct wish *wish, struct scene *s, struct proble
                                                &wish->kept, problem);
 }
 
-static int load(struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
+static int load_scene(struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
         switch (wish->source) {
         case SOURCE_COLLECTOR:
                 return load_from_collector(wish, s, problem);
@@ -84,7 +84,7 @@ static void print_words(const struct wish *wish) {
              "[the stall was confirmed at {confirmed}[, over at {recovered}]\n]]");
 }
 
-static int print(const struct wish *wish, const struct diagnosis *d) {
+static int print_diagnosis(const struct wish *wish, const struct diagnosis *d) {
         int r;
 
         if (wish->json)
@@ -116,7 +116,8 @@ static int print_kept(const struct wish *wish, const json_t *report) {
         const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0);
 
         if (wish->json)
-                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or it is closed */
+                /* the result does not count: standard output may be closed */
+                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report));
         else {
                 show(stdout, report, 0, "{summary}\n");
                 if (streq(outcome, "named"))
@@ -133,7 +134,7 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct problem problem = { .no_answer = true };
-        int r = load(wish, w, &scene, &problem);
+        int r = load_scene(wish, w, &scene, &problem);
 
         if (r < 0) {
                 problem.no_answer = true;
@@ -143,7 +144,7 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
                 return print_kept(wish, wish->kept.report);
         r = diagnose(&scene, how, &d);
         if (r == 0)
-                r = print(wish, d);
+                r = print_diagnosis(wish, d);
         if (r < 0) {
                 fprintf(stderr, "tpuctl diagnose: %s\n", strerror(-r));
                 return EXIT_NO_ANSWER;
@@ -152,7 +153,7 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
 }
 
 /* What belongs together. */
-static int check(const struct wish *wish) {
+static int check_wish(const struct wish *wish) {
         bool collector = wish->source == SOURCE_COLLECTOR;
         const char *wrong = NULL;
 
@@ -209,7 +210,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         wish.source = !wish.from || streq(wish.from, "collector") ? SOURCE_COLLECTOR
                       : streq(wish.from, "agents")                ? SOURCE_AGENTS
                                                                   : SOURCE_FILES;
-        if (check(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 ||
+        if (check_wish(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 ||
             parse_run(&o, wish.run, &how.run) < 0)
                 return EXIT_USAGE;
         if (wish.source != SOURCE_FILES && w.n > 1) {

@@ -193,14 +193,14 @@ int diagnose_agents_load(const struct options *o, const char *slice, struct scen
         return r;
 }
 
-/* --- Of a collector ------------------------------------------------------------------------------------- */
+/* --- Of a collector ---------------------------------------------------------------------------------- */
 
 #define PATH_MAX_BYTES 512
 #define WAIT_MAX       (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
 #define LOOK_EVERY     (500 * USEC_PER_MSEC)
 
 static int ask_collector(struct collector *c, const char *method, const char *slice, const char *what,
-               const char *episode, int64_t since, json_t **ret, struct problem *problem) {
+                         const char *episode, int64_t since, json_t **ret, struct problem *problem) {
         char path[PATH_MAX_BYTES], number[24];
         struct again again = AGAIN_NULL;
         int r = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <math.h>
 #include <sys/ioctl.h>
 
@@ -56,6 +57,7 @@ static char *clean_copy(const char *text) {
 }
 
 int table_add(struct table *t, const char *const cells[]) {
+        assert(t->columns > 0 && t->columns <= TABLE_COLUMNS_MAX);
         if (t->rows == t->size) {
                 size_t size = MAX(t->size * 2, (size_t) 16);
                 char **grown = reallocarray(t->cells, size * t->columns, sizeof(*grown));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verb_words.h"
 
+#include <assert.h>
+
 #include "run_key.h"
 
 static int usage_error(const struct options *o, const char *text, const char *word) {
@@ -9,7 +11,7 @@ static int usage_error(const struct options *o, const char *text, const char *wo
         return -EINVAL;
 }
 
-static int keep(struct words *w, const char *word) {
+static int keep_word(struct words *w, const char *word) {
         if (w->n == WORDS_MAX)
                 return -E2BIG;
         w->items[w->n++] = word;
@@ -21,6 +23,7 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
         int at = 0; /* options_parse() passes over argv[at]: the verb, or the word before */
         int r = 0;
 
+        assert(min <= max && max <= WORDS_MAX);
         o->root = c->root;
         o->config = c->config;
         ret->n = 0;
@@ -33,9 +36,9 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
                 only_words = i > 1 && streq(argv[at + i - 1], "--");
                 at += i;
                 if (at < argc)
-                        r = keep(ret, argv[at]);
+                        r = keep_word(ret, argv[at]);
                 while (only_words && r == 0 && ++at < argc)
-                        r = keep(ret, argv[at]);
+                        r = keep_word(ret, argv[at]);
         }
         if (r < 0)
                 return usage_error(o, "too many words", NULL);
@@ -72,10 +75,10 @@ int words_take_repeated(const struct options *o, const char *name, int *argc, ch
                 bool ours = strncmp(word + 2, name, n) == 0;
 
                 if (ours && word[2 + n] == '=') {
-                        if (keep(ret, word + 3 + n) < 0)
+                        if (keep_word(ret, word + 3 + n) < 0)
                                 return usage_error(o, "too often:", word);
                 } else if (ours && word[2 + n] == '\0') {
-                        if (from == *argc || keep(ret, argv[from++]) < 0)
+                        if (from == *argc || keep_word(ret, argv[from++]) < 0)
                                 return usage_error(o, "a value is missing after", word);
                 } else {
                         argv[to++] = argv[from - 1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cause.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "handover.h"
@@ -66,7 +67,7 @@ int hint_parse(const char *name, enum hint *ret) {
 }
 
 _printf_(4, 5) static void found(struct cause_found *f, enum cause cause, const char *remedy,
-                                 const char *fmt, ...) {
+         const char *fmt, ...) {
         va_list ap;
 
         f->cause = cause;
@@ -299,7 +300,7 @@ int log_sign_find(const char *line, size_t len) {
         return -1;
 }
 
-/* --- Whether it is restarted ---------------------------------------------------------------------------- */
+/* --- Whether it is restarted ------------------------------------------------------------------------- */
 
 static bool made_progress(const struct restarts *done, const struct exit_record *end, usec_t lived) {
         if (end->step_known && (!done->step_known || end->last_step > done->best_step))
@@ -340,5 +341,6 @@ void restart_decide(const struct restarts *done, uint32_t max, const struct exit
                 d.pause = pause_after(d.next.idle);
                 (void) snprintf(d.words, sizeof(d.words), "restart %u of %u follows", d.next.done, max);
         }
+        assert(!d.again || (d.next.done <= max && d.pause <= RESTART_PAUSE_MAX));
         *ret = d;
 }

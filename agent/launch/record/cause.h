@@ -68,7 +68,7 @@ struct cause_found {
 };
 void cause_of(const struct evidence *e, struct cause_found *ret);
 
-/* --- The run's own lines --------------------------------------------------------------------------------- */
+/* --- The run's own lines ----------------------------------------------------------------------------- */
 
 /* A line that says why: all its words are in the line, in this order. */
 struct log_sign {
@@ -81,7 +81,7 @@ const struct log_sign *log_sign(int i);
 /* Which sign this line (len bytes, need not end in NUL) is, or -1. Hostile input. */
 int log_sign_find(const char *line, size_t len);
 
-/* --- Whether it is restarted ----------------------------------------------------------------------------- */
+/* --- Whether it is restarted ------------------------------------------------------------------------- */
 
 /*
  * Whether and when a local run that ended is restarted. Pure: what follows from the same record and

@@ -28,7 +28,7 @@ static int read_procs(int dir_fd, struct pid_list *out) {
         return 0;
 }
 
-static int walk(int fd, unsigned depth, struct pid_list *out) {
+static int walk_groups(int fd, unsigned depth, struct pid_list *out) {
         _cleanup_closedir_ DIR *d = NULL;
         const struct dirent *e;
         int r;
@@ -53,7 +53,7 @@ static int walk(int fd, unsigned depth, struct pid_list *out) {
                 }
                 child = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (child >= 0)
-                        (void) walk(child, depth + 1, out); /* a group may vanish while we look */
+                        (void) walk_groups(child, depth + 1, out); /* a group may vanish while we look */
         }
         return 0;
 }
@@ -76,7 +76,7 @@ int cgroup_pids(const struct host *h, const char *control_group, struct pid_list
                 }
                 fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY);
                 if (fd >= 0)
-                        return walk(fd, 0, ret);
+                        return walk_groups(fd, 0, ret);
                 if (fd != -ENOENT)
                         return fd;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -9,7 +10,7 @@
 #include "log.h"
 #include "secret.h"
 
-static int put(FILE *f, const char *text) {
+static int put_text(FILE *f, const char *text) {
         return fwrite(text, 1, strlen(text) + 1, f) == strlen(text) + 1 ? 0 : -EIO;
 }
 
@@ -21,13 +22,13 @@ static int put_all(FILE *f, const char *directory, char *const *argv, char *cons
         while (argv[n])
                 n++;
         (void) snprintf(count, sizeof(count), "%zu", n);
-        r = put(f, directory);
+        r = put_text(f, directory);
         if (r == 0)
-                r = put(f, count);
+                r = put_text(f, count);
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = put(f, argv[i]);
+                r = put_text(f, argv[i]);
         for (size_t i = 0; r == 0 && env[i]; i++)
-                r = put(f, env[i]);
+                r = put_text(f, env[i]);
         return r == 0 && fflush(f) == EOF ? -errno : r;
 }
 
@@ -37,6 +38,7 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
         _cleanup_close_ int fd = -1;
         int r;
 
+        assert(argv[0]); /* a run has a command */
         handover_remove(handover_fd, name);
         fd = openat(handover_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
         if (fd < 0)
@@ -73,7 +75,7 @@ static char *next_text(struct texts *t) {
         return text;
 }
 
-static int load(const struct host *h, const char *name, char **ret, size_t *ret_len) {
+static int load_handover(const struct host *h, const char *name, char **ret, size_t *ret_len) {
         _cleanup_close_ int dir = -1;
 
         dir = host_open_file(h, STATE_HANDOVER, O_PATH | O_DIRECTORY);
@@ -114,7 +116,7 @@ static int enter(const struct host *h, const char *name, char **argv) {
         size_t len;
         int r;
 
-        r = load(h, name, &buf, &len);
+        r = load_handover(h, name, &buf, &len);
         if (r < 0)
                 return log_error_errno(r, "the handover of run %s cannot be read: %m", name);
         t = (struct texts){ .at = buf, .end = buf + len };

@@ -81,7 +81,7 @@ static char *text_of(const char *text) {
         return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
 }
 
-static size_t count(char *const *list) {
+static size_t count_texts(char *const *list) {
         size_t n = 0;
 
         while (list && list[n])
@@ -90,15 +90,15 @@ static size_t count(char *const *list) {
 }
 
 /* Everything is borrowed from kept. */
-static void describe(const struct kept_run *kept, Run__Spec *s, Run__Kept *k) {
+static void borrow_kept(const struct kept_run *kept, Run__Spec *s, Run__Kept *k) {
         *s = *kept->spec;
         s->name = text_of(kept->name);
         s->user = kept->user;
         s->directory = kept->directory;
         s->argv = kept->argv;
-        s->n_argv = count(kept->argv);
+        s->n_argv = count_texts(kept->argv);
         s->env = kept->env;
-        s->n_env = count(kept->env);
+        s->n_env = count_texts(kept->env);
         run__kept__init(k);
         k->spec = s;
         k->id = text_of(kept->id);
@@ -127,7 +127,7 @@ int kept_run_write(int runs_fd, const struct kept_run *kept) {
         Run__Spec spec;
         Run__Kept file;
 
-        describe(kept, &spec, &file);
+        borrow_kept(kept, &spec, &file);
         bytes = malloc(run__kept__get_packed_size(&file) + 1);
         return bytes ? state_file_write(runs_fd, kept->name, &format, bytes, run__kept__pack(&file, bytes))
                      : -ENOMEM;
@@ -140,15 +140,16 @@ static int copy_text(char *to, size_t size, const char *from) {
         return 0;
 }
 
-/* The environment holds more than a user may give, and names that are taken away. The user's name and home are
- * as the host has them, of any length. */
+/* The environment holds more than a user may give, and names that are taken away. The user's name and home
+ * are as the host has them, of any length. */
 static bool is_in_bounds(const Run__Spec *s) {
         char why[RUN_WHY_MAX];
 
         for (size_t i = 0; i < run_keys_count(); i++) {
                 const struct run_key *k = run_key_at(i);
 
-                if (k->kind != RUN_KEY_VARIABLES && !streq(k->name, "user") && !streq(k->name, "directory") &&
+                if (k->kind != RUN_KEY_VARIABLES && !streq(k->name, "user") &&
+                    !streq(k->name, "directory") &&
                     run_key_check(k, s, why) < 0)
                         return false;
         }
@@ -173,7 +174,7 @@ static int take_texts(const Run__Kept *k, struct kept_run *kept) {
         return kept->user && kept->directory && kept->argv && kept->env ? 0 : -ENOMEM;
 }
 
-static int take(Run__Kept *k, struct kept_run *kept) {
+static int take_file(Run__Kept *k, struct kept_run *kept) {
         int r = take_texts(k, kept);
 
         if (r < 0)
@@ -214,7 +215,7 @@ int kept_run_read(int runs_fd, const char *name, struct kept_run **ret) {
         k = run__kept__unpack(NULL, len, (const uint8_t *) bytes);
         if (!k)
                 return -EBADMSG;
-        r = take(k, kept);
+        r = take_file(k, kept);
         run__kept__free_unpacked(k, NULL);
         if (r == 0 && !streq(kept->name, name))
                 r = -EBADMSG;
@@ -224,7 +225,7 @@ int kept_run_read(int runs_fd, const char *name, struct kept_run **ret) {
         return 0;
 }
 
-/* --- The directories ------------------------------------------------------------------------------------- */
+/* --- The directories --------------------------------------------------------------------------------- */
 
 int state_make(const struct host *h, const char *path, mode_t mode) {
         const char *name = strrchr(path, '/') + 1;

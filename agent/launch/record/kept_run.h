@@ -86,7 +86,7 @@ int kept_run_write(int runs_fd, const struct kept_run *kept);
  * run of this name. The state is LAUNCH_STARTING. */
 int kept_run_read(int runs_fd, const char *name, struct kept_run **ret);
 
-/* --- The directories of tpu-launchd: what is kept, and what is of this boot. runs_new() makes them --------- */
+/* --- The directories of tpu-launchd: what is kept, and what is of this boot. runs_new() makes them --- */
 
 #define STATE_RUNS PATH_LAUNCHD_STATE "/runs" /* one file a run: its specification, 0600 */
 #define STATE_EXITS PATH_LAUNCHD_STATE "/exits" /* one file a run that ended: exit_record.h */

@@ -32,7 +32,7 @@ static bool is_given(const Local__RunRequest *q, const char *name) {
         return false;
 }
 
-static int take(const Local__RunRequest *q, const Local__Secret *s, char **ret, struct problem *p) {
+static int take_secret(const Local__RunRequest *q, const Local__Secret *s, char **ret, struct problem *p) {
         /* ld.so reads these before main(): a run's own, but not by this path */
         if (!is_variable(s->name) || startswith(s->name, "LD_"))
                 return problem_set(p, -EINVAL, "letters, digits and '_', and not LD_…",
@@ -65,7 +65,7 @@ int secrets_from_request(const Local__RunRequest *q, char ***ret, struct problem
         if (!l)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         for (size_t i = 0; i < q->n_secret && r == 0; i++) {
-                r = take(q, q->secret[i], &l[i], p);
+                r = take_secret(q, q->secret[i], &l[i], p);
                 bytes += r == 0 ? strlen(l[i]) + 1 : 0;
         }
         if (r == 0 && bytes > SECRETS_SIZE_MAX)

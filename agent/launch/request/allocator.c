@@ -24,7 +24,7 @@ int allocator_parse(const char *name, enum allocator *ret) {
         return -EINVAL;
 }
 
-static const char *find(const struct environment *e, const char *name) {
+static const char *find_variable(const struct environment *e, const char *name) {
         size_t n = strlen(name);
 
         for (size_t i = 0; i < e->n; i++)
@@ -62,8 +62,8 @@ static bool split_preload(const char *list, char *rest) {
         return found;
 }
 
-static int print(char **ret, const char *fmt, ...) _printf_(2, 3);
-static int print(char **ret, const char *fmt, ...) {
+static int set_variable(char **ret, const char *fmt, ...) _printf_(2, 3);
+static int set_variable(char **ret, const char *fmt, ...) {
         va_list ap;
         int n;
 
@@ -82,12 +82,14 @@ static int use_tcmalloc(const char *theirs, bool has_it, const char *reason, con
 
         (void) snprintf(c->note, sizeof(c->note), "tcmalloc (%s)", reason);
         if (!has_it)
-                r = theirs && *theirs ? print(&c->preload, "LD_PRELOAD=%s:%s", ALLOCATOR_LIBRARY, theirs) :
-                                        print(&c->preload, "LD_PRELOAD=%s", ALLOCATOR_LIBRARY);
+                r = theirs && *theirs ?
+                            set_variable(&c->preload, "LD_PRELOAD=%s:%s", ALLOCATOR_LIBRARY, theirs) :
+                                        set_variable(&c->preload, "LD_PRELOAD=%s", ALLOCATOR_LIBRARY);
         if (r == 0 && !has_it && theirs && *theirs)
-                r = print(&c->conflict, "LD_PRELOAD: yours '%.200s' is loaded after tcmalloc", theirs);
-        if (r == 0 && !find(user, THRESHOLD))
-                r = print(&c->threshold, "%s=%s", THRESHOLD, ALLOCATOR_REPORT_THRESHOLD);
+                r = set_variable(&c->conflict, "LD_PRELOAD: yours '%.200s' is loaded after tcmalloc",
+                                 theirs);
+        if (r == 0 && !find_variable(user, THRESHOLD))
+                r = set_variable(&c->threshold, "%s=%s", THRESHOLD, ALLOCATOR_REPORT_THRESHOLD);
         return r;
 }
 
@@ -100,9 +102,10 @@ static int use_glibc(const char *theirs, bool has_it, const char *rest, const ch
         (void) snprintf(c->note, sizeof(c->note), "glibc (%s)", reason);
         if (theirs && !has_it)
                 return 0;
-        r = *rest ? print(&c->preload, "LD_PRELOAD=%s", rest) : print(&c->preload, "LD_PRELOAD");
+        r = *rest ? set_variable(&c->preload, "LD_PRELOAD=%s", rest)
+                  : set_variable(&c->preload, "LD_PRELOAD");
         if (r == 0 && has_it)
-                r = print(&c->conflict,
+                r = set_variable(&c->conflict,
                           "LD_PRELOAD: tcmalloc was taken out of yours '%.200s', for glibc was asked for",
                           theirs);
         return r;
@@ -110,7 +113,7 @@ static int use_glibc(const char *theirs, bool has_it, const char *rest, const ch
 
 static int choose(const struct host *h, enum allocator wanted, const struct environment *user, char *rest,
                   struct allocator_choice *c) {
-        const char *theirs = find(user, "LD_PRELOAD");
+        const char *theirs = find_variable(user, "LD_PRELOAD");
         bool has_it = theirs && split_preload(theirs, rest);
         char why[ELF_WHY_MAX], reason[160];
         int r;
@@ -141,7 +144,7 @@ static int choose(const struct host *h, enum allocator wanted, const struct envi
 
 int allocator_choose(const struct host *h, enum allocator wanted, const struct environment *user,
                      struct allocator_choice *ret) {
-        const char *theirs = find(user, "LD_PRELOAD");
+        const char *theirs = find_variable(user, "LD_PRELOAD");
         _cleanup_free_ char *rest = calloc(1, (theirs ? strlen(theirs) : 0) + 1);
         struct allocator_choice c = { 0 };
         int r;

@@ -155,7 +155,7 @@ void authority_identify(const struct host *h, const char *config, const struct u
 /* --- What they may ------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy,
-                                                        const char *fmt, ...) {
+              const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);

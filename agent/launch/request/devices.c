@@ -49,7 +49,7 @@ static void remove_stale_lockfile(const struct host *h, const char *run) {
                                          LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE);
 }
 
-static int busy(const struct device_owner *o, const char *run, struct problem *p) {
+static int refuse_busy(const struct device_owner *o, const char *run, struct problem *p) {
         char remedy[200];
         int unit = (int) strcspn(o->unit, ".");
 
@@ -74,7 +74,7 @@ int devices_check(const struct host *h, const Run__Spec *s, const char *run, str
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         o = owners_get(h, c);
         if (o->n > 0)
-                return busy(&o->owners[0], run, p);
+                return refuse_busy(&o->owners[0], run, p);
         if (o->error == 0 && !o->incomplete)
                 remove_stale_lockfile(h, run);
         else if (warning)
@@ -179,7 +179,7 @@ void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning,
                 (void) snprintf(warning + n, size - n, "%s%s", n > 0 ? "; " : "", text);
 }
 
-/* --- What the host itself allows its runs --------------------------------------------------------------- */
+/* --- What the host itself allows its runs ------------------------------------------------------------ */
 
 void device_settings_clear(struct device_settings *s) {
         s->devices = strings_free(s->devices);
@@ -209,11 +209,7 @@ int device_settings_load(const struct host *h, const char *config, FILE *show, s
                 CONFIG_WORD("Devices", "Policy", config_parse_bool, &s.any_device, "tpu", policies),
                 CONFIG_ITEM("Devices", "Allow", parse_devices, &s.devices, ""),
         };
-        static const struct config_retired retired[] = {
-                { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },
-                { 0 },
-        };
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .retired = retired };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r;
 
         r = config_load(&c, h, "launchd", config);

@@ -55,10 +55,11 @@ enum device_policy device_policy_of(int error);
 /* Adds a line to warning when the run is to have a policy that does not hold, or may not. */
 void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning, size_t size);
 
-/* --- What the host itself allows its runs ---------------------------------------------------------------- */
+/* --- What the host itself allows its runs ------------------------------------------------------------ */
 
 /*
- * What the host's own configuration says of its runs: "launchd" (base's config.h), read again for each start.
+ * What the host's own configuration says of its runs: "launchd" (base's config.h), read again for each
+ * start.
  *   [Devices] Policy=tpu         tpu: the TPU's nodes, the pseudo devices and what is allowed besides;
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host

@@ -66,7 +66,7 @@ static void read_command(const struct host *h, const char *pid, char *ret, size_
         (void) utf8_scrub(ret, strlen(ret));
 }
 
-static void add(struct look *l, const char *device) {
+static void add_owner(struct look *l, const char *device) {
         struct device_owners *o = l->out;
         struct device_owner *w;
         uint32_t pid = (uint32_t) strtoul(l->pid, NULL, 10);
@@ -89,7 +89,7 @@ static void add(struct look *l, const char *device) {
 }
 
 /* One system call a file: a host has tens of thousands open. */
-static void look_into(struct look *l) {
+static void look_into_process(struct look *l) {
         _cleanup_closedir_ DIR *d = fdopendir(l->dir_fd);
         const struct dirent *e;
 
@@ -112,11 +112,11 @@ static void look_into(struct look *l) {
                         continue; /* closed meanwhile, or longer than any of ours */
                 target[n] = '\0';
                 if (is_tpu_node(target))
-                        add(l, target);
+                        add_owner(l, target);
         }
 }
 
-static int visit(const char *name, void *userdata) {
+static int visit_process(const char *name, void *userdata) {
         struct look *l = userdata;
         char path[64];
 
@@ -129,7 +129,7 @@ static int visit(const char *name, void *userdata) {
                 return 0;
         }
         l->pid = name;
-        look_into(l);
+        look_into_process(l);
         return l->fds > OWNERS_FDS_MAX;
 }
 
@@ -141,7 +141,7 @@ const struct device_owners *owners_get(const struct host *h, struct owners_cache
         if (c->taken != 0 && now >= c->taken && now - c->taken < OWNERS_KEEP)
                 return &c->owners;
         c->owners = (struct device_owners){ 0 };
-        r = host_list(h, "/proc", visit, &l);
+        r = host_list(h, "/proc", visit_process, &l);
         if (r < 0) {
                 c->owners = (struct device_owners){ .error = r };
                 (void) snprintf(c->owners.why, sizeof(c->owners.why), "/proc cannot be listed: %s",

@@ -76,8 +76,8 @@ static int is_in(const struct host *h, const struct kept_run *kept, const char *
         bool absolute = len > 0 ? dir[0] == '/' : kept->argv[0][0] == '/';
         int n;
 
-        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len, dir,
-                     kept->argv[0]);
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len,
+                     dir, kept->argv[0]);
         if (n < 0) {
                 path = NULL;
                 return -ENOMEM;
@@ -104,7 +104,8 @@ static int check_command(const struct host *h, const struct kept_run *kept, stru
                         break;
         }
         return problem_set(p, -ENOENT, "give its whole path, or set PATH",
-                           "command '%.128s' is in none of the directories %.160s", kept->argv[0], path_of(kept));
+                           "command '%.128s' is in none of the directories %.160s", kept->argv[0],
+                           path_of(kept));
 }
 
 /* --- All ----------------------------------------------------------------------------------------------- */
@@ -161,7 +162,7 @@ int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct 
         return 0;
 }
 
-static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+static int fill_run(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                 const struct caller *c, struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
         _cleanup_free_ char *home = NULL;
         struct refusal refusal;
@@ -242,7 +243,7 @@ int request_build(const struct host *h, const char *identity_config, const Local
         r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
         if (r < 0)
                 return r;
-        r = fill(h, identity_config, q, c, kept, &conflicts, p);
+        r = fill_run(h, identity_config, q, c, kept, &conflicts, p);
         if (r >= 0)
                 r = add_settings(h, identity_config, kept->spec, p);
         if (r >= 0)

@@ -97,7 +97,8 @@ static int add_conflict(char **conflicts, const struct environment_entry *e) {
 
 /* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the
  * user's. */
-static int freeze(const struct environment *e, struct allocator_choice *c, struct kept_run *kept, char **conflicts) {
+static int freeze_environment(const struct environment *e, struct allocator_choice *c, struct kept_run *kept,
+                              char **conflicts) {
         size_t n = 0;
 
         kept->env = calloc(e->n + 3, sizeof(*kept->env));
@@ -123,7 +124,8 @@ static int freeze(const struct environment *e, struct allocator_choice *c, struc
         memcpy(kept->malloc, c->note, sizeof(kept->malloc));
         return 0;
 }
-_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "kept_run holds the whole note");
+_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX,
+               "kept_run holds the whole note");
 
 static int set_allocator(const struct host *h, const Run__Spec *s, const struct environment *e,
                          struct allocator_choice *ret, struct problem *p) {
@@ -188,7 +190,7 @@ static int build_environment(const struct identity *i, const Local__RunRequest *
 }
 
 int request_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
-                           struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
+                        struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
@@ -209,7 +211,7 @@ int request_environment(const struct host *h, const char *identity_config, const
         if (r < 0)
                 return r;
         *ret_conflicts = calloc(e.n + 2, sizeof(**ret_conflicts));
-        if (!*ret_conflicts || freeze(&e, &choice, kept, *ret_conflicts) < 0)
+        if (!*ret_conflicts || freeze_environment(&e, &choice, kept, *ret_conflicts) < 0)
                 return problem_no_memory(p);
         return 0;
 }

@@ -68,8 +68,8 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 }
 
 /*
- * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While a
- * start is under way the signal is of the unit before it; the end of the start asks in any case.
+ * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While
+ * a start is under way the signal is of the unit before it; the end of the start asks in any case.
  */
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         struct watch *w = userdata;
@@ -123,8 +123,8 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
 /* --- Questions: state, then job or pid and group
  * ------------------------------------------------------------ */
 
-static int get(struct watch *w, const char *interface, const char *property,
-               sd_bus_message_handler_t handler) {
+static int get_property(struct watch *w, const char *interface, const char *property,
+                        sd_bus_message_handler_t handler) {
         _cleanup_free_ char *path = NULL;
         char unit[RUN_UNIT_MAX];
         int r;
@@ -163,7 +163,7 @@ static int on_pid(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         (void) e;
         if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "v", "u", &w->main_pid) < 0)
                 w->main_pid = 0;
-        (void) get(w, "org.freedesktop.systemd1.Service", "ControlGroup", on_group);
+        (void) get_property(w, "org.freedesktop.systemd1.Service", "ControlGroup", on_group);
         return 0;
 }
 
@@ -197,9 +197,9 @@ static int on_state(sd_bus_message *m, void *userdata, sd_bus_error *e) {
                 return 0;
         }
         if (streq(state, "inactive") || streq(state, "failed"))
-                (void) get(w, "org.freedesktop.systemd1.Unit", "Job", on_job);
+                (void) get_property(w, "org.freedesktop.systemd1.Unit", "Job", on_job);
         else
-                (void) get(w, "org.freedesktop.systemd1.Service", "MainPID", on_pid);
+                (void) get_property(w, "org.freedesktop.systemd1.Service", "MainPID", on_pid);
         return 0;
 }
 
@@ -212,11 +212,12 @@ static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         else if (sd_bus_message_is_method_error(m, NULL))
                 answered(w); /* as in on_state() */
         else
-                (void) get(w, "org.freedesktop.systemd1.Unit", "ActiveState", on_state);
+                (void) get_property(w, "org.freedesktop.systemd1.Unit", "ActiveState", on_state);
         return 0;
 }
 
-/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and report that. */
+/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and report
+ * that. */
 int watch_ask(struct watch *w) {
         char unit[RUN_UNIT_MAX];
         int r;

@@ -82,8 +82,8 @@ void run_key_unset(const struct run_key *k, Run__Spec *s);
  * same for the same mistake in a flag, a file, JSON and a frame; -ENOMEM.
  */
 int run_key_parse(const struct run_key *k, Run__Spec *s, const char *text, char why[static RUN_WHY_MAX]);
-/* Whether what is given is within its bounds. -EINVAL with why. An expression is not compiled: tpu-launchd, which
- * is root, checks frames by this. */
+/* Whether what is given is within its bounds. -EINVAL with why. An expression is not compiled: tpu-launchd,
+ * which is root, checks frames by this. */
 int run_key_check(const struct run_key *k, const Run__Spec *s, char why[static RUN_WHY_MAX]);
 /* The same of what a person wrote, as a flag, in a file or in JSON: an expression is compiled, too. */
 int run_key_check_written(const struct run_key *k, const Run__Spec *s, char why[static RUN_WHY_MAX]);
