@@ -101,7 +101,7 @@ int path_parameter(char *path, size_t size, const char *key, const char *value);
 
 /*
  * What was refused for a moment is asked again: who asks for stacks while somebody else's are being taken
- * waits, instead of being told to type it again. As long as the other side says (Retry-After), AGAIN_MAX
+ * waits, and need not type it again. As long as the other side says (Retry-After), AGAIN_MAX
  * together; a wait longer than AGAIN_QUIET is reported on standard error.
  */
 #define AGAIN_MAX   (10 * USEC_PER_SEC)

@@ -129,7 +129,7 @@ static bool is_plain(const struct evidence *e, struct cause_found *f) {
 }
 
 /* Somebody or something else says why: the kernel's OOM killer, a hint, the run's own lines. */
-static bool is_told(const struct evidence *e, struct cause_found *f) {
+static bool is_hinted(const struct evidence *e, struct cause_found *f) {
         static const enum hint order[] = { HINT_OOM_KILL, HINT_DEVICE_LOST, HINT_PREEMPTED, HINT_PEER_LOST };
         const struct log_sign *sign = log_sign(e->log);
         const struct exit_record *r = e->record;
@@ -180,7 +180,7 @@ static void by_record(const struct evidence *e, struct cause_found *f) {
 
 void cause_of(const struct evidence *e, struct cause_found *ret) {
         *ret = (struct cause_found){ .cause = CAUSE_UNKNOWN };
-        if (!is_plain(e, ret) && !is_told(e, ret))
+        if (!is_plain(e, ret) && !is_hinted(e, ret))
                 by_record(e, ret);
 }
 
