@@ -244,7 +244,7 @@ static const struct part old_api = { "api", sizeof(struct bus *), .start = start
 
 /* --- The parts ----------------------------------------------------------------------------------------- */
 
-static const struct part *const parts[PARTS] = {
+static const struct part *const parts[] = {
         &old_bpf, /* before there is a socket or a thread: it gives our capabilities up */
         &identity_part,
         &uplink_part,
@@ -265,6 +265,8 @@ static const struct part *const parts[PARTS] = {
         &old_capture,
         &old_api,
 };
+#define PARTS ELEMENTSOF(parts)
+_Static_assert(PARTS <= HOSTD_PARTS_MAX, "a state a part");
 
 /* Samples and findings of all parts. */
 static void sample_parts(struct agent *a) {

@@ -29,11 +29,11 @@ enum agent_source {
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
-#define PARTS 19
+#define HOSTD_PARTS_MAX 32
 
 struct agent {
         struct bus bus; /* the first member */
-        void *states[PARTS];
+        void *states[HOSTD_PARTS_MAX]; /* in the order of agent.c's table */
         struct served *served; /* agent_routes.c */
         size_t n_served;
         bool up; /* all parts were started */

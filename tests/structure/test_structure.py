@@ -38,6 +38,12 @@ class Structure(unittest.TestCase):
         self.assertGreater(len(built), 20, "the build files were not understood")
         self.assertEqual(table, built)
 
+    def test_picture_is_what_the_build_holds(self):
+        import picture  # which needs calls() of this file
+        held, fresh = picture.in_page((SOURCE / "docs/structure.md").read_text())
+        self.assertEqual(held, picture.picture(), "out of date: tests/structure/picture.py --write draws it again")
+        self.assertIn(held, fresh)
+
     def test_base_and_wire_know_nobody(self):
         for _, name, _, known in calls():
             if name in ("base", "proto_local", "proto_otlp"):
