@@ -84,7 +84,7 @@ class Walk(unittest.TestCase):
         # With ccache, paths are kept relative to the copy: then the second time is quick.
         cls.env = os.environ | {"BUILD_DIR": str(cls.build), "LC_ALL": "C.UTF-8", "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        cls.run_there("cmake", "-S", cls.top, "-B", cls.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O1", "-DWERROR=ON", "-DWITH_BPF=OFF", *launcher)
+        cls.run_there("cmake", "-S", cls.top, "-B", cls.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O2", "-DWERROR=ON", "-DWITH_BPF=OFF", *launcher)
         cls.run_there("cmake", "--build", cls.build, "-j2", "--target", *TARGETS)
 
     @classmethod
