@@ -28,7 +28,7 @@
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
 
 struct collector {
-        struct settings settings;
+        struct collector_settings settings;
         struct store *store;
         struct counters counters;
         struct damage damage;
@@ -54,7 +54,7 @@ static void collector_clear(struct collector *c) {
         c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->pace = pace_free(c->pace);
-        c->registry = registry_free(c->registry);
+        c->registry = control_registry_free(c->registry);
         c->otlp_server = http_server_free(c->otlp_server);
         c->api_server = http_server_free(c->api_server);
         c->store = store_free(c->store);
@@ -187,7 +187,7 @@ static void on_resigned(void *userdata) {
 }
 
 static int make_control(struct collector *c, struct control_store **ret) {
-        const struct settings *s = &c->settings;
+        const struct collector_settings *s = &c->settings;
         const struct control_etcd_options o = {
                 .event = c->event,
                 .clock = &clock_system,
@@ -214,7 +214,7 @@ static int make_control(struct collector *c, struct control_store **ret) {
 }
 
 static int start_registry(struct collector *c) {
-        struct registry_options o = {
+        struct control_registry_options o = {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
@@ -234,7 +234,7 @@ static int start_registry(struct collector *c) {
         if (!c->settings.control.enabled)
                 return 0;
         r = make_control(c, &o.control);
-        return r < 0 ? r : registry_new(&o, &c->registry);
+        return r < 0 ? r : control_registry_new(&o, &c->registry);
 }
 
 /* The leadership is given up first, so that another collector need not wait for the lease. */
@@ -376,7 +376,7 @@ int main(int argc, char *argv[]) {
         int exit_code;
 
         journal_open("tpu-collectord");
-        if (!settings_load(argc, argv, &c.settings, &exit_code))
+        if (!collector_settings_load(argc, argv, &c.settings, &exit_code))
                 return exit_code;
         if (c.settings.diagnose[0])
                 return report_episode(&c);

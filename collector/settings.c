@@ -84,7 +84,7 @@ static int check_address(const char *text, const char *option, const char *key, 
 }
 
 /* With none of the three files there is no TLS. */
-static int check_tls(struct settings *s) {
+static int check_tls(struct collector_settings *s) {
         const char *const paths[_TLS_FILE_MAX] = { s->client_ca, s->certificate, s->key };
         int r;
 
@@ -111,7 +111,7 @@ static int check_tls(struct settings *s) {
         return 0;
 }
 
-static int check_control(const struct settings *s) {
+static int check_control(const struct collector_settings *s) {
         bool user = s->control.user[0], file = s->control.password_file[0];
         const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
                               !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
@@ -128,7 +128,7 @@ static int check_control(const struct settings *s) {
         return -EINVAL;
 }
 
-static int check_settings(struct settings *s) {
+static int check_settings(struct collector_settings *s) {
         bool open;
         int r;
 
@@ -143,7 +143,8 @@ static int check_settings(struct settings *s) {
 }
 
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
-static int load_settings(const struct command_line *c, const struct options *o, struct settings *s) {
+static int load_settings(const struct command_line *c, const struct options *o,
+                         struct collector_settings *s) {
         static const char *const stores[] = { "sqlite", "etcd", NULL };
         const struct config_item items[] = {
                 CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp,
@@ -218,7 +219,7 @@ static int load_settings(const struct command_line *c, const struct options *o, 
         return 1;
 }
 
-int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit) {
+int collector_settings_load(int argc, char *argv[], struct collector_settings *ret, int *ret_exit) {
         struct command_line c = { 0 };
         struct options o;
         int r;

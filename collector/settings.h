@@ -10,7 +10,7 @@
 #include "store.h"
 #include "server_certificate.h"
 
-struct settings {
+struct collector_settings {
         char otlp[64], api[64], database[256]; /* as written */
         struct tcp_address otlp_address, api_address;
         char diagnose[64]; /* an episode: that is all that is done; empty: none */
@@ -37,4 +37,4 @@ struct settings {
  * 1: go on; 0: nothing is to be run (--help, --show-config …), *ret_exit is the exit code; errors are logged
  * and end the same way.
  */
-int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit);
+int collector_settings_load(int argc, char *argv[], struct collector_settings *ret, int *ret_exit);

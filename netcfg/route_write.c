@@ -189,8 +189,7 @@ static int verify_source(const struct host *h, const struct plan_op *op) {
         return there == !is_removal(op) ? 0 : -EIO;
 }
 
-/* --- Rules of source routing
- * -------------------------------------------------------------------------------------------- */
+/* --- Rules of source routing --------------------------------------------------------------------------- */
 
 static int put_rule(struct nl_msg *m, const struct rule *r) {
         const struct fib_rule_hdr head = { .family = (uint8_t) r->family,
@@ -217,8 +216,7 @@ int source_write_rule(const struct host *h, const struct plan_op *op) {
         return r < 0 ? r : verify_source(h, op);
 }
 
-/* --- Routes of source routing
- * ------------------------------------------------------------------------------------------- */
+/* --- Routes of source routing -------------------------------------------------------------------------- */
 
 static int put_metrics(struct nl_msg *m, const struct route *r) {
         struct nlattr *nested = nla_nest_start(m, RTA_METRICS);

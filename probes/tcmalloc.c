@@ -14,7 +14,7 @@ int probe_tcmalloc(const struct host *h, const struct probe_context *c, struct s
         if (r == 0 || (r == -ENOENT && tpu == 0)) /* no TPU: nothing is wanted */
                 probe_tell(s, WORDS_TCMALLOC, NULL, NULL, "%s", r < 0 ? why : "loadable");
         else if (r == -ENOENT && tpu < 0)
-                probe_tell(s, WORDS_TCMALLOC_UNKNOWN, NULL, "whether this host has TPU chips cannot be told",
+                probe_tell(s, WORDS_TCMALLOC_UNKNOWN, NULL, "whether this host has TPU chips is not known",
                            "%s", why);
         else if (r == -ENOENT || r == -ENOEXEC)
                 probe_tell(s, r == -ENOENT ? WORDS_TCMALLOC_ABSENT : WORDS_TCMALLOC_BROKEN, NULL,

@@ -1,15 +1,21 @@
-"""Tests many at once, and once more alone what failed there: a crowded machine loses packets and minutes, and no fault is hidden by that.
+"""Tests many at once, and once more alone what failed there: a crowded machine loses packets and minutes,
+and no fault is hidden by that.
 
 Usage: crowd.py --kept FOLDER ctest PRESET [ARGUMENT]…        a CMake test preset; only its tests labelled "program" are run again
        crowd.py --kept FOLDER files AT_ONCE FILE…             files of unittest, each a process of its own, in this order
        crowd.py --kept FOLDER command NAME WORD…              one command
 
-A test that failed is run once more after the others, by itself. If it passes then, it counts as passed, is named in a line "passed alone,
-failed in the crowd: …", and its first output stays in FOLDER. It stays failed without another run when that output shows a sanitizer's
-report or a crash, when the sanitizers wrote a report at all during the step (SANITIZER_REPORTS is the folder where they do; such a
-report fails the step even if every test passed), or when more than MOST tests and one in SHARE failed. Exit code 0: all
+A test that failed is run once more after the others, by itself. If it passes then, it counts as passed, is
+named in a line "passed alone,
+failed in the crowd: …", and its first output stays in FOLDER. It stays failed without another run when that
+output shows a sanitizer's
+report or a crash, when the sanitizers wrote a report at all during the step (SANITIZER_REPORTS is the folder
+where they do; such a
+report fails the step even if every test passed), or when more than MOST tests and one in SHARE failed. Exit
+code 0: all
 passed, now or then.
-Programs alone take the machine's lock for themselves (LOCK in the environment: a file; several crowds share it).
+Programs alone take the machine's lock for themselves (LOCK in the environment: a file; several crowds share
+it).
 """
 
 import argparse
@@ -73,13 +79,15 @@ def most(total):
 
 
 def verdicts(failed, total, kept, again):
-    """failed: {name: first output}, of total tests; again(name): (whether it passed, what it printed). Prints; returns the names that
+    """failed: {name: first output}, of total tests; again(name): (whether it passed, what it printed).
+    Prints; returns the names that
     have passed now."""
     passed = []
     written = reports()
     for name, first in failed.items():
         why = fault(first) or (written and f"the sanitizers wrote {written[0]}") or (
-            len(failed) > most(total) and f"{len(failed)} failed, and more than {most(total)} are no accident")
+            len(failed) > most(total)
+            and f"{len(failed)} failed, and more than {most(total)} are no accident")
         if why:
             print(f"not run again: {name}: {why}")
             continue
@@ -91,7 +99,8 @@ def verdicts(failed, total, kept, again):
         elif ok:
             passed.append(name)
             print(f"passed alone, failed in the crowd: {name}, first output in {file}")
-            print("".join(f"  | {line}\n" for line in failures.shorter(failures.failures(first), SHOWN)), end="")
+            print("".join(f"  | {line}\n" for line in failures.shorter(failures.failures(first), SHOWN)),
+                  end="")
         else:
             print(f"failed alone, too: {name}, first output in {file}\n{second}")
     return passed
@@ -107,7 +116,8 @@ def closed(failed, passed):
 def printed(argv, **how):
     """(exit code, output), the output passed on as it comes."""
     lines = []
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **how) as p:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", **how) as p:
         for line in p.stdout:
             print(line, end="", flush=True)
             lines.append(line)
@@ -120,8 +130,10 @@ def of_ctest(preset, arguments, kept):
     end = re.findall(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)$", output, re.M)
     if code == 0 or not end:
         return closed([None] if code else [], [])
-    failed = {re.search(r"#\d+: (\S+)", head)[1]: "\n".join([head, *lines]) for head, lines in failures.of_ctest(output.splitlines())}
-    shown = subprocess.run(["ctest", "--preset", preset, "-N", "-L", "program"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    failed = {re.search(r"#\d+: (\S+)", head)[1]: "\n".join([head, *lines]) for head,
+              lines in failures.of_ctest(output.splitlines())}
+    shown = subprocess.run(["ctest", "--preset", preset, "-N", "-L", "program"], stdout=subprocess.PIPE,
+                           text=True, check=True).stdout
     programs = set(re.findall(r"^ *Test +#\d+: (\S+)$", shown, re.M))
 
     def again(name):
@@ -129,7 +141,8 @@ def of_ctest(preset, arguments, kept):
         return code == 0 and "***Skipped" not in second and "100% tests passed, 0 tests failed out of 1" in second, ""
 
     if len(failed) != int(end[-1][0]) or not failed.keys() <= programs:
-        print("not run again: " + ", ".join(failed) + ": only tests of programs are, and only when nothing else failed")
+        print("not run again: " + ", ".join(failed)
+              + ": only tests of programs are, and only when nothing else failed")
         return closed([None], [])
     total = int(end[-1][1])
     passed = verdicts(failed, total, kept, again)
@@ -144,7 +157,8 @@ def of_files(at_once, files, kept):
 
     def run(file):
         begin = time.monotonic()
-        done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent, stdin=subprocess.DEVNULL,
+        done = subprocess.run([PYTHON, "-B", "-m", "unittest", "-v", file.stem], cwd=file.parent,
+                              stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         print(f"{named_by(file)}: {time.monotonic() - begin:.0f} s, exit code {done.returncode}")
         if done.returncode:
@@ -168,13 +182,15 @@ def of_files(at_once, files, kept):
     for name, file in named.items():
         print(f"==> {name} <==\n{results[file][1]}", end="")
         if name in second and name not in passed:
-            print("".join(f"  | {line}\n" for line in second[name].splitlines()), end="")  # not counted twice
+            # not counted twice
+            print("".join(f"  | {line}\n" for line in second[name].splitlines()), end="")
     return closed(failed, passed)
 
 
 def of_command(name, command, kept):
     def run():
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
         return done.returncode, done.stdout
 
     with locked(fcntl.LOCK_SH):

@@ -1,6 +1,8 @@
-"""python3 failures.py LOG: what a failed step of tools/test says about itself, since often only what is printed is kept of a run.
+"""python3 failures.py LOG: what a failed step of tools/test says about itself, since often only what is
+printed is kept of a run.
 
-Of unittest its blocks (====, FAIL or ERROR, traceback), of ctest the names of what failed and the end of what it
+Of unittest its blocks (====, FAIL or ERROR, traceback), of ctest the names of what failed and the end of
+what it
 printed, of a build its errors; all in all LINES lines. Where nothing of that is there: the end of the log.
 """
 
@@ -57,14 +59,17 @@ def failures(text):
     found = []
     if any(CTEST.match(line) for line in lines):
         for head, printed in of_ctest(lines):
-            found.append([head, *(line for b in blocks(printed) for line in b)] if blocks(printed) else [head, *printed])
+            found.append([head, *(line for b in blocks(printed) for line in b)] if blocks(printed)
+                         else [head, *printed])
     else:
-        found = blocks(lines) or [[line] for line in lines if COMPILER.match(line) or line.startswith("FAIL ")]
+        found = blocks(lines) or [[line] for line in lines if COMPILER.match(line)
+                                  or line.startswith("FAIL ")]
     if not found:
         return lines[-40:]
     of_one = max(OF_ONE, LINES // len(found))
     said = [line for block in found for line in shorter([line for line in block if line.strip()], of_one)]
-    return said if len(said) <= LINES else [*said[:LINES - 1], f"({len(said) - LINES + 1} lines more of what failed)"]
+    return said if len(said) <= LINES else [*said[:LINES - 1],
+                                            f"({len(said) - LINES + 1} lines more of what failed)"]
 
 
 if __name__ == "__main__":

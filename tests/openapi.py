@@ -1,4 +1,5 @@
-"""An OpenAPI 3.0 file held against the answers of a running program, both ways: what comes is in the file, what is in the file comes."""
+"""An OpenAPI 3.0 file held against the answers of a running program, both ways: what comes is in the
+file, what is in the file comes."""
 
 import json
 import re
@@ -34,7 +35,8 @@ class OpenApi:
         return node
 
     def _strict(self, schema, where):
-        """An object says all its fields and that there are no others; all are there unless the file says why not."""
+        """An object says all its fields and that there are no others; all are there unless the file says
+        why not."""
         if "$ref" in schema:
             self.resolve(schema)
         elif schema.get("type") == "object" and "properties" in schema:
@@ -44,8 +46,10 @@ class OpenApi:
             for k, v in schema["properties"].items():
                 self._strict(v, f"{where}.{k}")
         elif schema.get("type") == "object":
-            self._strict(schema["additionalProperties"], where + ".*") if schema["additionalProperties"] is not True else None
-        for part in schema.get("allOf", []) + schema.get("oneOf", []) + ([schema["items"]] if "items" in schema else []):
+            self._strict(schema["additionalProperties"],
+                         where + ".*") if schema["additionalProperties"] is not True else None
+        for part in schema.get("allOf", []) + schema.get("oneOf", []) + ([schema["items"]]
+                                                                         if "items" in schema else []):
             self._strict(part, where)
 
     def _plain(self, schema):
@@ -60,15 +64,19 @@ class OpenApi:
                 out[key] = self._plain(value)
             elif key in ("allOf", "oneOf"):
                 out[key] = [self._plain(v) for v in value]
-            elif key in ("type", "enum", "required", "minimum", "maximum", "pattern", "format", "additionalProperties"):
+            elif key in ("type", "enum", "required", "minimum", "maximum", "pattern", "format",
+                         "additionalProperties"):
                 out[key] = value
         return {"anyOf": [{"type": "null"}, out]} if schema.get("nullable") and out else out
 
     def _validate(self, value, schema):
         key = json.dumps(schema, sort_keys=True)
         if key not in self.validators:
-            whole = {**self._plain(schema), "definitions": {n: self._plain(s) for n, s in self.schemas.items()}} if "$ref" not in schema else \
-                {"allOf": [self._plain(schema)], "definitions": {n: self._plain(s) for n, s in self.schemas.items()}}
+            whole = {**self._plain(schema),
+                     "definitions": {n: self._plain(s) for n,
+                                     s in self.schemas.items()}} if "$ref" not in schema else \
+                {"allOf": [self._plain(schema)],
+                 "definitions": {n: self._plain(s) for n, s in self.schemas.items()}}
             formats = jsonschema.FormatChecker(formats=())
             formats.checks("date-time")(is_time)
             self.validators[key] = jsonschema.Draft7Validator(whole, format_checker=formats)
@@ -102,7 +110,8 @@ class OpenApi:
     def path_of(self, url):
         """As it stands in the file; url may have arguments."""
         url = url.partition("?")[0]
-        return next(p for _, p in self.operations if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(p)), url))
+        return next(p for _,
+                    p in self.operations if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(p)), url))
 
     def take(self, method, path, status, content_type, body):
         """One answer; path as it stands in the file. Returns the JSON, or the bytes of what is none."""
@@ -124,7 +133,8 @@ class OpenApi:
 
     def never_came(self):
         """What the file has and no answer had, but for what it says a reason of."""
-        answers = {(m, p, s) for (m, p), all_of in self.operations.items() for s, a in all_of.items() if not a.get("x-not-driven")}
+        answers = {(m, p, s) for (m, p), all_of in self.operations.items() for s,
+                   a in all_of.items() if not a.get("x-not-driven")}
         fields = set()
 
         def collect(schema, name):

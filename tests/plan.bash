@@ -1,6 +1,8 @@
-# What tools/test does of what it could: its plan, its options, and what passed in the run before. Sourced by it.
+# What tools/test does of what it could: its plan, its options, and what passed in the run before. Sourced by
+# it.
 
-# The steps in order: seconds in the gate (-: not in it) | seconds with --full | name. On 2 cores, nothing else running, everything fetched.
+# The steps in order: seconds in the gate (-: not in it) | seconds with --full | name. On 2 cores, nothing
+# else running, everything fetched.
 plan="
 1|1|packages
 1|1|scripts parse
@@ -90,7 +92,8 @@ tree() {
         { git rev-parse HEAD; git diff HEAD; git ls-files -z --others --exclude-standard | xargs -0r sha256sum; } 2>/dev/null | sha256sum
 }
 
-# Makes the folder of logs, empty but for what is resumed; --only leaves the logs of the others. LOG/passed: the tree, then a line a step.
+# Makes the folder of logs, empty but for what is resumed; --only leaves the logs of the others. LOG/passed:
+# the tree, then a line a step.
 start_logs() {
         local now
         now=$(tree)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wire format of protobuf by hand, nothing of ours: so a mistake in our generated code or our .proto files shows."""
+"""The wire format of protobuf by hand, nothing of ours: so a mistake in our generated code or our .proto
+files shows."""
 import struct
 
 
@@ -29,7 +30,8 @@ def double(number, value):
 
 def message(values):
     """A message out of {number: int | str | bytes | [those]}."""
-    return b"".join(field(number, v) for number, value in values.items() for v in (value if isinstance(value, list) else [value]))
+    return b"".join(field(number, v) for number,
+                    value in values.items() for v in (value if isinstance(value, list) else [value]))
 
 
 def read(data):

@@ -15,5 +15,6 @@ struct process_cost {
 /* 0, or -errno when the kernel does not say: a folder of fixtures may hold no such files. */
 int process_cost_read(const struct host *h, struct process_cost *ret);
 
-/* Pure: CPU time in clock ticks out of /proc/PID/stat's text (utime and stime: fields 14 and 15). -EBADMSG. */
+/* Pure: CPU time in clock ticks out of /proc/PID/stat's text (utime and stime: fields 14 and 15).
+ * -EBADMSG. */
 int process_cost_parse_stat(const char *text, uint64_t *ret_user, uint64_t *ret_system);

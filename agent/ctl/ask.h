@@ -78,13 +78,14 @@ struct collector {
         bool configured; /* by a person; else it is the default */
 };
 
-/* given: --collector, else Collector= counts; URLs with blanks between. -errno after saying what is wrong. */
+/* given: --collector, else Collector= counts; URLs with blanks between. -errno after saying what is
+ * wrong. */
 int collector_open(const struct options *o, const char *given, struct collector *ret);
 
 /* body: JSON or NULL; wait: how long the collector itself may take besides. An answer without text is an
- * empty object. One that does not lead names the one that does, which is then asked. Where one does not answer the next
- * is asked; what changes something and may have arrived is not said again. Who answered is the first of urls
- * from then on: it is asked first the next time. */
+ * empty object. One that does not lead names the one that does, which is then asked. Where one does not
+ * answer the next is asked; what changes something and may have arrived is not said again. Who answered is
+ * the first of urls from then on: it is asked first the next time. */
 int collector_call(struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem);
 

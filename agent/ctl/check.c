@@ -28,7 +28,8 @@ struct request {
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
 
-/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with a name of the identity's or tpu-hostd's checks.
+/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with a name of the identity's or
+ * tpu-hostd's checks.
  */
 static int select_probe(const char *name, struct request *q) {
         char probe[32];
@@ -51,7 +52,8 @@ static int select_probe(const char *name, struct request *q) {
                 fprintf(stderr, "  %-11s %s\n", probe_table[i]->name, probe_table[i]->summary);
         fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK,
                 "slice, worker and chips: what does not fit together");
-        fprintf(stderr, "  %-11s %s\n", CHECK_AGENT, "the BPF programs of tpu-hostd: which run, and why others do not");
+        fprintf(stderr, "  %-11s %s\n", CHECK_AGENT,
+                "the BPF programs of tpu-hostd: which run, and why others do not");
         fprintf(stderr, "  %-11s %s\n", "path",
                 "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
@@ -120,7 +122,8 @@ static int print_difference(const struct host *h, const struct request *q, const
 
         r = golden_compare(q->golden, &seen->all, q->name, &differences);
         if (r == 0)
-                r = q->json ? print_json(h, finding_list_worst(&differences), &differences) : report_print_text(stdout, &differences);
+                r = q->json ? print_json(h, finding_list_worst(&differences), &differences)
+                    : report_print_text(stdout, &differences);
         if (r == 0 && !q->json)
                 printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
                        differences.n, seen->all.n);

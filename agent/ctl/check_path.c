@@ -48,7 +48,8 @@ static int run_proof(const struct host *h, const char *config, const struct path
         struct intent intent = { 0 };
         int r;
 
-        /* Nics= and IgnoreNics= are all that is wanted of it: without any profile, NICs are distinguished. */
+        /* Nics= and IgnoreNics= are all that is wanted of it: without any profile, NICs are
+         * distinguished. */
         (void) intent_load(h, config, &intent);
         r = sd_event_new(&a->event);
         if (r >= 0)

@@ -117,7 +117,8 @@ static int print_kept(const struct wish *wish, const json_t *report) {
         const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0);
 
         if (wish->json)
-                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or it is closed */
+                /* or it is closed */
+                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report));
         else {
                 show(stdout, report, 0, "{summary}\n");
                 if (streq(outcome, "named"))

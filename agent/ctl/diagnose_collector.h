@@ -6,7 +6,8 @@
 
 struct kept_verdict {
         json_t *words; /* what the collector says of the episode; the caller's */
-        const json_t *report; /* of words: the verdict, where the captures are not kept (any more); else NULL */
+        /* of words: the verdict, where the captures are not kept (any more); else NULL */
+        const json_t *report;
 };
 
 /* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with

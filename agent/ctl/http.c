@@ -52,7 +52,8 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
 }
 
 /* What http_loop.h leaves to the owner. */
-static CURLcode set_request(CURL *curl, const struct http_request *q, struct body *b, struct curl_slist *headers) {
+static CURLcode set_request(CURL *curl, const struct http_request *q, struct body *b,
+                            struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
         SET(CURLOPT_URL, q->url);
@@ -89,7 +90,8 @@ static const char *where(const struct http_request *q) {
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(const struct http_transfer *t, const struct http_request *q, const struct body *b,
+static int transport_failure(const struct http_transfer *t, const struct http_request *q,
+                             const struct body *b,
                              struct problem *p) {
         CURLcode code = t->code;
         long os = 0, sent = 0;
@@ -189,7 +191,8 @@ static bool follow(struct transfer *t) {
         (void) curl_easy_getinfo(t->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
         (void) curl_easy_getinfo(t->transfer.easy, CURLINFO_REDIRECT_URL, &to);
         if (!t->request.follows || t->location || status != 307 || !to ||
-            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(t->request.url, "http://"))))
+            !(startswith(to, "https://") ||
+              (startswith(to, "http://") && startswith(t->request.url, "http://"))))
                 return false;
         t->location = strdup(to);
         if (!t->location || curl_easy_setopt(t->transfer.easy, CURLOPT_URL, t->location) != CURLE_OK)

@@ -27,7 +27,8 @@ static bool printable(const char *text, size_t max) {
         return n <= max;
 }
 
-/* "slice/s0", "run/train": only kinds that a host receives; what is new in a later version is passed over. */
+/* "slice/s0", "run/train": only kinds that a host receives; what is new in a later version is passed
+ * over. */
 static bool key_is_ours(const char *key) {
         static const char *const kinds[] = { "slice/", "run/", "order/", "site/", "capture/" };
 

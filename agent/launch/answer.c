@@ -193,7 +193,8 @@ bool variable_is_secret(const char *assignment) {
 }
 
 /* Nobody but root and the run's user, whatever the authority file grants: a value may be anything. */
-static int check_rights(const struct kept_run *kept, const struct caller *c, const char *name, struct problem *p) {
+static int check_rights(const struct kept_run *kept, const struct caller *c, const char *name,
+                        struct problem *p) {
         if (c->uid != 0 && (!kept || c->uid != kept->uid || c->remote))
                 return problem_set(p, -EACCES, "as root, or as the user of the run",
                                    "user %s may not see the environment of run %.64s", c->name, name);

@@ -68,7 +68,7 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
         return NULL;
 }
 
-/* --- What the runs report -------------------------------------------------------------------------------- */
+/* --- What the runs report ------------------------------------------------------------------------------ */
 
 /* What there is now, to all who watch. */
 static void tell_watchers(struct api *a) {
@@ -199,7 +199,8 @@ static int no_memory(struct problem *p) {
 
 /* Whether its start is still to be reported. */
 static bool is_coming(const struct api *a, const struct kept_run *kept) {
-        return kept->state == LAUNCH_STARTING || runs_next_generation(a->runs, kept->name) == kept->generation;
+        return kept->state == LAUNCH_STARTING ||
+               runs_next_generation(a->runs, kept->name) == kept->generation;
 }
 
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,

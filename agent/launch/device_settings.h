@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the host's own configuration says of its runs: "launchd" (base's config.h), read again for each start.
+ * What the host's own configuration says of its runs: "launchd" (base's config.h), read again for each
+ * start.
  *   [Devices] Policy=tpu         tpu: the TPU's nodes, the pseudo devices and what is allowed besides;
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host

@@ -137,15 +137,16 @@ static int copy_text(char *to, size_t size, const char *from) {
         return 0;
 }
 
-/* The environment holds more than a user may give, and names that are taken away. The user's name and home are
- * as the host has them, of any length. */
+/* The environment holds more than a user may give, and names that are taken away. The user's name and home
+ * are as the host has them, of any length. */
 static bool is_in_bounds(const Run__Spec *s) {
         char why[RUN_WHY_MAX];
 
         for (size_t i = 0; i < run_keys_count(); i++) {
                 const struct run_key *k = run_key_at(i);
 
-                if (k->kind != RUN_KEY_VARIABLES && !streq(k->name, "user") && !streq(k->name, "directory") &&
+                if (k->kind != RUN_KEY_VARIABLES && !streq(k->name, "user") &&
+                    !streq(k->name, "directory") &&
                     run_key_check(k, s, why) < 0)
                         return false;
         }

@@ -81,7 +81,8 @@ static int is_in(const struct host *h, const struct kept_run *kept, const char *
         bool absolute = len > 0 ? dir[0] == '/' : kept->argv[0][0] == '/';
         int n;
 
-        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len, dir,
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len,
+                     dir,
                      kept->argv[0]);
         if (n < 0) {
                 path = NULL;
@@ -109,7 +110,8 @@ static int check_command(const struct host *h, const struct kept_run *kept, stru
                         break;
         }
         return problem_set(p, -ENOENT, "give its whole path, or set PATH",
-                           "command '%.128s' is in none of the directories %.160s", kept->argv[0], path_of(kept));
+                           "command '%.128s' is in none of the directories %.160s", kept->argv[0],
+                           path_of(kept));
 }
 
 /* --- Environment --------------------------------------------------------------------------------------- */
@@ -129,7 +131,8 @@ static int add_conflict(char **conflicts, const struct environment_entry *e) {
 
 /* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the
  * user's. */
-static int freeze(const struct environment *e, struct allocator_choice *c, struct kept_run *kept, char **conflicts) {
+static int freeze(const struct environment *e, struct allocator_choice *c, struct kept_run *kept,
+                  char **conflicts) {
         size_t n = 0;
 
         kept->env = calloc(e->n + 3, sizeof(*kept->env));
@@ -155,7 +158,8 @@ static int freeze(const struct environment *e, struct allocator_choice *c, struc
         memcpy(kept->malloc, c->note, sizeof(kept->malloc));
         return 0;
 }
-_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "kept_run holds the whole note");
+_Static_assert(sizeof(((struct kept_run *) 0)->malloc) == ALLOCATOR_NOTE_MAX,
+               "kept_run holds the whole note");
 
 static int set_allocator(const struct host *h, const Run__Spec *s, const struct environment *e,
                          struct allocator_choice *ret, struct problem *p) {
@@ -322,7 +326,8 @@ static int fill(const struct host *h, const char *identity_config, const Local__
         return r < 0 ? r : check_command(h, kept, p);
 }
 
-/* remote is no user to run as: it names one. Whether that user exists is answered only where it is granted. */
+/* remote is no user to run as: it names one. Whether that user exists is answered only where it is
+ * granted. */
 static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
         const char *user = q->spec ? q->spec->user : "";
         struct passwd pw, *found = NULL;

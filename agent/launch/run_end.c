@@ -126,7 +126,8 @@ static void conclude(struct run *run, const struct tail_result *tail) {
                  "run %s ended: %s (%s)", kept->name, kept->end.cause, kept->end.why);
         if (!kept->stop_asked && !run->coming)
                 restart_decide(&kept->restarts, kept->spec->restarts, &kept->end, found.cause,
-                               kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0, &d);
+                               kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0,
+                               &d);
         if (is_rebooted(run->owner, kept))
                 d.again = false;
         if (was_starting) /* nobody who waits for a start is left without an answer */

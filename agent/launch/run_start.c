@@ -73,7 +73,8 @@ int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside) {
 }
 
 static int is_there(const struct kept_run *kept, struct problem *p) {
-        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", kept->name,
+        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+                            kept->name,
                             launch_state_name(kept->state));
 
         return problem_fill(p, k, kept->name, 0);
@@ -185,9 +186,10 @@ static void take_turn(struct run *run, struct kept_run *asked) {
         run->coming = asked;
 }
 
-/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already or
- * waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
-static int by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
+/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already
+ * or waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
+static int by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret,
+                         struct problem *p) {
         const struct kept_run *newest = run->coming ? run->coming : run->kept;
         int order = compare(kept, newest), k;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run is ended, is notified that its host is about to go, as its own spec says, and what others saw of why
- * it may end. */
+/* How a run is ended, is notified that its host is about to go, as its own spec says, and what others saw of
+ * why it may end. */
 #include <assert.h>
 
 #include "handover.h"

@@ -5,7 +5,7 @@
 #include "run_table.h"
 #include "state.h"
 
-/* --- What the units report ------------------------------------------------------------------------------- */
+/* --- What the units report ----------------------------------------------------------------------------- */
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
         struct runs *r = userdata;

@@ -36,17 +36,17 @@ extern const struct unit_events runs_unit_events;
 void runs_attach(struct runs *r, const struct unit_backend *backend, void *userdata);
 
 /*
- * Starts a run. kept is taken over in any case, and "started" is reported later. An empty name becomes "run-N".
- * Nothing is left behind on failure, and a run of that name that has ended keeps its place.
- * Runs by intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
+ * Starts a run. kept is taken over in any case, and "started" is reported later. An empty name becomes
+ * "run-N". Nothing is left behind on failure, and a run of that name that has ended keeps its place. Runs by
+ * intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
  * generation that is there already, in whichever state ("started" is reported while it is starting, and not
  * otherwise), or when it is to start once the run of a lower generation, which is being ended, is gone
  * ("started" is reported then). -ESTALE: there is a run of a higher one.
  */
 int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p);
 /* What would keep runs_start() from beginning kept now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
- * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation, which a
- * start would end, keeps nothing. */
+ * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation, which
+ * a start would end, keeps nothing. */
 int runs_check(struct runs *r, struct kept_run *kept, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
  * is meant (-ESTALE). "ended" is reported later, when the run is gone; 1: it only waited for its restart,
@@ -56,9 +56,9 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
  * run's end is reported. */
 void runs_give_up(struct runs *r, const char *name);
 /*
- * "captured" is reported later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
- * remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is
- * not trusted must not be able to stop a run's threads again and again.
+ * "captured" is reported later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL
+ * ago. remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who
+ * is not trusted must not be able to stop a run's threads again and again.
  */
 int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p);
 

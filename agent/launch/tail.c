@@ -61,7 +61,8 @@ static enum whose whose_line(struct journal_reader *j, const struct tail *t) {
 
         if (journal_reader_field(j, "TPU_RUN_ID", &id, &len) >= 0)
                 return len == strlen(t->id) && memcmp(id, t->id, len) == 0 ? OURS : ANOTHER;
-        return sd_journal_get_realtime_usec(j->journal, &real) >= 0 && real >= t->started_real ? OURS : BEFORE_OURS;
+        return sd_journal_get_realtime_usec(j->journal, &real) >= 0 &&
+               real >= t->started_real ? OURS : BEFORE_OURS;
 }
 
 static bool is_after(struct journal_reader *j, usec_t real) {

@@ -64,7 +64,8 @@ static int bus_start(void *backend, const struct unit_spec *s) {
         r = unit_message_new(u->bus, s, &m);
         if (r < 0)
                 return r;
-        r = watch_new(u, s->kept->name, &w); /* before the call: a run may have ended when its answer comes */
+        /* before the call: a run may have ended when its answer comes */
+        r = watch_new(u, s->kept->name, &w);
         if (r >= 0)
                 r = watch_start(w);
         if (r >= 0)

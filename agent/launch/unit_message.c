@@ -303,7 +303,8 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[RUN_UNIT_MAX];
 
-        return new_message(bus, run_unit(s->kept->name, unit), s, add_properties, limits_slice(s->kept->spec),
+        return new_message(bus, run_unit(s->kept->name, unit), s, add_properties,
+                           limits_slice(s->kept->spec),
                            ret);
 }
 

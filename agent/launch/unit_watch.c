@@ -68,8 +68,8 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 }
 
 /*
- * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While a
- * start is under way the signal is of the unit before it; the end of the start asks in any case.
+ * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While
+ * a start is under way the signal is of the unit before it; the end of the start asks in any case.
  */
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         struct watch *w = userdata;
@@ -120,8 +120,7 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
         return 0;
 }
 
-/* --- Questions: state, then job or pid and group
- * ------------------------------------------------------------ */
+/* --- Questions: state, then job or pid and group ------------------------------------------------------- */
 
 static int get(struct watch *w, const char *interface, const char *property,
                sd_bus_message_handler_t handler) {
@@ -216,7 +215,8 @@ static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         return 0;
 }
 
-/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and report that. */
+/* GetUnit first: to ask an object that is gone would make systemd load it, and remove it again, and report
+ * that. */
 int watch_ask(struct watch *w) {
         char unit[RUN_UNIT_MAX];
         int r;

@@ -277,7 +277,7 @@ static int wait_for(struct stack_folder *f, int parent) {
         int fd = -1, r;
 
         if (watch(f, parent, WATCH_PARENT) < 0) {
-                report_refused(f, NULL, "nobody can be told when it is made");
+                report_refused(f, NULL, "nobody is notified when it is made");
                 return 0;
         }
         r = open_folder(f->host, f->path, &fd, missing, sizeof(missing));

@@ -364,7 +364,8 @@ int spool_sync(struct spool *s) {
                 return r;
         r = 0;
         for (size_t i = 0; i < task.n_fds && r == 0; i++)
-                if ((task.directory && i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i])) < 0)
+                if ((task.directory &&
+                     i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i])) < 0)
                         r = -errno;
         return spool_sync_end(s, &task, r);
 }

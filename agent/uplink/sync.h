@@ -17,7 +17,8 @@ struct sync;
 /* done runs in the loop, once for each task: result is 0, or -errno of the first fdatasync that failed. */
 int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata,
              struct sync **ret);
-/* Waits for the tasks that were started (a disk that hangs keeps it waiting); done is not called any more. */
+/* Waits for the tasks that were started (a disk that hangs keeps it waiting); done is not called any
+ * more. */
 struct sync *sync_free(struct sync *s);
 DEFINE_CLEANUP(struct sync *, sync_free)
 

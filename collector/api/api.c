@@ -110,7 +110,7 @@ static void redirect_to_leader(const struct api *a, const struct http_request *q
 
         if (!location) {
                 api_reply_error(reply, 503, "no collector leads",
-                                "try again; see docs/operations.md, No leader");
+                                "try again; see /usr/share/doc/tpu-collector/operations.md, No leader");
                 reply->retry_after = 1;
                 return;
         }
@@ -200,7 +200,7 @@ static const struct api_route routes[] = {
         { ROUTE("GET", "/metrics"), NEEDS_NOTHING, api_metrics },
         { ROUTE("GET", "/healthz"), NEEDS_NOTHING, api_health },
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 /* True: the reply is complete. */
 static bool lacks_what_it_needs(const struct api *a, const struct api_route *route,

@@ -144,7 +144,8 @@ void api_lines(const struct api *a, const struct http_request *q, struct http_re
         char slice[64];
 
         if (worker && parse_worker(worker, slice, &f) < 0) {
-                api_reply_error(reply, 400, "worker= must be SLICE/NUMBER or NUMBER", "see docs/api.md");
+                api_reply_error(reply, 400, "worker= must be SLICE/NUMBER or NUMBER",
+                                "see /usr/share/doc/tpu-collector/api.md");
                 return;
         }
         wait_for_more(a, q, list_lines(a, &f, reply), f.since,

@@ -42,7 +42,8 @@ static void print_process(struct exposition *e) {
                                                       "CPU time of the collector, user and system.",
                                                       EXPOSITION_COUNTER },
                                               memory = { "process_resident_memory_bytes", "bytes",
-                                                         "Resident memory of the collector.", EXPOSITION_GAUGE };
+                                                         "Resident memory of the collector.",
+                                                         EXPOSITION_GAUGE };
         _cleanup_host_ struct host host = HOST_NULL;
         struct process_cost cost;
 
@@ -119,7 +120,8 @@ static void print_database(struct exposition *e, const struct store_size *size, 
                        "The same without free pages, what RetainBytes= limits.", size->used),
                 GAUGED("tpu_collectord_retention_ratio", "ratio",
                        "What RetainBytes= leaves of the age of series.", size->squeeze),
-                COUNTED("tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read.", size->damaged_rows),
+                COUNTED("tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read.",
+                        size->damaged_rows),
                 GAUGED("tpu_collectord_run_line_bytes", "bytes", "Bytes of the lines of runs that are kept.",
                        line_bytes),
         };

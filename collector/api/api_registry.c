@@ -116,7 +116,7 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
 
         api_reply_error(reply, status, *why ? why : strerror(-r),
                         status == 503 ? "see the journal of tpu-collectord, and try again"
-                                      : "see docs/registry.md");
+                                      : "see /usr/share/doc/tpu-collector/registry.md");
         reply->retry_after = status == 503 ? 5 : 0;
         api_acted(a, q, reply, *why ? why : "refused");
 }
@@ -227,7 +227,7 @@ void api_post_run(const struct api *a, const struct http_request *q, struct http
         if (!type || strncasecmp(type, "application/json", 16) !=
                              0) { /* a page of another site cannot say this unasked */
                 api_reply_error(reply, 415, "Content-Type must be application/json",
-                                "send an intent, see docs/registry.md");
+                                "send an intent, see /usr/share/doc/tpu-collector/registry.md");
                 return;
         }
         v = json_loadb((const char *) q->body, q->len, JSON_REJECT_DUPLICATES, NULL);

@@ -118,11 +118,10 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
 
 #define REGISTRY_OWN "episode/" /* records of the collector's own */
 
-/* --- registry.c, leading.c: all of it
- * ---------------------------------------------------------------------------------- */
+/* --- registry.c, leading.c: all of it ------------------------------------------------------------------ */
 
 struct registry {
-        struct registry_options o;
+        struct control_registry_options o;
         struct control_store *control;
         struct gang *gang; /* NULL: this collector does not lead, and all below is empty */
         struct records records;

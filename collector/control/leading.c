@@ -12,7 +12,8 @@ unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body)
         r->counters.elsewhere++;
         *ret_body = *r->control->agents_url ?
                             body_elsewhere(r->control->agents_url) :
-                            body_error("no collector leads", "try again; see docs/operations.md, No leader");
+                            body_error("no collector leads",
+                                       "try again; see /usr/share/doc/tpu-collector/operations.md, No leader");
         return *ret_body && *r->control->agents_url ? 421 : 503;
 }
 
@@ -155,7 +156,7 @@ int registry_resign(struct registry *r) {
 
 /* --- Life ------------------------------------------------------------------------------------------ */
 
-int registry_new(const struct registry_options *o, struct registry **ret) {
+int control_registry_new(const struct control_registry_options *o, struct registry **ret) {
         static const struct control_events events = {
                 .led = on_led,
                 .lost = on_lost,
@@ -164,7 +165,7 @@ int registry_new(const struct registry_options *o, struct registry **ret) {
                 .resigned = on_resigned,
         };
         _cleanup_(control_freep) struct control_store *control = o->control;
-        _cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
+        _cleanup_(control_registry_freep) struct registry *r = calloc(1, sizeof(*r));
         int x;
 
         if (!r)
@@ -185,7 +186,7 @@ int registry_new(const struct registry_options *o, struct registry **ret) {
         return 0;
 }
 
-struct registry *registry_free(struct registry *r) {
+struct registry *control_registry_free(struct registry *r) {
         if (!r)
                 return NULL;
         answer_all(r, "the collector stops");

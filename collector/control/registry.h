@@ -43,10 +43,10 @@ struct registry_counters {
         usec_t decided; /* time that decisions took */
 };
 
-struct registry_options {
+struct control_registry_options {
         sd_event *event;
         struct store *store; /* what is worth an event goes there */
-        struct control_store *control; /* taken over, also by a registry_new() that fails */
+        struct control_store *control; /* taken over, also by a control_registry_new() that fails */
         const struct clock *clock;
         usec_t lease; /* whole seconds */
         const char *tenant; /* hosts of another are refused */
@@ -71,10 +71,10 @@ struct registry;
  * o is copied, its texts borrowed. Where there is one collector alone it leads when this returns: what was
  * kept is loaded. A record that cannot be understood is logged and left out.
  */
-int registry_new(const struct registry_options *o, struct registry **ret);
+int control_registry_new(const struct control_registry_options *o, struct registry **ret);
 /* Answers all that wait with 503. */
-struct registry *registry_free(struct registry *r);
-DEFINE_CLEANUP(struct registry *, registry_free)
+struct registry *control_registry_free(struct registry *r);
+DEFINE_CLEANUP(struct registry *, control_registry_free)
 
 /*
  * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP

@@ -7,7 +7,7 @@
 static unsigned refuse_sync(struct registry *r, unsigned status, const char *why,
                             struct registry_body **ret) {
         r->counters.refused++;
-        *ret = body_error(why, "see docs/registry.md");
+        *ret = body_error(why, "see /usr/share/doc/tpu-collector/registry.md");
         return status;
 }
 

@@ -3,7 +3,7 @@
 /*
  * Device state compared across all cores of a slice. Every core of a synchronous run has the same program
  * and the same launch; the rule for program counters is Megascale's own (maxtext,
- * docs/guides/monitoring_and_debugging/ megascale_hang_playbook.md): an outlier with a counter that is not 0
+ * megascale_hang_playbook.md of its guides): an outlier with a counter that is not 0
  * is likely a bad TPU; 0 is waiting for input, and says to look at the Python stack.
  */
 #include "evidence.h"

@@ -137,7 +137,7 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
         if (status == 200)
                 api_reply(reply, 200, json_object());
         else
-                api_reply_error(reply, status, why, "see docs/registry.md");
+                api_reply_error(reply, status, why, "see /usr/share/doc/tpu-collector/registry.md");
         reply->retry_after = status == 503 ? RETRY_AFTER : 0;
 }
 

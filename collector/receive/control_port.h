@@ -19,7 +19,7 @@
 /* True: this collector does not lead, and the reply says so (421, 503). */
 bool sync_port_elsewhere(struct registry *r, struct http_reply *reply);
 void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply);
-/* registry_options.answer: call is a struct http_call. */
+/* control_registry_options.answer: call is a struct http_call. */
 void sync_port_answer(void *call, unsigned status, struct registry_body *body, void *userdata);
 
 /*

@@ -88,7 +88,7 @@ static const struct http_route routes[] = {
         { .method = "POST", .path = SYNC_PORT_PATH },
         { .method = "POST", .path = CAPTURE_PORT_PATH },
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 /* In the form of errors that who calls this path reads. */
 static void receive_refuse(bool control, struct http_reply *reply, unsigned status, const char *why) {

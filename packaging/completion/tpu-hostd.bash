@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for tpuctl, tpu-netcfg and tpu-stack. Verbs, options, checks and runs are what the program itself answers, so
-# that nothing here can be out of date; an answer that takes longer than 2 s is none. Needs nothing but bash.
+# bash completion for tpuctl, tpu-netcfg and tpu-stack. Verbs, options, checks and runs are what the program
+# itself answers, so that nothing here can be out of date; an answer that takes longer than 2 s is none.
+# Needs nothing but bash.
 
 # The functions below share the caller's: program (as typed), root (--root DIR as typed, or empty).
 __tpu_ask() {
@@ -71,7 +72,8 @@ __tpu_value() {
         esac
 }
 
-# Sets verb, root and command (where the word behind '--' stands) from the words before the one that is completed.
+# Sets verb, root and command (where the word behind '--' stands) from the words before the one that is
+# completed.
 __tpu_scan() {
         local i asked="" takes=" --root --config "
         for ((i = 1; i < cword; i++)); do

@@ -124,7 +124,8 @@ static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink
         put_double(s, METRIC_NET_SEND_TIME, (double) u->total.busy_usec / 1e6, name, run_name, "busy");
         put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, run_name,
                    "receive_window");
-        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, run_name, "send_buffer");
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, run_name,
+                   "send_buffer");
         put_round_trips(&f->rtts[run][nic], name, run_name, s);
         if (u->unnamed.segments == 0)
                 return;

@@ -42,7 +42,7 @@ static void judge_smaller(const struct path_result *p, struct finding *f) {
         static const char *const how[] = {
                 [PROOF_DIRECTION_UNKNOWN] =
                         "the peer answers no UDP to a closed port, which would tell the direction",
-                [PROOF_THERE] = "a full datagram does not arrive there either; the way back was not seen",
+                [PROOF_THERE] = "a full datagram does not arrive there either; the return path was not seen",
                 [PROOF_BACK] = "a full datagram does arrive there",
         };
         const struct proof_result *r = &p->proof;
@@ -68,7 +68,7 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         switch (r->answer) {
         case PROOF_PASSES:
                 f.verdict = VERDICT_OK;
-                finding_set(f.found, "%" PRIu32 " bytes pass both ways", p->mtu);
+                finding_set(f.found, "%" PRIu32 " bytes pass in both directions", p->mtu);
                 break;
         case PROOF_PIECES:
                 finding_set(f.found,
@@ -172,7 +172,7 @@ static void tell_of(const struct path_report *report, const struct path_result *
         char what[96];
 
         if (r->answer == PROOF_PASSES)
-                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed both ways", theirs->mtu);
+                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed in both directions", theirs->mtu);
         else if (r->answer != PROOF_SMALLER)
                 (void) snprintf(what, sizeof(what), "no path was settled");
         else if (r->direction == PROOF_DIRECTION_UNKNOWN)

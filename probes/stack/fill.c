@@ -51,7 +51,7 @@ static const char *native_error(int error) {
         return error == -EBUSY   ? "it waits in the kernel and cannot be interrupted"
                : error == -EPERM ? "not permitted, or another debugger has it"
                : error == -ESRCH ? "it has ended"
-                                 : "no frame could be told";
+                                 : "no frame could be read";
 }
 
 /* Whether native frame i is the run whose Python frames begin at index. */

@@ -213,7 +213,7 @@ static int take_version(struct memory *m, struct interpreter *i, uint64_t data, 
                               : version_search(m, data, data_size, &i->version, &i->version_at);
 
         if (r == -ENOENT || r == -ENOTUNIQ) {
-                (void) snprintf(why, REASON_MAX, "which CPython it is cannot be told (%s); supported: %s",
+                (void) snprintf(why, REASON_MAX, "which CPython it is, is not known (%s); supported: %s",
                                 r == -ENOENT ? "no Py_Version, nor the text of sys.version"
                                              : "two texts like sys.version",
                                 python_layout_supported);

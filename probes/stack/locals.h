@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Local variables of Python frames, in words: numbers, None, the beginning of a string, of everything else its
- * type and how many items it has. Only read, nothing of the target is called. Strings of a variable whose name
- * looks like a secret (texts.h) and bytes are never shown. Values change while a thread runs: only those of
- * a thread whose frames are the same before and after are kept.
+ * Local variables of Python frames, in words: numbers, None, the beginning of a string, of everything else
+ * its type and how many items it has. Only read, nothing of the target is called. Strings of a variable
+ * whose name looks like a secret (texts.h) and bytes are never shown. Values change while a thread runs:
+ * only those of a thread whose frames are the same before and after are kept.
  */
 #include "interpreter.h"
 #include "thread_walk.h"

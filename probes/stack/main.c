@@ -349,7 +349,8 @@ static int take_pids(struct program *p, int n, char *words[]) {
 int main(int argc, char *argv[]) {
         _cleanup_(program_clear) struct program p = { .host = HOST_NULL };
         const struct option_def defs[] = {
-                { "json", NULL, "print one JSON object instead of text (docs/stack.md)", NULL, &p.json },
+                { "json", NULL, "print one JSON object instead of text (/usr/share/doc/tpu-hostd/stack.md)",
+                  NULL, &p.json },
                 { "capture", NULL,
                   "write a capture, in bytes: for tpuctl diagnose --from FILE and tpuctl stack --from FILE",
                   NULL, &p.capture },

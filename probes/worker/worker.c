@@ -39,7 +39,8 @@ static void put_sample(struct sink *s, const struct sample *m) {
                         attributes, json_pack("[s, s]", m->keys[i], m->values[i] ? m->values[i] : ""));
         put_line((struct writer *) s,
             json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit",
-                      m->unit ? m->unit : "", "description", m->description, "counter", m->kind == SAMPLE_COUNTER, "value", value,
+                      m->unit ? m->unit : "", "description", m->description, "counter",
+                      m->kind == SAMPLE_COUNTER, "value", value,
                       "attributes", attributes));
 }
 

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our daemons cost an idle host, beside three that hosts have today, all at once and in one run.
 
-Four lab hosts of one kernel: on h0 all our daemons at default cadence, with a collector to send to and a metadata server to
-wait on; on three more, out of their Debian packages and under their own units, node_exporter scraped every 10 s from another
-host, collectd with an interval of 10 s writing CSV files, and google-guest-agent waiting on the same metadata server. Prints one
+Four lab hosts of one kernel: on h0 all our daemons at default cadence, with a collector to send to and a
+metadata server to
+wait on; on three more, out of their Debian packages and under their own units, node_exporter scraped every
+10 s from another
+host, collectd with an interval of 10 s writing CSV files, and google-guest-agent waiting on the same
+metadata server. Prints one
 table: medians over the windows. How each column is measured is printed below it. Needs root, like the lab.
 
 Usage: [SECONDS=60] [ROUNDS=5] beside.py [FOLDER OF OUR PACKAGES]
@@ -28,12 +31,15 @@ SECONDS = int(os.environ.get("SECONDS", 60))
 ROUNDS = int(os.environ.get("ROUNDS", 5))
 SETTLE = 30  # seconds behind the boot before the first window
 SCRAPE = 10
-PRIVATE_GOAL_KB, RESIDENT_GOAL_KB, CPU_GOAL = 4096, 16384, 0.05  # of all daemons, of tpu-hostd, percent of a core
+# of all daemons, of tpu-hostd, percent of a core
+PRIVATE_GOAL_KB, RESIDENT_GOAL_KB, CPU_GOAL = 4096, 16384, 0.05
 EXPORTER, COLLECTD, GUEST = "h1", "h2", "h3"
-PEERS = {EXPORTER: ("prometheus-node-exporter", "prometheus-node-exporter"), COLLECTD: ("collectd-core", "collectd"),
+PEERS = {EXPORTER: ("prometheus-node-exporter", "prometheus-node-exporter"),
+         COLLECTD: ("collectd-core", "collectd"),
          GUEST: ("google-guest-agent", "google-guest-agent")}  # host: (package, unit)
 UNITS = "/etc/systemd/system"
-LATER = ("google-guest-agent.service", "google-startup-scripts.service")  # up only when a metadata server answers
+# up only when a metadata server answers
+LATER = ("google-guest-agent.service", "google-startup-scripts.service")
 COLLECTD_CONF = """BaseDir "/var/lib/collectd"
 PIDFile "/run/collectd.pid"
 PluginDir "/usr/lib/collectd"
@@ -55,7 +61,8 @@ while True:
     urllib.request.urlopen(sys.argv[1], timeout=5).read()
     time.sleep(float(sys.argv[2]))
 """
-COLUMNS = (("RSS kB", "9.0f"), ("private kB", "11.0f"), ("CPU %", "8.4f"), ("switches/min", "13.1f"), ("written kB/min", "15.1f"),
+COLUMNS = (("RSS kB", "9.0f"), ("private kB", "11.0f"), ("CPU %", "8.4f"), ("switches/min", "13.1f"),
+           ("written kB/min", "15.1f"),
            ("sent kB/min", "12.1f"))
 METHOD = """RSS, private: Rss and Private_Dirty of smaps_rollup at the end of a window. CPU: ns on a processor of all threads
 (schedstat), and of children that ended (cutime + cstime over the whole run, for they come in steps of 10 ms). switches:
@@ -83,7 +90,8 @@ def work(pid):
     cpu = switches = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         cpu += int((task / "schedstat").read_text().split()[0])
-        switches += sum(int(line.split()[1]) for line in (task / "status").read_text().splitlines() if "ctxt_switches" in line)
+        switches += sum(int(line.split()[1]) for line in (task / "status").read_text().splitlines()
+                        if "ctxt_switches" in line)
     written = next(int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines()
                    if line.startswith("write_bytes"))
     return cpu, switches, written
@@ -138,15 +146,19 @@ def before_boot(host):
     host.lab_collector_address = host.lab.collector.address("eth0")
     scenario.configure(host, 1, scenario.WANTED_MTU)
     if host.name != "collector":  # not the tests' cadence
-        host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf", f"[Hostd]\nEndpoint=http://{host.lab_collector_address}:4318\n")
+        host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
+                   f"[Hostd]\nEndpoint=http://{host.lab_collector_address}:4318\n")
 
 
 def metadata_server(lab):
-    nics = {h.address("eth0"): [{"mac": network.mac(n, h.number), "ip": h.address(n)} for n in network.NICS] for h in lab.every}
+    nics = {h.address("eth0"): [{"mac": network.mac(n, h.number), "ip": h.address(n)} for n in network.NICS]
+            for h in lab.every}
     names = {h.address("eth0"): h.name for h in lab.every}
     server = subprocess.Popen(
-        ["setpriv", "--pdeathsig=KILL", "nsenter", f"--net=/run/netns/{lab.switch.namespace}", sys.executable, "-B",
-         HERE.parent / "lab" / "metadata.py", network.METADATA_ADDRESS, "80", json.dumps(nics), json.dumps(names)],
+        ["setpriv", "--pdeathsig=KILL", "nsenter", f"--net=/run/netns/{lab.switch.namespace}",
+         sys.executable, "-B",
+         HERE.parent / "lab" / "metadata.py", network.METADATA_ADDRESS, "80", json.dumps(nics),
+         json.dumps(names)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout.readline() == "ok\n"
     return server
@@ -155,7 +167,8 @@ def metadata_server(lab):
 def main_pid(host, unit):
     pid = int(host.sh(f"systemctl show -p MainPID --value {unit}"))
     if pid == 0:
-        raise SystemExit(f"{unit} does not run on {host.name}:\n{host.sh(f'systemctl status {unit} || true')}")
+        raise SystemExit(f"{unit} does not run on "
+                         f"{host.name}:\n{host.sh(f'systemctl status {unit} || true')}")
     return host.pid_outside(pid)
 
 
@@ -166,7 +179,8 @@ def observe(lab):
     scraper = lab.collector.spawn(["python3", "-c", SCRAPER, f"http://{exporter}:9100/metrics", SCRAPE])
     pids = {name: main_pid(by_name["h0"], name) for name in scenario.AGENTS}
     pids |= {PEERS[name][0]: main_pid(by_name[name], PEERS[name][1]) for name in PEERS}
-    by_name["h0"].wait_for(lambda: scenario.ctl_json(by_name["h0"], "status")["state"] != "unknown", 30, "the host's state is known")
+    by_name["h0"].wait_for(lambda: scenario.ctl_json(by_name["h0"], "status")["state"] != "unknown", 30,
+                           "the host's state is known")
     time.sleep(SETTLE)
     result = measure(pids)
     if scraper.poll() is not None:
@@ -200,12 +214,15 @@ def main():
     print(f"medians of {ROUNDS} windows of {SECONDS} s\n{'':26}"
           + "".join(f" {title:>{form.split('.')[0]}}" for title, form in COLUMNS))
     ours = {name: print_row(name, result[name]) for name in scenario.AGENTS}
-    total = print_row("all our daemons", [together(each) for each in zip(*(result[name] for name in scenario.AGENTS))])
+    total = print_row("all our daemons",
+                      [together(each) for each in zip(*(result[name] for name in scenario.AGENTS))])
     for package, _ in PEERS.values():
         print_row(package, result[package])
     print(METHOD)
-    missed = [text for text, bad in ((f"private dirty above {PRIVATE_GOAL_KB} kB", total[1] > PRIVATE_GOAL_KB),
-                                     (f"tpu-hostd above {RESIDENT_GOAL_KB} kB resident", ours["tpu-hostd"][0] > RESIDENT_GOAL_KB),
+    missed = [text for text,
+              bad in ((f"private dirty above {PRIVATE_GOAL_KB} kB", total[1] > PRIVATE_GOAL_KB),
+                                     (f"tpu-hostd above {RESIDENT_GOAL_KB} kB resident",
+                                      ours["tpu-hostd"][0] > RESIDENT_GOAL_KB),
                                      (f"processor above {CPU_GOAL} %", total[2] > CPU_GOAL)) if bad]
     print("; ".join(missed) or "within the goals")
     return 1 if missed else 0

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What our BPF programs cost, beside others' that ask the same: by the kernel's own count of each program's runs and their time.
+"""What our BPF programs cost, beside others' that ask the same: by the kernel's own count of each program's
+runs and their time.
 
     sudo BUILD_DIR=build/dev tests/bench/bpf.py [SECONDS] [ROUNDS]      of each load (3), of all (3)
 
-Prints one table, then the goals, then throughput with the programs off and on in turn. METHOD, below it, says how each column came about.
+Prints one table, then the goals, then throughput with the programs off and on in turn. METHOD, below it,
+says how each column came about.
 """
 import os
 import shutil
@@ -54,13 +56,16 @@ class Table:
         who, load, program = key
         runs, ns, share = zip(*self.rows[key])
         ours = self.median(self.question.get(who), load, 2) if last else None
-        spread = (f"({min(ns):.0f} to {max(ns):.0f})", f"({min(share):.4f} to {max(share):.4f})") if len(ns) > 1 else ("", "")
+        spread = (f"({min(ns):.0f} to {max(ns):.0f})",
+                  f"({min(share):.4f} to {max(share):.4f})") if len(ns) > 1 else ("", "")
         beside = f"{self.median(who, load, 2) / ours:.1f} x" if ours else ""
-        return (f"{load:9}  {who:29} {program:21} {statistics.median(runs):9.0f} {statistics.median(ns):8.0f} {spread[0]:16} {statistics.median(share):8.4f} "
+        return (f"{load:9}  {who:29} {program:21} {statistics.median(runs):9.0f} "
+                f"{statistics.median(ns):8.0f} {spread[0]:16} {statistics.median(share):8.4f} "
                 f"{spread[1]:20} {beside:>9}".rstrip())
 
     def show(self):
-        print(f"{'load':9}  {'whose':29} {'program':21} {'runs':>9} {'ns a run':>8} {'':16} {'share %':>8} {'':20} {'beside ours':>9}")
+        print(f"{'load':9}  {'whose':29} {'program':21} {'runs':>9} {'ns a run':>8} {'':16} {'share %':>8} "
+              f"{'':20} {'beside ours':>9}")
         for load in LOADS:
             for who in dict.fromkeys(key[0] for key in self.rows if key[1] == load):
                 keys = [key for key in self.rows if key[:2] == (who, load)]
@@ -143,13 +148,16 @@ def goals(site, table):
     site.run("a", [bpf_site.BENCH, "peers"])
     peers, bytes_ = len(h.figures()["peers"]), bpf_site.map_bytes(set(h.programs()))
     h.close()
-    print(f"maps: {bytes_ / 1e6:.2f} MB of kernel memory, {peers} peers among them: goal {MAPS_GOAL / 1e6:.0f} MB")
+    print(f"maps: {bytes_ / 1e6:.2f} MB of kernel memory, {peers} peers among them: goal "
+          f"{MAPS_GOAL / 1e6:.0f} MB")
     empty = statistics.median(table.median(EMPTY, load, 1) for load in LOADS)
     for load in LOADS:
-        print(f"always on, {load}: {table.median(ALWAYS, load, 2):.4f} % of the CPU time used" + (f": goal {SHARE_GOAL} %" if load in CLAIMED else ""))
+        print(f"always on, {load}: {table.median(ALWAYS, load, 2):.4f} % of the CPU time used"
+              + (f": goal {SHARE_GOAL} %" if load in CLAIMED else ""))
     for program in dict.fromkeys(key[2] for key in table.rows if key[0] == ALWAYS and key[2] != ALL):
         storm = max(LOADS, key=lambda load: table.median(ALWAYS, load, 0, program) or 0)
-        print(f"always on, {program}: {table.median(ALWAYS, storm, 1, program):.0f} ns an event where it has most ({storm}): goal {EVENT_GOAL} ns, "
+        print(f"always on, {program}: {table.median(ALWAYS, storm, 1, program):.0f} ns an event where it "
+              f"has most ({storm}): goal {EVENT_GOAL} ns, "
               f"of which {empty:.0f} ns are the counting")
 
 
@@ -172,7 +180,8 @@ def in_turn(site):
         for how, values in seen.items():
             if values:
                 m = statistics.median(values)
-                print(f"{load:9} {how:10} {m:12.4g} ({min(values):.4g} to {max(values):.4g}) {LOADS[load][0]}"
+                print(f"{load:9} {how:10} {m:12.4g} ({min(values):.4g} to {max(values):.4g}) "
+                      f"{LOADS[load][0]}"
                       + (f": {100 * (m - off) / off:+.2f} %" if how != "off" else ""), flush=True)
 
 

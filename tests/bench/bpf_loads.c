@@ -55,7 +55,7 @@ static struct sockaddr_in at(const char *address, uint16_t port) {
         return a;
 }
 
-/* --- Loads: one step each, of so many -------------------------------------------------------------------- */
+/* --- Loads: one step each, of so many ------------------------------------------------------------------ */
 
 struct load {
         struct sockaddr_in to;
@@ -69,7 +69,8 @@ static uint64_t connects(struct load *l) {
         char byte;
 
         must(connect(fd, (struct sockaddr *) &l->to, sizeof(l->to)), "connect");
-        (void) !read(fd, &byte, 1); /* the other end closes first: it keeps what waits, and our ports are free */
+        /* the other end closes first: it keeps what waits, and our ports are free */
+        (void) !read(fd, &byte, 1);
         (void) close(fd);
         return 1;
 }
@@ -163,7 +164,7 @@ static void refused_by_peers(void) {
         printf("%u\n", PEERS);
 }
 
-/* --- BPF ------------------------------------------------------------------------------------------------- */
+/* --- BPF ----------------------------------------------------------------------------------------------- */
 
 static int bpf(int command, union bpf_attr *attr, const char *what) {
         return must((int) syscall(SYS_bpf, command, attr, sizeof(*attr)), what);
@@ -174,7 +175,8 @@ static void hang_empty(const char *tracepoint) {
                 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
                 { .code = BPF_JMP | BPF_EXIT },
         };
-        union bpf_attr program = { .prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT }, hook = { .raw_tracepoint = { .name = 0 } };
+        union bpf_attr program = { .prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT },
+                hook = { .raw_tracepoint = { .name = 0 } };
 
         program.insns = (uintptr_t) nothing;
         program.insn_cnt = ELEMENTSOF(nothing);
@@ -199,7 +201,8 @@ static void count(char *const *tracepoints) {
 }
 
 int main(int argc, char *argv[]) {
-        const char *what = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "", *second = argc > 3 ? argv[3] : "";
+        const char *what = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "",
+                *second = argc > 3 ? argv[3] : "";
         struct load l = { .fd = -1 };
 
         if (streq(what, "stats"))

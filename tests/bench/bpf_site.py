@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where BPF programs are measured: two network namespaces on a bridge, loads between them, and what the kernel counted meanwhile."""
+"""Where BPF programs are measured: two network namespaces on a bridge, loads between them, and what the
+kernel counted meanwhile."""
 import json
 import os
 import subprocess
@@ -15,20 +16,24 @@ from wire import Wire  # noqa: E402
 BENCH = os.path.abspath(f"{holding.BUILD}/tests/bench/bench-bpf")
 PEER = "10.77.0.2"
 # What it prints, of 1000 frames how many get lost, and the tracepoint that it goes through most.
-LOADS = {"stream": ("Gbit/s", 0, "consume_skb"), "loss": ("Gbit/s", 10, "tcp_retransmit_skb"), "connects": ("/s", 0, "inet_sock_set_state"),
-         "unwanted": ("/s", 0, "kfree_skb"), "processes": ("/s", 0, "sched_process_exit"), "switches": ("/s", 0, "sched_switch"),
+LOADS = {"stream": ("Gbit/s", 0, "consume_skb"), "loss": ("Gbit/s", 10, "tcp_retransmit_skb"),
+         "connects": ("/s", 0, "inet_sock_set_state"),
+         "unwanted": ("/s", 0, "kfree_skb"), "processes": ("/s", 0, "sched_process_exit"),
+         "switches": ("/s", 0, "sched_switch"),
          "reads": ("/s", 0, "block_rq_complete")}
 FILE_MB = 64
 
 
 def programs(ids=None):
-    done = subprocess.run([holding.BPFTOOL, "-j", "prog", "show"], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run([holding.BPFTOOL, "-j", "prog", "show"], capture_output=True, text=True,
+                          check=True, timeout=300)
     return {p["id"]: p for p in json.loads(done.stdout) if ids is None or p["id"] in ids}
 
 
 def map_bytes(ids):
     """Kernel memory of the maps of these programs."""
-    done = subprocess.run([holding.BPFTOOL, "-j", "map", "show"], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run([holding.BPFTOOL, "-j", "map", "show"], capture_output=True, text=True, check=True,
+                          timeout=300)
     used = {m for p in programs(ids).values() for m in p.get("map_ids", [])}
     return sum(m.get("bytes_memlock", 0) for m in json.loads(done.stdout) if m["id"] in used)
 
@@ -38,7 +43,9 @@ def attached(pid):
     ids = set()
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
-            lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/fdinfo/{fd}").read_text().splitlines() if ":" in line)
+            lines = dict(line.split(":", 1)
+                         for line in Path(f"/proc/{pid}/fdinfo/{fd}").read_text().splitlines()
+                         if ":" in line)
         except FileNotFoundError:
             continue
         if "link_type" in lines and "prog_id" in lines:
@@ -65,7 +72,8 @@ class Site:
 
     def words(self, name, words):
         """In the control group that is watched, in the namespace of that name."""
-        return ["setpriv", "--pdeathsig=KILL", "sh", "-c", f"echo 0 >{self.group}/cgroup.procs && exec \"$@\"", "sh",
+        return ["setpriv", "--pdeathsig=KILL", "sh", "-c",
+                f"echo 0 >{self.group}/cgroup.procs && exec \"$@\"", "sh",
                 *(self.wire.command(name) if name else ()), *words]
 
     def keep(self, name, words, until):
@@ -89,7 +97,8 @@ class Site:
         return int(lines["usage_usec"]) / 1e6
 
     def run(self, name, words):
-        done = subprocess.run(self.words(name, words), capture_output=True, text=True, check=False, timeout=900)
+        done = subprocess.run(self.words(name, words), capture_output=True, text=True, check=False,
+                              timeout=900)
         if done.returncode:
             raise SystemExit(f"{' '.join(words)}: {done.stdout[-500:]}{done.stderr[-500:]}")
         return done.stdout
@@ -126,7 +135,8 @@ class Stats:
     """The kernel counts, and an empty program hangs on those tracepoints, as long as it is open."""
 
     def __init__(self, *tracepoints):
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", BENCH, "stats", *tracepoints], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", BENCH, "stats", *tracepoints],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.process.stdout.readline() != b"ready\n":
             raise SystemExit("bench-bpf stats: the kernel does not count")
         self.ids = set(holding.programs_of(self.process.pid))

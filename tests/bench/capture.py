@@ -1,13 +1,18 @@
 #!/usr/bin/python3
 """What a capture costs. Prints tables; nothing is judged.
 
-1. On its host: a program of 600 threads with 40 frames each, captured through real tpu-launchd, tpu-stack and tpu-hostd (those below --root, with a
-   stand-in for systemd's manager): peak memory and CPU of both daemons while one is taken, beside what the same span costs without one. Needs root.
+1. On its host: a program of 600 threads with 40 frames each, captured through real tpu-launchd, tpu-stack
+and tpu-hostd (those below --root, with a
+   stand-in for systemd's manager): peak memory and CPU of both daemons while one is taken, beside what the
+   same span costs without one. Needs root.
 2. From the captures of many hosts to the verdict, in a real tpu-collectord over HTTP: medians.
 
-BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256; 0: the first table alone. Each simulated host sends both captures of a round, of 100 threads with 40
-frames, a tenth of its stacks its own, as agents do: packed, a POST each. Both sides share this machine. "arrived" is from the first
-sending to the last answer of the collector (each commit is on the disk), "verdict" from there until the API has it."""
+BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256; 0: the first table alone. Each simulated
+host sends both captures of a round, of 100 threads with 40
+frames, a tenth of its stacks its own, as agents do: packed, a POST each. Both sides share this machine.
+"arrived" is from the first
+sending to the last answer of the collector (each commit is on the disk), "verdict" from there until the API
+has it."""
 
 import gzip
 import json
@@ -46,7 +51,8 @@ path()[0](path()[1:])
 """
 
 
-# --- On its host -------------------------------------------------------------------------------------------------------
+# --- On its host
+# -------------------------------------------------------------------------------------------------------
 
 
 def with_tool():
@@ -56,14 +62,16 @@ def with_tool():
     folder = tempfile.mkdtemp(prefix="bench-capture-")
     shutil.copy(os.path.join(os.environ["BUILD_DIR"], "probes/stack/tpu-stack"), folder)
     words = f'mount -t overlay overlay -o lowerdir={folder}:/usr/bin /usr/bin && exec "$@"'
-    done = subprocess.run(["unshare", "-m", "sh", "-c", words, "sh", sys.executable, "-B", *sys.argv], env={**os.environ, "TPU_BENCH_INSIDE": "1"}, check=False)
+    done = subprocess.run(["unshare", "-m", "sh", "-c", words, "sh", sys.executable, "-B", *sys.argv],
+                          env={**os.environ, "TPU_BENCH_INSIDE": "1"}, check=False)
     shutil.rmtree(folder)
     sys.exit(done.returncode)
 
 
 def cpu(pid):
     """Milliseconds."""
-    return sum(int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0]) for t in os.listdir(f"/proc/{pid}/task")) / 1e6
+    return sum(int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0])
+               for t in os.listdir(f"/proc/{pid}/task")) / 1e6
 
 
 def peak(pid):
@@ -94,7 +102,8 @@ def on_its_host():
         program = t.folder / "training.py"
         program.write_text(PROGRAM)
         t.run_of(f"exec {sys.executable} {program}")
-        h = around.Hostd(LaunchdSocket=t.path, MetricsInterval="60s", ProbeInterval="60s", CaptureTimeout="60s")
+        h = around.Hostd(LaunchdSocket=t.path, MetricsInterval="60s", ProbeInterval="60s",
+                         CaptureTimeout="60s")
         h.start()
         pids = {"tpu-hostd": h.process.pid, "tpu-launchd": t.daemon.pid}
         around.wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 60, "the run is known")
@@ -110,7 +119,8 @@ def on_its_host():
             assert code == 200, body
             return json.loads(body)
 
-        print(f"{THREADS} threads, {DEPTH} frames: {'bytes':>8} {'took':>7}" + "".join(f" {name + ' CPU':>16} {'peak':>9}" for name in pids))
+        print(f"{THREADS} threads, {DEPTH} frames: {'bytes':>8} {'took':>7}"
+              + "".join(f" {name + ' CPU':>16} {'peak':>9}" for name in pids))
         for name, what in (("nothing", lambda: time.sleep(0.5)), ("capture", capture), ("stack", stack)):
             rows = []
             for _ in range(CAPTURES):
@@ -130,7 +140,8 @@ def on_its_host():
         t.doCleanups()
 
 
-# --- In the collector --------------------------------------------------------------------------------------------------
+# --- In the collector
+# --------------------------------------------------------------------------------------------------
 
 
 def host_capture(host, culprit):
@@ -140,14 +151,18 @@ def host_capture(host, culprit):
     for t in range(1, 100):
         own = rng.randrange(10) == 0
         threads.append({"tid": 4700 + t, "name": f"pool-{t % 8}", "state": "S", "wait": "futex_wait_queue",
-                        "frames": [{"kind": "native", "module": "libtorch_cpu.so", "function": f"at::native::f{t % 20}_{d}_{host if own else 0}"} for d in range(40)]})
+                        "frames": [{"kind": "native", "module": "libtorch_cpu.so",
+                                    "function": f"at::native::f{t % 20}_{d}_{host if own else 0}"}
+                                   for d in range(40)]})
     return {"step": 7, "processes": [{"pid": 4700, "command": "python3 train.py", "threads": threads}]}
 
 
 def requests(slice_name, n):
     """[(member, capture)]"""
-    return [({"v": 1, "slice": slice_name, "worker": host, "host": f"{slice_name}-h{host}", "id": f"{slice_name}{host}", "incarnation": "1", "address": [],
-              "hosts": n}, gzip.compress(capture_wire.wire(host_capture(host, n // 3)), 1)) for host in range(n)]
+    return [({"v": 1, "slice": slice_name, "worker": host, "host": f"{slice_name}-h{host}",
+              "id": f"{slice_name}{host}", "incarnation": "1", "address": [],
+              "hosts": n}, gzip.compress(capture_wire.wire(host_capture(host, n // 3)), 1))
+            for host in range(n)]
 
 
 def measure(c, episode, n, hosts):
@@ -155,7 +170,8 @@ def measure(c, episode, n, hosts):
         return c.post("/registry/v1/sync", json.dumps({"v": 1, "member": host[0], "wait": 0}))
 
     def captures(host):
-        return c.post("/registry/v1/capture?" + capture_wire.query("", host[0], "bench", k, slice_hosts=n), host[1])
+        return c.post("/registry/v1/capture?" + capture_wire.query("", host[0], "bench", k, slice_hosts=n),
+                      host[1])
 
     with ThreadPoolExecutor(16) as pool:
         for answer in pool.map(joins, hosts):
@@ -165,7 +181,8 @@ def measure(c, episode, n, hosts):
             for answer in pool.map(captures, hosts):
                 assert answer.status == 200, answer.content
     arrived = time.monotonic()
-    until(lambda: (c.get(f"/api/v1/slices/{episode}/diagnosis").json or {}).get("outcome"), "the verdict", 120)
+    until(lambda: (c.get(f"/api/v1/slices/{episode}/diagnosis").json or {}).get("outcome"), "the verdict",
+          120)
     verdict = time.monotonic()
     d = c.get(f"/api/v1/slices/{episode}/diagnosis").json
     assert d["outcome"] == "named" and d["diagnosis"]["suspects"][0]["host"] == f"{episode}-h{n // 3}", d["summary"]
@@ -178,7 +195,8 @@ def main():
         on_its_host()
     if sys.argv[1:] == ["0"]:
         return
-    print(f"{'hosts':>6} {'bytes a capture':>16} {'arrived':>9} {'verdict':>9} {'both, worst':>12} {'collector RSS':>14} {'diagnosis RSS':>14}")
+    print(f"{'hosts':>6} {'bytes a capture':>16} {'arrived':>9} {'verdict':>9} {'both, worst':>12} "
+          f"{'collector RSS':>14} {'diagnosis RSS':>14}")
     for n in [int(a) for a in sys.argv[1:]] or [16, 64, 256]:
         with tempfile.TemporaryDirectory() as folder:
             c = Collector(os.path.join(folder, "c.db"))
@@ -189,7 +207,8 @@ def main():
             c.stop()
         child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         arrived, verdict, size = (statistics.median(g[k] for g in got) for k in range(3))
-        print(f"{n:>6} {size:>16.0f} {arrived:>7.2f} s {verdict:>7.2f} s {max(a + v for a, v, _ in got):>10.2f} s {rss / 1024:>10.1f} MiB {child / 1024:>10.1f} MiB")
+        print(f"{n:>6} {size:>16.0f} {arrived:>7.2f} s {verdict:>7.2f} s "
+              f"{max(a + v for a, v, _ in got):>10.2f} s {rss / 1024:>10.1f} MiB {child / 1024:>10.1f} MiB")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
-"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] [--mutual-tls] [--instructions] HOSTS SECONDS [options of bench-fleet]: one
-collector, one fleet; prints what the fleet saw, and what the collector's own process spent: CPU, memory, bytes written, and points per second
-of its CPU. --instructions: under callgrind, which makes it slow and the machine's load irrelevant: prints instructions a point."""
+"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] [--mutual-tls] [--instructions] HOSTS SECONDS
+[options of bench-fleet]: one
+collector, one fleet; prints what the fleet saw, and what the collector's own process spent: CPU, memory,
+bytes written, and points per second
+of its CPU. --instructions: under callgrind, which makes it slow and the machine's load irrelevant: prints
+instructions a point."""
 
 import os
 import re
@@ -35,9 +38,11 @@ def certificates(folder):
         openssl("req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         with open(f"{folder}/ext", "w") as f:
             f.write(f"subjectAltName={san}\n")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", f"{name}.crt")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", "2", "-extfile", "ext", "-out", f"{name}.crt")
     with open(f"{folder}/conf", "w") as f:
-        f.write(f"[Collector]\nCertificate={folder}/server.crt\nKey={folder}/server.key\nClientCa={folder}/ca.crt\n"
+        f.write(f"[Collector]\nCertificate={folder}/server.crt\nKey={folder}/server.key\n"
+                f"ClientCa={folder}/ca.crt\n"
                 "AllowAgents=spiffe://bench/*\nAllowReaders=spiffe://bench/*\n")
     return f"{folder}/conf", ["--tls", f"{folder}/agent.crt", f"{folder}/agent.key"]
 
@@ -50,7 +55,8 @@ def total(folder):
 
 def instructions(counter, program, folder):
     """Of a collector that starts and ends."""
-    c = subprocess.Popen([*counter, program, "--config", "/dev/null", "--database", f"{folder}/idle.db", "--listen-otlp", "127.0.0.1:0",
+    c = subprocess.Popen([*counter, program, "--config", "/dev/null", "--database", f"{folder}/idle.db",
+                          "--listen-otlp", "127.0.0.1:0",
                           "--listen-api", "127.0.0.1:0"], stderr=subprocess.DEVNULL)
     time.sleep(5)
     c.terminate()
@@ -80,9 +86,11 @@ def main():
         if tls:
             conf, options = certificates(folder)
             args += options
-        counter = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"] if count else []
+        counter = ["valgrind", "-q", "--tool=callgrind",
+                   f"--callgrind-out-file={folder}/callgrind"] if count else []
         idle = instructions(counter, program, folder) if count else 0
-        c = subprocess.Popen([*counter, program, "--config", conf, "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
+        c = subprocess.Popen([*counter, program, "--config", conf, "--database", f"{folder}/c.db",
+                              "--listen-otlp", "127.0.0.1:0",
                               "--listen-api", "127.0.0.1:0", *more], stderr=log)
         for _ in range(600):
             time.sleep(0.05)
@@ -91,16 +99,20 @@ def main():
                 break
         empty = field(c.pid, "status", "VmRSS")
         before, start = cpu(c.pid), time.monotonic()
-        out = subprocess.run([os.path.join(BUILD, "tests/bench/bench-fleet"), f"127.0.0.1:{found[1]}", *args], check=True, capture_output=True,
+        out = subprocess.run([os.path.join(BUILD, "tests/bench/bench-fleet"), f"127.0.0.1:{found[1]}",
+                              *args], check=True, capture_output=True,
                              text=True).stdout
         spent, took = cpu(c.pid) - before, time.monotonic() - start
         print(out, end="")
         ok = int(re.search(r"200: (\d+)", out)[1]) * int(re.search(r"points (\d+)", out)[1])
         rss, peak = field(c.pid, "status", "VmRSS"), field(c.pid, "status", "VmHWM")
         wrote = field(c.pid, "io", "write_bytes")
-        size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder) if f.startswith("c.db"))
-        print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points per second and core, RSS {rss / 1024:.1f} MiB "
-              f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, database {size / 1e6:.1f} MB, "
+        size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)
+                   if f.startswith("c.db"))
+        print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points "
+              f"per second and core, RSS {rss / 1024:.1f} MiB "
+              f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, "
+              f"database {size / 1e6:.1f} MB, "
               f"load of the machine {os.getloadavg()[0]:.1f}")
         c.terminate()
         c.wait(30)

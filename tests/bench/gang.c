@@ -25,11 +25,14 @@ static void say(struct gang *g, unsigned i, unsigned per_slice, unsigned n, cons
 
         (void) snprintf(slice, sizeof(slice), "s%04u", s);
         (void) snprintf(host, sizeof(host), "h%u", i);
-        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s}, s:[]}", "v", 1, "slice", slice, "worker",
-                      (int) (i % per_slice), "host", host, "id", host, "incarnation", "1", "address", "10.0.0.1", "hosts",
+        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s}, s:[]}", "v", 1, "slice",
+                      slice, "worker",
+                      (int) (i % per_slice), "host", host, "id", host, "incarnation", "1", "address",
+                      "10.0.0.1", "hosts",
                       (int) hosts, "state", "ready", "fingerprint", "digest", "d", "runs");
         if (state)
-                (void) json_array_append_new(json_object_get(m, "runs"), json_pack("{s:s, s:i, s:s}", "name", "train", "generation",
+                (void) json_array_append_new(json_object_get(m, "runs"),
+                                             json_pack("{s:s, s:i, s:s}", "name", "train", "generation",
                                                                                   1, "state", state));
         if (gang_say(g, m, now, why) < 0)
                 abort();
@@ -37,7 +40,8 @@ static void say(struct gang *g, unsigned i, unsigned per_slice, unsigned n, cons
 }
 
 int main(int argc, char *argv[]) {
-        unsigned n = argc > 1 ? (unsigned) atoi(argv[1]) : 10000, per_slice = argc > 2 ? (unsigned) atoi(argv[2]) : 250;
+        unsigned n = argc > 1 ? (unsigned) atoi(argv[1]) : 10000,
+                per_slice = argc > 2 ? (unsigned) atoi(argv[2]) : 250;
         usec_t now = 1795237200 * USEC_PER_SEC;
         struct gang_options o = gang_default_options;
         char why[GANG_WHY_MAX];
@@ -59,9 +63,12 @@ int main(int argc, char *argv[]) {
         for (unsigned i = 0; i < 100; i++)
                 (void) gang_step(g, now, on_changed, &changes);
         idle = (seconds() - t) / 100;
-        printf("%6u members, %4u a slice: joined in %.3f s CPU (%.1f us each), %zu records told, a step without news %.3f ms, %.1f MiB\n", n,
-               per_slice, joined, joined / n * 1e6, changes, idle * 1e3, (double) mallinfo2().uordblks / 1048576);
-        intent = json_pack("{s:i, s:s, s:s, s:[s], s:i, s:i}", "v", 1, "serial", "a", "user", "alice", "argv", "x", "min", 1, "max",
+        printf("%6u members, %4u a slice: joined in %.3f s CPU (%.1f us each), %zu records told, a step "
+               "without news %.3f ms, %.1f MiB\n", n,
+               per_slice, joined, joined / n * 1e6, changes, idle * 1e3,
+               (double) mallinfo2().uordblks / 1048576);
+        intent = json_pack("{s:i, s:s, s:s, s:[s], s:i, s:i}", "v", 1, "serial", "a", "user", "alice",
+                           "argv", "x", "min", 1, "max",
                            (int) MIN((n + per_slice - 1) / per_slice, 256U));
         if (gang_want(g, "intent/train", intent, now, why) < 0)
                 fprintf(stderr, "%s\n", why);
@@ -71,7 +78,8 @@ int main(int argc, char *argv[]) {
         for (unsigned i = 0; i < n; i++)
                 say(g, i, per_slice, n, "prepared", now);
         (void) gang_step(g, now, on_changed, &changes);
-        printf("        a run over all of them: begun, prepared and running in %.3f s CPU, state %s\n", seconds() - t,
+        printf("        a run over all of them: begun, prepared and running in %.3f s CPU, state %s\n",
+               seconds() - t,
                json_string_value(json_object_get(gang_record(g, "run/train"), "state")));
         gang_free(g);
         return EXIT_SUCCESS;

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the house: how large it is, how it is cut, and what it costs. Prints tables; nothing is judged.
+"""The figures of the house: how large it is, how it is cut, and what it costs. Prints tables; nothing is
+judged.
 
-1. Counted in what git has of this tree: lines of product C (*.c and *.h outside tests/, comments and blank lines too; lists (*.def) and
+1. Counted in what git has of this tree: lines of product C (*.c and *.h outside tests/, comments and blank
+lines too; lists (*.def) and
    generated files not), the rooms by room() and program() of CMake, and what the style wants rare.
-2. With --costs, after it: a capture of 600 threads (capture.py 0) and the idle daemons beside their peers (beside.py): root, and half an hour.
+2. With --costs, after it: a capture of 600 threads (capture.py 0) and the idle daemons beside their peers
+(beside.py): root, and half an hour.
 
 Usage: [BUILD_DIR=build/dev] house.py [--costs]
 """
@@ -23,7 +26,8 @@ ONE_FUNCTION = re.compile(r"^(?!typedef|static|#)[^\n]*\([^;{}]*\)\s*;", re.M)
 
 
 def tracked(*patterns):
-    listed = subprocess.run(["git", "ls-files", *patterns], cwd=TOP, check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=TOP, check=True, capture_output=True,
+                            text=True).stdout
     return [TOP / name for name in listed.split()]
 
 
@@ -32,7 +36,8 @@ def read(file):
 
 
 def rooms(lines_of):
-    """Each room's lines: its sources by CMake, and the headers of the same name, or of its folder where no other room has a file of it."""
+    """Each room's lines: its sources by CMake, and the headers of the same name, or of its folder where
+    no other room has a file of it."""
     sizes = {}
     claimed = {}
     for cmake in tracked("*CMakeLists.txt"):

@@ -8,8 +8,10 @@ in_host.py links MTU NIC…     sets the MTU of each NIC and waits until someone
 in_host.py routes DST/LEN…    takes the metrics off each IPv4 route and waits until someone put them back
 in_host.py sysctls NAME=VALUE…  writes each and waits until someone wrote what was there
 
-Answers in JSON: per run {"ms", "code"}; per drift {"ms": from before our write, "event_ms": from the event of our write to
-the event of the repair, both as an rtnetlink (inotify for sysctls) socket of our own received them}, null: not within 5 s.
+Answers in JSON: per run {"ms", "code"}; per drift {"ms": from before our write, "event_ms": from the event
+of our write to
+the event of the repair, both as an rtnetlink (inotify for sysctls) socket of our own received them}, null:
+not within 5 s.
 """
 import ctypes
 import fcntl
@@ -41,13 +43,15 @@ def run_cases(spec):
             subprocess.run(["sh", "-c", case["before"]], check=True)
             actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)]
             start = time.monotonic()
-            pid = os.posix_spawnp(case["argv"][0], case["argv"], {**os.environ, **case.get("env", {})}, file_actions=actions)
+            pid = os.posix_spawnp(case["argv"][0], case["argv"], {**os.environ, **case.get("env", {})},
+                                  file_actions=actions)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             result[case["name"]].append({"ms": (time.monotonic() - start) * 1000, "code": code})
     return result
 
 
-# --- rtnetlink -----------------------------------------------------------------------------------------------------------
+# --- rtnetlink
+# -----------------------------------------------------------------------------------------------------------
 
 def attributes(data):
     found = {}
@@ -107,7 +111,8 @@ def links(mtu, nics):
                     struct.unpack("=I", attributes(body[16:])[IFLA_MTU])[0] == wanted)
 
         request = struct.pack("16sI", nic.encode(), mtu)
-        result.append(measure(listener, lambda: fcntl.ioctl(control, 0x8922, request), lambda *m: has(mtu, *m),
+        result.append(measure(listener, lambda: fcntl.ioctl(control, 0x8922, request),
+                              lambda *m: has(mtu, *m),
                               lambda *m: has(WANTED_MTU, *m)))
         pause()
     return result
@@ -116,7 +121,8 @@ def links(mtu, nics):
 def read_routes():
     """{(destination, length): the bytes of its message}, of the main table."""
     s, found = netlink(0), {}
-    s.send(struct.pack("=IHHII", 28, RTM_GETROUTE, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 0, 0, 0, 0, 0))
+    s.send(struct.pack("=IHHII", 28, RTM_GETROUTE, NLM_F_REQUEST | NLM_F_DUMP, 1, 0)
+           + struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 0, 0, 0, 0, 0))
     while True:
         for kind, body in messages(s.recv(1 << 18)):
             if kind == NLMSG_DONE:
@@ -131,7 +137,8 @@ def replace_bare(control, body):
     for kind, value in attributes(body[12:]).items():
         if kind not in (RTA_METRICS, RTA_CACHEINFO):
             out += struct.pack("=HH", 4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
-    control.send(struct.pack("=IHHII", 16 + len(out), RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_REPLACE, 1, 0) + out)
+    control.send(struct.pack("=IHHII", 16 + len(out), RTM_NEWROUTE,
+                             NLM_F_REQUEST | NLM_F_ACK | NLM_F_REPLACE, 1, 0) + out)
     answer = control.recv(4096)
     if struct.unpack_from("=i", answer, 16)[0] != 0:
         raise OSError(-struct.unpack_from("=i", answer, 16)[0], "route replace")
@@ -145,14 +152,17 @@ def routes(destinations):
 
         def has(metrics, kind, body):
             a = attributes(body[12:])
-            return kind == RTM_NEWROUTE and (a.get(RTA_DST), body[1]) == key and (RTA_METRICS in a) == metrics
+            return kind == RTM_NEWROUTE and (a.get(RTA_DST),
+                                             body[1]) == key and (RTA_METRICS in a) == metrics
 
-        result.append(measure(listener, lambda: replace_bare(control, known[key]), lambda *m: has(False, *m), lambda *m: has(True, *m)))
+        result.append(measure(listener, lambda: replace_bare(control, known[key]), lambda *m: has(False, *m),
+                              lambda *m: has(True, *m)))
         pause()
     return result
 
 
-# --- sysctls -------------------------------------------------------------------------------------------------------------
+# --- sysctls
+# -------------------------------------------------------------------------------------------------------------
 
 def read(path):
     with open(path, encoding="ascii") as file:

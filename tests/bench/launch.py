@@ -55,7 +55,8 @@ print(json.dumps({"times": times, "ends": ends}))
 
 def row(what, values):
     values = sorted(values)
-    return {"what": what, "median_ms": round(statistics.median(values) * 1000, 1), "p90_ms": round(values[len(values) * 9 // 10] * 1000, 1),
+    return {"what": what, "median_ms": round(statistics.median(values) * 1000, 1),
+            "p90_ms": round(values[len(values) * 9 // 10] * 1000, 1),
             "runs": len(values)}
 
 
@@ -64,14 +65,16 @@ def main():
     with Lab(hosts=1, debs=[deb]) as lab:
         host = lab.hosts[0]
         host.write("/srv/inside.py", INSIDE)
-        found = json.loads(host.run(["/usr/bin/python3", "/srv/inside.py", str(RUNS)], check=True, timeout=1200).out)
+        found = json.loads(host.run(["/usr/bin/python3", "/srv/inside.py", str(RUNS)], check=True,
+                                    timeout=1200).out)
     rows = [row(what, values) for what, values in found["times"].items()]
     rows += [row(f"end to cause: {cause}", values) for cause, values in found["ends"].items()]
     if "--json" in sys.argv:
         print(json.dumps({"launch": rows}))
         return
     for r in rows:
-        print(f"{r['what']:24} median {r['median_ms']:7.1f} ms   p90 {r['p90_ms']:7.1f} ms   ({r['runs']} runs)")
+        print(f"{r['what']:24} median {r['median_ms']:7.1f} ms   p90 {r['p90_ms']:7.1f} ms   ({r['runs']} "
+              f"runs)")
 
 
 if __name__ == "__main__":

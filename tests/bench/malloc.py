@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which allocator for which run: bench-malloc under "tpuctl run --malloc tcmalloc" and "--malloc glibc", in a booted host.
+"""Which allocator for which run: bench-malloc under "tpuctl run --malloc tcmalloc" and "--malloc glibc", in
+a booted host.
 
-Medians of RUNS (5) interleaved runs; printed, deciding nothing. Needs root, build/debs (tools/deb) and build/dev's bench-malloc.
+Medians of RUNS (5) interleaved runs; printed, deciding nothing. Needs root, build/debs (tools/deb) and
+build/dev's bench-malloc.
 Usage: malloc.py [--json]      BUILD_DIR: the build tree (build/dev)   TPU_HOSTD_DEBS: where the packages are
 """
 import json
@@ -32,19 +34,24 @@ def main():
             for load in LOADS:
                 for allocator in ALLOCATORS:
                     name = f"{load}-{allocator}-{n}"
-                    host.run(["tpuctl", "run", "--name", name, "--malloc", allocator, "--", "/usr/local/bin/bench-malloc", load], check=True)
-                    host.wait_for(lambda name=name: f'"load"' in host.sh(f"journalctl -o cat -t tpu-run TPU_RUN={name}"), timeout=300)
+                    host.run(["tpuctl", "run", "--name", name, "--malloc", allocator, "--",
+                              "/usr/local/bin/bench-malloc", load], check=True)
+                    host.wait_for(lambda name=name: f'"load"' in host.sh(f"journalctl -o cat -t tpu-run "
+                                                                         f"TPU_RUN={name}"), timeout=300)
                     line = host.sh(f"journalctl -o cat -t tpu-run TPU_RUN={name}").strip().splitlines()[-1]
                     found.setdefault((load, allocator), []).append(json.loads(line))
     rows = [{"load": load, "allocator": allocator, "runs": RUNS,
-             **{key: statistics.median(r[key] for r in found[load, allocator]) for key in ("seconds", "peak_mib", "faults")}}
+             **{key: statistics.median(r[key] for r in found[load, allocator])
+                for key in ("seconds", "peak_mib", "faults")}}
             for load in LOADS for allocator in ALLOCATORS]
     if "--json" in sys.argv:
         print(json.dumps({"malloc": rows}))
         return
-    print(f"{'load':10} {'allocator':10} {'seconds':>8} {'peak MiB':>9} {'page faults':>12}   (medians of {RUNS})")
+    print(f"{'load':10} {'allocator':10} {'seconds':>8} {'peak MiB':>9} {'page faults':>12}   (medians of "
+          f"{RUNS})")
     for r in rows:
-        print(f"{r['load']:10} {r['allocator']:10} {r['seconds']:8.3f} {r['peak_mib']:9.0f} {r['faults']:12.0f}")
+        print(f"{r['load']:10} {r['allocator']:10} {r['seconds']:8.3f} {r['peak_mib']:9.0f} "
+              f"{r['faults']:12.0f}")
 
 
 if __name__ == "__main__":

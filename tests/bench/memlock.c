@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into bpftune: it wants RLIMIT_MEMLOCK gone, which takes CAP_SYS_RESOURCE, and ends where it cannot have
- * that. From Linux 5.11 on no BPF program or map asks for that limit.
+ * Preloaded into bpftune: it wants RLIMIT_MEMLOCK gone, which takes CAP_SYS_RESOURCE, and ends where it
+ * cannot have that. From Linux 5.11 on no BPF program or map asks for that limit.
  */
 #include <sys/resource.h>
 

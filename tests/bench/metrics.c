@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one look at the host costs: cycles of it on this machine, into the store of samples, as tpu-hostd's tick does. Prints
- * microseconds and series; strace -c, valgrind --tool=callgrind and perf stat tell the rest. Usage: bench-metrics [CYCLES]
+ * What one look at the host costs: cycles of it on this machine, into the store of samples, as tpu-hostd's
+ * tick does. Prints microseconds and series; strace -c, valgrind --tool=callgrind and perf stat tell the
+ * rest. Usage: bench-metrics [CYCLES]
  */
 #include <sys/resource.h>
 #include <time.h>

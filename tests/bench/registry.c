@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE: members of
- * the registry of tpu-collectord in one process, each with a connection, a lease and a clock of its own, doing what
- * docs/registry.md says a host does. They arrive spread over MS, and know several collectors, of which they ask the N-th first (0; as
- * agents do that know from an earlier life who led; --first spread: each another one): who is refused (421, 503) or
- * cut off goes to the leader that was named, else to the next one. --bare: connections and TLS handshakes alone, the measure
- * beside which enrollment is judged.
+ * bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…]
+ * MEMBERS HOSTS-OF-A-SLICE: members of the registry of tpu-collectord in one process, each with a
+ * connection, a lease and a clock of its own, doing what docs/registry.md says a host does. They arrive
+ * spread over MS, and know several collectors, of which they ask the N-th first (0; as agents do that know
+ * from an earlier life who led; --first spread: each another one): who is refused (421, 503) or cut off goes
+ * to the leader that was named, else to the next one. --bare: connections and TLS handshakes alone, the
+ * measure beside which enrollment is judged.
  *
- * Reads words from standard input: "die" (member 0 falls silent), "wait running", "wait ready", "wait forming", "wait whole"
- * (each has been told everything anew), "wait connected": answers when it is so for all whom it concerns, with the
- * milliseconds from the word to the first and to the last.
+ * Reads words from standard input: "die" (member 0 falls silent), "wait running", "wait ready", "wait
+ * forming", "wait whole" (each has been told everything anew), "wait connected": answers when it is so for
+ * all whom it concerns, with the milliseconds from the word to the first and to the last.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -79,19 +80,24 @@ static void make_request(struct fleet *f, struct member *m) {
         if (m->revision[0])
                 (void) snprintf(since, sizeof(since), ",\"since\":\"%s\"", m->revision);
         if (m->state)
-                (void) snprintf(run, sizeof(run), "{\"name\":\"train\",\"generation\":%u,\"state\":\"%s\"}", m->generation, m->state);
+                (void) snprintf(run, sizeof(run), "{\"name\":\"train\",\"generation\":%u,\"state\":\"%s\"}",
+                                m->generation, m->state);
         if (m->changed)
                 (void) snprintf(body, sizeof(body),
                                 "{\"v\":1,\"member\":{\"v\":1,\"slice\":\"s%04u\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"machine-%u\","
                                 "\"incarnation\":\"%016x\",\"address\":[\"10.%u.%u.%u\"],\"hosts\":%u,\"accelerator\":\"v6e\","
                                 "\"fingerprint\":{\"digest\":\"d\"},\"state\":\"ready\",\"runs\":[%s]},\"wait\":%d%s}",
-                                s, w, i, i, i, i >> 16, (i >> 8) & 255, i & 255, slice_hosts(f, s), run, WAIT_S, since);
+                                s, w, i, i, i, i >> 16, (i >> 8) & 255, i & 255, slice_hosts(f, s), run,
+                                WAIT_S, since);
         else
-                (void) snprintf(body, sizeof(body), "{\"v\":1,\"same\":\"s%04u/%u\",\"incarnation\":\"%016x\",\"wait\":%d%s}", s, w, i,
+                (void) snprintf(body, sizeof(body),
+                                "{\"v\":1,\"same\":\"s%04u/%u\",\"incarnation\":\"%016x\",\"wait\":%d%s}", s,
+                                w, i,
                                 WAIT_S, since);
         m->changed = false;
         m->out_len = (size_t) snprintf(m->out, sizeof(m->out),
-                                       "POST /registry/v1/sync HTTP/1.1\r\nHost: bench\r\nContent-Length: %zu\r\n\r\n%s", strlen(body),
+                                       "POST /registry/v1/sync HTTP/1.1\r\nHost: bench\r\n"
+                                       "Content-Length: %zu\r\n\r\n%s", strlen(body),
                                        body);
         m->out_done = 0;
         m->in_len = 0;
@@ -112,7 +118,8 @@ static void hang_up(struct fleet *f, struct member *m, bool failed) {
 }
 
 static void begin_tls(struct fleet *f, struct member *m) {
-        if (gnutls_init(&m->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK) < 0 || gnutls_set_default_priority(m->tls) < 0 ||
+        if (gnutls_init(&m->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK) < 0 ||
+            gnutls_set_default_priority(m->tls) < 0 ||
             gnutls_credentials_set(m->tls, GNUTLS_CRD_CERTIFICATE, f->credentials) < 0)
                 abort();
         gnutls_transport_set_int(m->tls, m->fd);
@@ -146,7 +153,8 @@ static ssize_t as_errno(ssize_t n) {
 }
 
 static ssize_t write_some(struct member *m, const char *data, size_t len) {
-        return m->tls ? as_errno(gnutls_record_send(m->tls, data, len)) : send(m->fd, data, len, MSG_NOSIGNAL);
+        return m->tls ? as_errno(gnutls_record_send(m->tls, data, len))
+               : send(m->fd, data, len, MSG_NOSIGNAL);
 }
 
 static ssize_t read_some(struct member *m, char *data, size_t len) {
@@ -154,7 +162,8 @@ static ssize_t read_some(struct member *m, char *data, size_t len) {
 }
 
 static void dial(struct fleet *f, struct member *m) {
-        struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u32 = (uint32_t) (m - f->members) };
+        struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLET,
+                                 .data.u32 = (uint32_t) (m - f->members) };
         int one = 1;
 
         m->again = 0;
@@ -164,7 +173,8 @@ static void dial(struct fleet *f, struct member *m) {
                 return;
         }
         (void) setsockopt(m->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        if (connect(m->fd, (struct sockaddr *) &f->address[m->endpoint], sizeof(f->address[0])) < 0 && errno != EINPROGRESS) {
+        if (connect(m->fd, (struct sockaddr *) &f->address[m->endpoint], sizeof(f->address[0])) < 0 &&
+            errno != EINPROGRESS) {
                 hang_up(f, m, true);
                 return;
         }
@@ -195,9 +205,12 @@ static void saw(struct member *m, enum seen s) {
                 m->seen[s] = now_usec();
 }
 
-/* What a record says behind this: its generation and state. The texts are the collector's own, without blanks. */
-static bool record_of(const char *text, const char *key, unsigned *ret_generation, char ret_state[static 16]) {
-        const char *at = strstr(text, key), *g = at ? strstr(at, "\"generation\":") : NULL, *s = g ? strstr(g, "\"state\":\"") : NULL;
+/* What a record says behind this: its generation and state. The texts are the collector's own, without
+ * blanks. */
+static bool record_of(const char *text, const char *key, unsigned *ret_generation,
+                      char ret_state[static 16]) {
+        const char *at = strstr(text, key), *g = at ? strstr(at, "\"generation\":") : NULL,
+                *s = g ? strstr(g, "\"state\":\"") : NULL;
 
         if (!s)
                 return false;
@@ -247,7 +260,8 @@ static void take_answer(struct fleet *f, struct member *m, char *body) {
                 return;
         }
         m->tried = 0;
-        (void) snprintf(m->revision, sizeof(m->revision), "%.*s", (int) MIN(strcspn(revision + 12, "\""), (size_t) 60), revision + 12);
+        (void) snprintf(m->revision, sizeof(m->revision), "%.*s",
+                        (int) MIN(strcspn(revision + 12, "\""), (size_t) 60), revision + 12);
         if (strstr(revision, "\"tell\":true"))
                 m->changed = true;
         else if (strstr(revision, "\"whole\":true"))
@@ -304,7 +318,7 @@ static void receive_more(struct fleet *f, struct member *m) {
         }
 }
 
-/* --- Words ------------------------------------------------------------------------------------------------ */
+/* --- Words --------------------------------------------------------------------------------------------- */
 
 static bool concerns(const struct fleet *f, unsigned i) {
         if (f->members[i].dead)
@@ -331,7 +345,8 @@ static void look(struct fleet *f) {
         }
         f->asked = false;
         printf("%s %u %.1f %.1f %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seen_names[f->wanted], n,
-               first > f->since ? (double) (first - f->since) / 1000 : 0, (double) (last - f->since) / 1000, f->answers, f->bytes,
+               first > f->since ? (double) (first - f->since) / 1000 : 0, (double) (last - f->since) / 1000,
+               f->answers, f->bytes,
                f->failures, f->refused);
         (void) fflush(stdout);
 }
@@ -416,7 +431,8 @@ static bool take_credentials(struct fleet *f, char *text) {
 
         return key && gnutls_certificate_allocate_credentials(&f->credentials) == 0 &&
                gnutls_certificate_set_x509_trust_file(f->credentials, ca, GNUTLS_X509_FMT_PEM) > 0 &&
-               gnutls_certificate_set_x509_key_file(f->credentials, certificate, key, GNUTLS_X509_FMT_PEM) == 0;
+               gnutls_certificate_set_x509_key_file(f->credentials, certificate, key,
+                                                    GNUTLS_X509_FMT_PEM) == 0;
 }
 
 static const struct option options[] = {
@@ -454,7 +470,8 @@ int main(int argc, char *argv[]) {
                         good = false;
                 }
         if (!good || argc - optind != 3 || !take_endpoints(&f, argv[optind])) {
-                fprintf(stderr, "bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] [--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE\n");
+                fprintf(stderr, "bench-registry [--arrive MS] [--first N] [--tls CA,CERTIFICATE,KEY] "
+                                "[--bare] ADDRESS:PORT[,ADDRESS:PORT…] MEMBERS HOSTS-OF-A-SLICE\n");
                 return EXIT_FAILURE;
         }
         f.n = (unsigned) atoi(argv[optind + 1]);
@@ -468,7 +485,8 @@ int main(int argc, char *argv[]) {
         files.rlim_cur = files.rlim_max;
         (void) setrlimit(RLIMIT_NOFILE, &files);
         for (unsigned i = 0; i < f.n; i++) /* over the time */
-                f.members[i] = (struct member) { .fd = -1, .changed = true, .again = f.since + 1 + arrive * i / f.n,
+                f.members[i] = (struct member) { .fd = -1, .changed = true,
+                                                 .again = f.since + 1 + arrive * i / f.n,
                                                  .endpoint = (spread ? i : first) % f.n_endpoints };
         run(&f);
         return EXIT_SUCCESS;

@@ -1,13 +1,19 @@
 #!/usr/bin/python3
 """The registry of tpu-collectord under a fleet of simulated members, with either store. Prints a table.
 
-    registry.py [--store sqlite|etcd] [--plain|--tls] [--knows yes|no] [--rest S] MEMBERS[:HOSTS-OF-A-SLICE[:ARRIVE-S]] …
+    registry.py [--store sqlite|etcd] [--plain|--tls] [--knows yes|no] [--rest S]
+    MEMBERS[:HOSTS-OF-A-SLICE[:ARRIVE-S]] …
 
-BUILD_DIR names the build (bench-registry, tpu-collectord). Without words: 1024 and 12800:256:30, both stores; 1024 plain, too.
-Members are simulated in one process, each with a connection, a lease and a clock of its own; what is counted is the servers'
-(/metrics, /proc). All share this machine's cores. Beside enrollment with TLS stands what the bare handshakes take. With etcd there are two
-collectors over an etcd of three members, and the one that leads is killed in the end. Members know who led last, as agents that start again do;
-with --knows no they know nothing, and all come to the one that does not lead: the worst that a fleet's very first start can be."""
+BUILD_DIR names the build (bench-registry, tpu-collectord). Without words: 1024 and 12800:256:30, both
+stores; 1024 plain, too.
+Members are simulated in one process, each with a connection, a lease and a clock of its own; what is counted
+is the servers'
+(/metrics, /proc). All share this machine's cores. Beside enrollment with TLS stands what the bare handshakes
+take. With etcd there are two
+collectors over an etcd of three members, and the one that leads is killed in the end. Members know who led
+last, as agents that start again do;
+with --knows no they know nothing, and all come to the one that does not lead: the worst that a fleet's very
+first start can be."""
 
 import argparse
 import http.client
@@ -47,7 +53,8 @@ class Driver:
 
     def __init__(self, ports, members, per_slice, *options):
         where = ",".join(f"127.0.0.1:{p}" for p in ports)
-        self.process = subprocess.Popen([os.path.join(BUILD, "tests/bench/bench-registry"), *options, where, str(members), str(per_slice)],
+        self.process = subprocess.Popen([os.path.join(BUILD, "tests/bench/bench-registry"), *options, where,
+                                         str(members), str(per_slice)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def word(self, text, answer=True):
@@ -81,12 +88,14 @@ class Bench:
         lines = ["[Collector]"]
         if self.tls:
             cert, key = self.server
-            lines += [f"Certificate={cert}", f"Key={key}", f"ClientCa={self.authority.cert}", "AllowAgents=spiffe://site/agent",
+            lines += [f"Certificate={cert}", f"Key={key}", f"ClientCa={self.authority.cert}",
+                      "AllowAgents=spiffe://site/agent",
                       "AllowReaders=spiffe://site/agent", "AllowActors=spiffe://site/agent"]
         scheme = "https" if self.tls else "http"
         lines += ["[Control]", f"Lease={LEASE}"]
         if self.etcd:
-            lines += ["Store=etcd", f"AgentsUrl={scheme}://127.0.0.1:{self.ports[2 * i]}", f"PeopleUrl={scheme}://127.0.0.1:{self.ports[2 * i + 1]}",
+            lines += ["Store=etcd", f"AgentsUrl={scheme}://127.0.0.1:{self.ports[2 * i]}",
+                      f"PeopleUrl={scheme}://127.0.0.1:{self.ports[2 * i + 1]}",
                       "Etcd=" + " ".join(f"{scheme}://127.0.0.1:{p}" for p in self.etcd.clients)]
             if self.tls:
                 cert, key = self.etcd.client
@@ -96,7 +105,8 @@ class Bench:
         return path
 
     def start(self, i):
-        return Collector(str(self.folder / f"c{i}.db"), "--config", str(self.configuration(i)), "--listen-otlp", f"127.0.0.1:{self.ports[2 * i]}",
+        return Collector(str(self.folder / f"c{i}.db"), "--config", str(self.configuration(i)),
+                         "--listen-otlp", f"127.0.0.1:{self.ports[2 * i]}",
                          "--listen-api", f"127.0.0.1:{self.ports[2 * i + 1]}")
 
     def call(self, i, method, path, body=None):
@@ -130,13 +140,16 @@ class Bench:
         options = list(more)
         if self.tls:
             options += ["--tls", ",".join(map(str, (self.authority.cert, *self.client)))]
-        return Driver([self.ports[2 * i] for i in range(len(self.collectors))], self.members, self.per_slice, *options)
+        return Driver([self.ports[2 * i] for i in range(len(self.collectors))], self.members, self.per_slice,
+                      *options)
 
     def say(self, what, result):
         first, last, answers, size, failures, refused = result
         servers = [c.process.pid for c in self.collectors if c.process.poll() is None]
-        print(f"  {what:36} first {first:7.3f} s, last {last:7.3f} s | {answers:6} answers, {size:7.1f} MiB, {failures} failures, {refused} sent on | "
-              f"collector: {sum(map(processor_time, servers)):.2f} s CPU, {max(map(resident, servers)):.0f} MiB", flush=True)
+        print(f"  {what:36} first {first:7.3f} s, last {last:7.3f} s | {answers:6} answers, {size:7.1f} "
+              f"MiB, {failures} failures, {refused} sent on | "
+              f"collector: {sum(map(processor_time, servers)):.2f} s CPU, {max(map(resident, servers)):.0f} "
+              f"MiB", flush=True)
 
     def bare(self, leader):
         d = self.driver("--bare", "--first", str(leader))
@@ -146,15 +159,18 @@ class Bench:
         return result[1]
 
     def etcd_requests(self):
-        """gRPC calls that etcd has answered, all members together; the gateway's calls are gRPC calls inside of etcd."""
-        return sum(sum(v for k, v in self.etcd_metrics(m).items() if k.startswith("grpc_server_handled_total")) for m in range(3))
+        """gRPC calls that etcd has answered, all members together; the gateway's calls are gRPC calls
+        inside of etcd."""
+        return sum(sum(v for k, v in self.etcd_metrics(m).items()
+                       if k.startswith("grpc_server_handled_total")) for m in range(3))
 
     def etcd_metrics(self, member):
         c = http.client.HTTPConnection("127.0.0.1", self.etcd.metrics_ports[member], timeout=30)
         c.request("GET", "/metrics")
         text = c.getresponse().read().decode()
         c.close()
-        return {k: float(v) for k, v in (line.rsplit(" ", 1) for line in text.splitlines() if line and line[0] != "#")}
+        return {k: float(v) for k,
+                v in (line.rsplit(" ", 1) for line in text.splitlines() if line and line[0] != "#")}
 
     def rest(self, seconds, leader):
         pid = self.collectors[leader].process.pid
@@ -166,21 +182,26 @@ class Bench:
         print(f"  {'at rest':36} {line}", flush=True)
 
     def run(self, rest, knows):
-        print(f"{self.members} members, slices of {self.per_slice}, {self.store}, {'TLS' if self.tls else 'plain'}, arriving within {self.arrive} s, {'knowing' if knows else 'not knowing'} who led; "
+        print(f"{self.members} members, slices of {self.per_slice}, {self.store}, "
+              f"{'TLS' if self.tls else 'plain'}, arriving within {self.arrive} s, "
+              f"{'knowing' if knows else 'not knowing'} who led; "
               f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
         leader = self.leader()
         bare = self.bare(leader) if not self.arrive else None
-        d = self.driver("--arrive", str(1000 * self.arrive), "--first", str(leader if knows or not self.etcd else 1 - leader))
+        d = self.driver("--arrive", str(1000 * self.arrive), "--first",
+                        str(leader if knows or not self.etcd else 1 - leader))
         result = d.until("ready")
         self.say("arrived, all see their slice ready", result)
         if bare:
             print(f"  {'':36} {result[1] / bare:.2f} x the bare connections")
         m = self.metric(leader)
-        print(f"  {'':36} {m['members']:.0f} members at the server, {m['leases_ended']:.0f} leases expired", flush=True)
+        print(f"  {'':36} {m['members']:.0f} members at the server, {m['leases_ended']:.0f} leases expired",
+              flush=True)
         time.sleep(2)
         self.rest(rest, leader)
         d.word("forget running")
-        intent = {"name": "train", "user": "bench", "argv": ["x"], "min": 1, "max": min(256, -(-self.members // self.per_slice))}
+        intent = {"name": "train", "user": "bench", "argv": ["x"], "min": 1,
+                  "max": min(256, -(-self.members // self.per_slice))}
         status, text = self.call(leader, "POST", "/api/v1/runs", json.dumps(intent))
         assert status == 201, text
         result = d.until("running")
@@ -196,9 +217,11 @@ class Bench:
         self.say("collector killed, all are with the next", d.until("whole"))
         leader = self.leader()
         m = self.metric(leader)
-        print(f"  {'':36} {m['members']:.0f} members at the server, {m['leases_ended']:.0f} leases expired", flush=True)
+        print(f"  {'':36} {m['members']:.0f} members at the server, {m['leases_ended']:.0f} leases expired",
+              flush=True)
         status, text = self.call(leader, "GET", "/api/v1/runs/train")
-        print(f"  {'':36} the run: {json.loads(text)['state']}, generation {json.loads(text)['generation']}", flush=True)
+        print(f"  {'':36} the run: {json.loads(text)['state']}, generation {json.loads(text)['generation']}",
+              flush=True)
         d.close()
 
     def close(self):
@@ -225,7 +248,8 @@ def main():
         for size in o.sizes or ["1024", "12800:256:30"]:
             members, per_slice, arrive = (list(map(int, size.split(":"))) + [0, 0])[:3]
             for tls in (False, True):
-                if (o.plain and not o.tls and tls) or (o.tls and not o.plain and not tls) or (not o.sizes and arrive and not tls):
+                if (o.plain and not o.tls and tls) or (o.tls and not o.plain
+                                                       and not tls) or (not o.sizes and arrive and not tls):
                     continue
                 b = Bench(store, tls, members, per_slice or members, arrive)
                 try:

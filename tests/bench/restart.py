@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The agents' share of a restart over slices: from the moment that a loss is known to the new start on every host that stays.
+"""The agents' share of a restart over slices: from the moment that a loss is known to the new start on every
+host that stays.
 
-A real tpu-collectord and two real tpu-hostd as the hosts of two slices; tpu-launchd and the training are stand-ins that start and stop at once, so that
-what is measured is what the agents and the registry take: to hear of it, to end what is left, preflight, barrier, start. Not in it: the training's
+A real tpu-collectord and two real tpu-hostd as the hosts of two slices; tpu-launchd and the training are
+stand-ins that start and stop at once, so that
+what is measured is what the agents and the registry take: to hear of it, to end what is left, preflight,
+barrier, start. Not in it: the training's
 own grace, imports and compilation, and the wait for a slice that may come back (--shrink-after).
 
   failed     a process ended badly on one host (launchd's word) -> both hosts start again

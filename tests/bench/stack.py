@@ -3,10 +3,14 @@
 
   sudo BUILD_DIR=build/dev /usr/bin/python3 -B tests/bench/stack.py [RUNS]
 
-Programs: 17 and 200 threads of 40 frames, all blocked. Columns: wall time, processor time and largest memory of the whole process of the tool,
-and the longest gap that a spinning thread of such a program saw meanwhile, beside the gap it sees when nothing is done. Then --native's stops of
-one running thread among 1,000. BUILD_DIR names the build tree. Peers: austin and austinp of Debian 13 (tests/stack/pythons.py fetches them),
-eu-stack (elfutils), gdb with py-bt (python3.11-dbg); one that is missing is named as such. Exit code 1 when a goal is missed, which on a busy
+Programs: 17 and 200 threads of 40 frames, all blocked. Columns: wall time, processor time and largest memory
+of the whole process of the tool,
+and the longest gap that a spinning thread of such a program saw meanwhile, beside the gap it sees when
+nothing is done. Then --native's stops of
+one running thread among 1,000. BUILD_DIR names the build tree. Peers: austin and austinp of Debian 13
+(tests/stack/pythons.py fetches them),
+eu-stack (elfutils), gdb with py-bt (python3.11-dbg); one that is missing is named as such. Exit code 1 when
+a goal is missed, which on a busy
 machine says nothing: the load average stands beside it.
 """
 import json
@@ -81,10 +85,12 @@ def peer(name):
     tree = pythons.trees().get("3.13", "/nowhere")
     path = tree + "/usr/bin/" + name
     libraries = tree + "/usr/lib/x86_64-linux-gnu"
-    return [tree + "/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, path] if os.path.exists(path) else [name]
+    return [tree + "/lib64/ld-linux-x86-64.so.2", "--library-path", libraries,
+            path] if os.path.exists(path) else [name]
 
 
-# Runs a program and prints wall and processor time in µs, the largest memory in KiB, and the exit code. Not from Python itself: a child's
+# Runs a program and prints wall and processor time in µs, the largest memory in KiB, and the exit code. Not
+# from Python itself: a child's
 # largest memory is at least that of who started it, and starting it takes longer from a large process.
 RUNNER = r"""
 #include <stdio.h>
@@ -119,14 +125,16 @@ LONGEST = 10  # seconds that one tool's runs may take, three at least
 
 def compiled(source, name, folder, *words):
     path = os.path.join(folder, name)
-    subprocess.run(["cc", "-O1", *words, "-o", path, *([source] if os.path.exists(source) else ["-x", "c", "-"])],
+    subprocess.run(["cc", "-O1", *words, "-o", path,
+                    *([source] if os.path.exists(source) else ["-x", "c", "-"])],
                    input=None if os.path.exists(source) else source, text=True, check=True)
     return path
 
 
 def once(command):
     """Wall and processor time in ms, largest memory in KiB, exit code."""
-    wall, cpu, rss, code = map(int, subprocess.run([RUN, *command], capture_output=True, text=True, check=True).stdout.split())
+    wall, cpu, rss, code = map(int, subprocess.run([RUN, *command], capture_output=True, text=True,
+                                                   check=True).stdout.split())
     return wall / 1000, cpu / 1000, rss, code
 
 
@@ -137,7 +145,8 @@ def measure(command, runs):
     rows, end = [], time.monotonic() + LONGEST
     while len(rows) < runs and (len(rows) < 3 or time.monotonic() < end):
         rows.append(once(command))
-    return {"wall": sorted(r[0] for r in rows), "cpu": statistics.mean(r[1] for r in rows), "rss": max(r[2] for r in rows),
+    return {"wall": sorted(r[0] for r in rows), "cpu": statistics.mean(r[1] for r in rows),
+            "rss": max(r[2] for r in rows),
             "failed": sum(r[3] not in (0, 3) for r in rows)}
 
 
@@ -153,9 +162,12 @@ def gap_during(shared, command):
 
 def tools(pid):
     gdb = ["gdb", "-batch", "-p", pid, "-ex", "thread apply all py-bt"]
-    return [("empty process", ["true"], 1), ("tpu-stack", [TOOL, pid], 1), ("tpu-stack --json", [TOOL, "--json", pid], 1),
-            ("austin -w", [*peer("austin"), "-w", pid], 1), ("tpu-stack --native", [TOOL, "--native", pid], 1),
-            ("austinp -w", [*peer("austinp"), "-w", pid], 0.2), ("eu-stack", ["eu-stack", "-p", pid], 0.2), ("gdb py-bt", gdb, 0.1)]
+    return [("empty process", ["true"], 1), ("tpu-stack", [TOOL, pid], 1),
+            ("tpu-stack --json", [TOOL, "--json", pid], 1),
+            ("austin -w", [*peer("austin"), "-w", pid], 1),
+            ("tpu-stack --native", [TOOL, "--native", pid], 1),
+            ("austinp -w", [*peer("austinp"), "-w", pid], 0.2), ("eu-stack", ["eu-stack", "-p", pid], 0.2),
+            ("gdb py-bt", gdb, 0.1)]
 
 
 def row(name, m, gap=None):
@@ -164,7 +176,8 @@ def row(name, m, gap=None):
         return
     wall = m["wall"]
     print("  %-20s %9.2f %9.2f %9.2f %9.2f %9d  %9s%s" % (
-        name, statistics.median(wall), wall[0], wall[-1], m["cpu"], m["rss"], "" if gap is None else "%.0f" % gap,
+        name, statistics.median(wall), wall[0], wall[-1], m["cpu"], m["rss"],
+        "" if gap is None else "%.0f" % gap,
         "  %d of %d failed" % (m["failed"], len(wall)) if m["failed"] else ""))
 
 
@@ -173,9 +186,11 @@ def against(threads, counters):
     medians = {}
     with open(counters, "r+b") as f:
         shared = mmap.mmap(f.fileno(), 8)
-    with Program(PYTHON, "-c", TARGET, str(threads), "") as blocked, Program(PYTHON, "-c", TARGET, str(threads), counters) as spinning:
+    with Program(PYTHON, "-c", TARGET, str(threads),
+                 "") as blocked, Program(PYTHON, "-c", TARGET, str(threads), counters) as spinning:
         print("%d threads of 40 frames" % threads)
-        print("  %-20s %9s %9s %9s %9s %9s  %9s" % ("", "median ms", "best", "worst", "cpu ms", "RSS KiB", "gap µs"))
+        print("  %-20s %9s %9s %9s %9s %9s  %9s" % ("", "median ms", "best", "worst", "cpu ms", "RSS KiB",
+                                                    "gap µs"))
         beside = dict((name, command) for name, command, _ in tools(spinning.pid))
         for name, command, share in tools(blocked.pid):
             runs = max(3, int(RUNS * share))
@@ -185,18 +200,22 @@ def against(threads, counters):
             medians[name] = statistics.median(m["wall"]) if m else None
         quiet = statistics.median(gap_during(shared, 0.01) for _ in range(7))
         print("  %-20s %9s %9s %9s %9s %9s  %9.0f" % ("nothing, 10 ms", "", "", "", "", "", quiet))
-        m = measure([TOOL, "--json", "--repeat", str(REPEAT), "--every", "1us", blocked.pid], max(3, RUNS // 5))
+        m = measure([TOOL, "--json", "--repeat", str(REPEAT), "--every", "1us", blocked.pid],
+                    max(3, RUNS // 5))
         medians["repeat"] = statistics.median(m["wall"]) / REPEAT
         print("  each of --repeat %d: %.2f ms" % (REPEAT, medians["repeat"]))
     return medians
 
 
 def own_view(threads, counters, runs):
-    """The longest time that the one thread that runs could not, as it sees it itself, in ms: while it is captured, and without."""
-    program = compiled(os.path.join(SOURCE, "tests/stack/target_threads.c"), "target_threads", os.path.dirname(RUN), "-pthread")
+    """The longest time that the one thread that runs could not, as it sees it itself, in ms: while it is
+    captured, and without."""
+    program = compiled(os.path.join(SOURCE, "tests/stack/target_threads.c"), "target_threads",
+                       os.path.dirname(RUN), "-pthread")
     with open(counters, "r+b") as f, Program(program, str(threads), counters) as t:
         shared = mmap.mmap(f.fileno(), 8)
-        captured = sorted(gap_during(shared, [TOOL, "--json", "--native", t.pid]) / 1000 for _ in range(runs))
+        captured = sorted(gap_during(shared, [TOOL, "--json", "--native", t.pid]) / 1000
+                          for _ in range(runs))
         quiet = sorted(gap_during(shared, 0.02) / 1000 for _ in range(runs))
     for name, gaps in (("captured", captured), ("not", quiet)):
         print("  its own longest gap in each of %d, %-9s p50 %.3f ms, p99 %.3f ms" %
@@ -205,24 +224,29 @@ def own_view(threads, counters, runs):
 
 def stops(threads):
     """How long --native stops the one thread of so many that runs."""
-    with Program(compiled(os.path.join(SOURCE, "tests/stack/target_threads.c"), "target_threads", os.path.dirname(RUN), "-pthread"),
+    with Program(compiled(os.path.join(SOURCE, "tests/stack/target_threads.c"), "target_threads",
+                          os.path.dirname(RUN), "-pthread"),
                  str(threads)) as t:
         m = measure([TOOL, "--json", "--native", t.pid], max(3, RUNS // 5))
-        out = subprocess.run([TOOL, "--json", "--native", "--repeat", str(RUNS * 5), "--every", "1ms", t.pid],
+        out = subprocess.run([TOOL, "--json", "--native", "--repeat", str(RUNS * 5), "--every", "1ms",
+                              t.pid],
                              capture_output=True, text=True, check=True).stdout
-    pauses = sorted(x["native"]["pause_ns"] / 1e6 for line in out.splitlines() for x in json.loads(line)["processes"][0]["threads"]
+    pauses = sorted(x["native"]["pause_ns"] / 1e6 for line in out.splitlines()
+                    for x in json.loads(line)["processes"][0]["threads"]
                     if x["native"]["pause_ns"])
     if not pauses:
         sys.exit("no thread was ever stopped")
     p50, p99 = pauses[len(pauses) // 2], pauses[len(pauses) * 99 // 100]
-    print("--native on %d threads, one of which runs: %.1f ms; %d stops, of that one alone: p50 %.3f ms, p99 %.3f ms, longest %.3f ms" %
+    print("--native on %d threads, one of which runs: %.1f ms; %d stops, of that one alone: p50 %.3f ms, "
+          "p99 %.3f ms, longest %.3f ms" %
           (threads, statistics.median(m["wall"]), len(pauses), p50, p99, pauses[-1]))
     return p50, p99
 
 
 def main():
     global RUN
-    print("load average %s on %d processors, %d runs" % (" ".join("%.2f" % x for x in os.getloadavg()), os.cpu_count(), RUNS))
+    print("load average %s on %d processors, %d runs" % (" ".join("%.2f" % x for x in os.getloadavg()),
+                                                         os.cpu_count(), RUNS))
     with tempfile.TemporaryDirectory() as d, tempfile.NamedTemporaryFile() as counters:
         RUN = compiled(RUNNER, "run", d)
         counters.write(bytes(8))
@@ -231,7 +255,8 @@ def main():
         large = against(200, counters.name)
         p50, p99 = stops(1000)
         own_view(100, counters.name, RUNS * 3)
-    goals = [("whole process on 17 threads <= 3 ms", small["tpu-stack"] <= 3), ("each of --repeat <= 1 ms", small["repeat"] <= 1)]
+    goals = [("whole process on 17 threads <= 3 ms", small["tpu-stack"] <= 3),
+             ("each of --repeat <= 1 ms", small["repeat"] <= 1)]
     for name, medians in (("17", small), ("200", large)):
         for ours, peers, factor in (("tpu-stack", "austin -w", 1), ("tpu-stack --native", "eu-stack", 10)):
             if medians[peers]:

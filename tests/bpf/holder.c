@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the sets that the loader
- * told of; then, for each line "net" on standard input, the figures of that set; for "watch NAME [GROUP]" and "unwatch NAME" what
- * came of attaching the watch programs of a set to look at the control group of that inode, or of letting go of them.
+ * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the
+ * sets that the loader told of; then, for each line "net" on standard input, the figures of that set; for
+ * "watch NAME [GROUP]" and "unwatch NAME" what came of attaching the watch programs of a set to look at the
+ * control group of that inode, or of letting go of them.
  */
 #include <arpa/inet.h>
 #include <linux/types.h>
@@ -20,8 +21,10 @@ static void print_sets(const struct bpf_sets *s) {
         for (size_t i = 0; i < bpf_sets_count(s); i++) {
                 const struct bpf_report *r = bpf_sets_report(s, i);
 
-                printf("%s{\"name\": \"%s\", \"verdict\": \"%s\", \"reason\": \"%s\", \"programs\": %u, \"loaded\": %u}",
-                       i > 0 ? ", " : "", r->name, verdict_name(r->verdict), r->reason, r->programs, r->loaded);
+                printf("%s{\"name\": \"%s\", \"verdict\": \"%s\", \"reason\": \"%s\", \"programs\": %u, "
+                       "\"loaded\": %u}",
+                       i > 0 ? ", " : "", r->name, verdict_name(r->verdict), r->reason, r->programs,
+                       r->loaded);
         }
         puts("]}");
 }
@@ -37,7 +40,8 @@ static void print_counts(const struct net_counts *c) {
         print_numbers("retransmits", c->retransmits, ELEMENTSOF(c->retransmits));
         print_numbers("events", c->events, ELEMENTSOF(c->events));
         print_numbers("connect_histogram", c->connect_histogram, ELEMENTSOF(c->connect_histogram));
-        printf("\"resets_sent\": %llu, \"resets_received\": %llu, \"connects\": %llu, \"connect_failures\": %llu, "
+        printf("\"resets_sent\": %llu, \"resets_received\": %llu, \"connects\": %llu, \"connect_failures\": "
+               "%llu, "
                "\"connect_ns\": %llu",
                c->resets_sent, c->resets_received, c->connects, c->connect_failures, c->connect_ns);
 }
@@ -71,7 +75,8 @@ static void print_net(const struct net_figures *f) {
                 if (f->drop_use[i] != NET_USED)
                         continue;
                 printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
-                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, net_drop_packets(f, i));
+                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol,
+                       net_drop_packets(f, i));
                 between = ", ";
         }
         puts("]}");

@@ -15,7 +15,8 @@ BPFTOOL = shutil.which("bpftool", path="/usr/sbin:/usr/bin")
 
 def as_nobody(*capabilities):
     words = ",".join(["-all"] + ["+" + c for c in capabilities])
-    return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + words, "--ambient-caps=" + words,
+    return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + words,
+            "--ambient-caps=" + words,
             "--bounding-set=" + words]
 
 
@@ -34,10 +35,12 @@ def why_not():
 
 
 class Holder:
-    """The programs, as long as it lives; before: what stands before the command (a namespace, another user)."""
+    """The programs, as long as it lives; before: what stands before the command (a namespace, another
+    user)."""
 
     def __init__(self, before=(), loader=LOADER):
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *before, HOLDER, loader], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *before, HOLDER, loader],
+                                        stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:
@@ -56,7 +59,8 @@ class Holder:
 
     def missed(self, name):
         """How often a program did not run because it ran already on that CPU."""
-        shown = [json.loads(subprocess.run([BPFTOOL, "-j", "prog", "show", "id", str(i)], capture_output=True, text=True, check=True,
+        shown = [json.loads(subprocess.run([BPFTOOL, "-j", "prog", "show", "id", str(i)],
+                                           capture_output=True, text=True, check=True,
                                            timeout=60).stdout) for i in self.programs()]
         return sum(p.get("recursion_misses", 0) for p in shown if p["name"] == name)
 
@@ -80,7 +84,8 @@ def programs_of(pid):
 
 
 def loaded(program_id):
-    return subprocess.run([BPFTOOL, "prog", "show", "id", str(program_id)], capture_output=True, timeout=60, check=False).returncode == 0
+    return subprocess.run([BPFTOOL, "prog", "show", "id", str(program_id)], capture_output=True, timeout=60,
+                          check=False).returncode == 0
 
 
 class Case(unittest.TestCase):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: bpf() attaches nothing, as kernels before 5.19 say to who has no CAP_BPF (kernel/bpf/syscall.c, and
- * kernel.unprivileged_bpf_disabled). All else of syscall() goes its way.
+ * For LD_PRELOAD: bpf() attaches nothing, as kernels before 5.19 say to who has no CAP_BPF
+ * (kernel/bpf/syscall.c, and kernel.unprivileged_bpf_disabled). All else of syscall() goes its way.
  */
 #include <dlfcn.h>
 #include <errno.h>

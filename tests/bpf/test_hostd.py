@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-hostd itself with its BPF programs, as nobody with two capabilities: it keeps none of them, and tells what the programs counted."""
+"""tpu-hostd itself with its BPF programs, as nobody with two capabilities: it keeps none of them, and
+tells what the programs counted."""
 import http.client
 import json
 import os
@@ -17,7 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../netns"))
 from namespace import PROFILES, Host, NotPermitted  # noqa: E402
 
 FLOOD = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 6000)); "
-         "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); [s.sendto(b'x' * 1000, ('127.0.0.1', 6000)) for _ in range(400)]")
+         "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); [s.sendto(b'x' * 1000, ('127.0.0.1', "
+         "6000)) for _ in range(400)]")
 REFUSED = "import socket\nfor i in range(7):\n    socket.socket().connect_ex(('127.0.0.9', 9))\n"
 
 
@@ -35,15 +37,18 @@ class Hostd(holding.Case):
         self.config = f"{self.host.tree}/hostd.conf"
         self.socket = self.host.path("/run/tpu-hostd/api.sock")
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"[Hostd]\nEndpoint=\nApiSocket=/run/tpu-hostd/api.sock\nSpoolDirectory={self.host.tree}/own/spool\n"
+            file.write(f"[Hostd]\nEndpoint=\nApiSocket=/run/tpu-hostd/api.sock\n"
+                       f"SpoolDirectory={self.host.tree}/own/spool\n"
                        f"Journal={self.host.tree}/no-journal\nMetricsInterval=1s\n[Metadata]\nHost=none\n")
-        for folder in (f"{self.host.tree}/own", self.host.path("/var/lib/tpu-hostd"), self.host.path("/run/tpu-hostd")):
+        for folder in (f"{self.host.tree}/own", self.host.path("/var/lib/tpu-hostd"),
+                       self.host.path("/run/tpu-hostd")):
             os.makedirs(folder, exist_ok=True)
             os.chown(folder, 65534, 65534)
 
     def start(self, *kept):
         with open(f"{self.host.tree}/log", "wb") as log:
-            process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *self.host.command(*holding.as_nobody(*kept)),
+            process = subprocess.Popen(["setpriv", "--pdeathsig=KILL",
+                                        *self.host.command(*holding.as_nobody(*kept)),
                                         f"{self.host.tree}/bin/tpu-hostd", "--config", self.config],
                                        stdin=subprocess.DEVNULL, stderr=log)
         self.host.processes.append(process)
@@ -83,7 +88,8 @@ class Hostd(holding.Case):
         os.makedirs(f"{root}/run/tpu-hostd", exist_ok=True)
         if not os.path.islink(f"{root}/run/tpu-hostd/api.sock"):
             os.symlink(self.socket, f"{root}/run/tpu-hostd/api.sock")
-        done = subprocess.run([f"{holding.BUILD}/agent/ctl/tpuctl", "--root", root, "check", "bpf", "--json"], capture_output=True, text=True,
+        done = subprocess.run([f"{holding.BUILD}/agent/ctl/tpuctl", "--root", root, "check", "bpf",
+                               "--json"], capture_output=True, text=True,
                               timeout=60, check=False)
         self.assertEqual(done.stderr, "")
         return {c["check"]: c for c in json.loads(done.stdout)["checks"]}
@@ -106,22 +112,27 @@ class Hostd(holding.Case):
         self.assertTrue(wait_until(self.check), self.log())
         self.assertEqual((self.check()["verdict"], self.check()["reason"]), ("OK", ""))
         told = self.report()
-        self.assertEqual({k: (v["verdict"], v["reason"]) for k, v in told.items()}, {f"bpf_{k}": ("OK", "") for k in ("net", "sched", "io", "deaths")})
+        self.assertEqual({k: (v["verdict"], v["reason"]) for k, v in told.items()},
+                         {f"bpf_{k}": ("OK", "") for k in ("net", "sched", "io", "deaths")})
         for which, mask in capabilities(hostd.pid).items():
             for name, number in NUMBERS.items():
                 self.assertFalse(mask >> number & 1, f"it still has CAP_{name.upper()} among its {which}")
         self.host.check(sys.executable, "-c", REFUSED)
-        self.assertTrue(wait_until(lambda: self.metric("tpu_net_connects_total", tpu_net_connect_outcome="failed",
+        self.assertTrue(wait_until(lambda: self.metric("tpu_net_connects_total",
+                                                       tpu_net_connect_outcome="failed",
                                                        tpu_net_peer="127.0.0.9") == 7), self.get("/metrics"))
         self.assertTrue(wait_until(self.told_after_a_flood), self.log())
-        event = [e for e in json.loads(self.get("/v1/events?since=0"))["events"] if e["name"] == "tpu.net.packets_dropped"][0]
+        event = [e for e in json.loads(self.get("/v1/events?since=0"))["events"]
+                 if e["name"] == "tpu.net.packets_dropped"][0]
         self.assertEqual(event["body"]["reason"], "SOCKET_RCVBUFF")
         self.assertGreaterEqual(event["body"]["packets"], 100)
-        self.assertTrue(wait_until(lambda: self.metric("tpu_net_drops_total") == self.kernel()["dropped"]), self.get("/metrics"))
+        self.assertTrue(wait_until(lambda: self.metric("tpu_net_drops_total") == self.kernel()["dropped"]),
+                        self.get("/metrics"))
         self.assertGreaterEqual(self.kernel()["dropped"], sum(d["packets"] for d in self.kernel()["drops"]))
         self.assertEqual(self.kernel()["uncounted"], 0)
         shown = self.host.run(f"{holding.BUILD}/agent/ctl/tpuctl", "net").stdout
-        self.assertRegex(shown, r"(?m)^dropped in \w+ \(SOCKET_RCVBUFF\): \d+ packets: the receive buffer of a socket was full")
+        self.assertRegex(shown,
+                         r"(?m)^dropped in \w+ \(SOCKET_RCVBUFF\): \d+ packets: the receive buffer of a socket was full")
         self.assertNotIn("found no room", shown)
         ids = holding.programs_of(hostd.pid)
         self.assertTrue(ids and all(map(holding.loaded, ids)))
@@ -135,7 +146,8 @@ class Hostd(holding.Case):
         self.assertEqual(self.check()["verdict"], "UNKNOWN")
         self.assertIn("CAP_BPF", self.check()["reason"])
         self.assertEqual(self.report()["bpf_net"]["reason"], self.check()["reason"])
-        self.assertNotIn("bpf_net", json.dumps(json.loads(self.get("/v1/status"))), "it does not count for the host's state")
+        self.assertNotIn("bpf_net", json.dumps(json.loads(self.get("/v1/status"))),
+                         "it does not count for the host's state")
         self.assertNotIn("tpu_net_connects", self.get("/metrics"))
 
     def test_without_the_loader_the_rest_runs(self):

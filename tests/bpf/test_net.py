@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The network set's figures against the kernel's own counters (nstat) of the same traffic, and against what was done to the network."""
+"""The network set's figures against the kernel's own counters (nstat) of the same traffic, and against
+what was done to the network."""
 import os
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from wire import Wire
 
 FAST, RTO, PROBE, SYN = range(4)
 MEGABYTES = 400 if os.environ.get("FULL") == "1" else 20
-# Room for what is sent (SO_RCVBUFFORCE): a window that was taken back would be probed by the timer, which TCPTimeouts leaves out.
+# Room for what is sent (SO_RCVBUFFORCE): a window that was taken back would be probed by the timer, which
+# TCPTimeouts leaves out.
 SERVE = """
 import socket, sys, threading
 s = socket.create_server(("", 5000), backlog=200)
@@ -54,11 +56,13 @@ class Net(holding.Case):
         self.before = self.wire.counters("a")
 
     def python(self, name, code, *words, check=True):
-        return subprocess.run(self.wire.command(name, sys.executable, "-c", code, *map(str, words)), capture_output=True, text=True,
+        return subprocess.run(self.wire.command(name, sys.executable, "-c", code, *map(str, words)),
+                              capture_output=True, text=True,
                               timeout=120, check=check)
 
     def serve(self, name):
-        server = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *self.wire.command(name, sys.executable, "-c", SERVE)],
+        server = subprocess.Popen(["setpriv", "--pdeathsig=KILL",
+                                   *self.wire.command(name, sys.executable, "-c", SERVE)],
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)
         self.addCleanup(server.kill)
@@ -71,10 +75,13 @@ class Net(holding.Case):
 
     def sent_again(self, before=None):
         """
-        Segments that left TCP again. The kernel counts one in TcpRetransSegs before it hands it down (__tcp_retransmit_skb); what
-        could not be handed down it counts in TCPRetransFail, and its tracepoint is silent or tells of an error.
+        Segments that left TCP again. The kernel counts one in TcpRetransSegs before it hands it down
+        (__tcp_retransmit_skb); what
+        could not be handed down it counts in TCPRetransFail, and its tracepoint is silent or tells of an
+        error.
         """
-        return self.since("TcpRetransSegs", before=before) - self.since("TcpExtTCPRetransFail", before=before)
+        return self.since("TcpRetransSegs", before=before) - self.since("TcpExtTCPRetransFail",
+                                                                        before=before)
 
     def peers(self, figures):
         return {p["peer"]: p for p in figures["peers"]}
@@ -91,7 +98,8 @@ class Net(holding.Case):
             self.assertLessEqual(told, kernels)
 
     def send(self, n):
-        """Returns when all of it was acknowledged, so no counter moves any more; how much was sent again meanwhile, says the kernel."""
+        """Returns when all of it was acknowledged, so no counter moves any more; how much was sent again
+        meanwhile, says the kernel."""
         before = self.wire.counters("a")
         self.python("a", SEND, f"10.77.0.{n}", MEGABYTES)
         return self.sent_again(before)
@@ -110,13 +118,18 @@ class Net(holding.Case):
         self.assert_told(self.retransmits(f, 2), to_b)
         self.assert_told(self.retransmits(f, 3), to_c)
         self.assert_told(sum(f["all"]["retransmits"]), self.sent_again())
-        # A timer that ran out is counted before it is known whether anything can be sent (tcp_retransmit_timer): nothing is, and the
-        # tracepoint tells an error or nothing, while it still waits in a queue of this host, or has no way (EBUSY, EHOSTUNREACH).
-        self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
-        # A tail loss probe is new data when there is some (tcp_send_loss_probe), and then nothing is sent again.
+        # A timer that ran out is counted before it is known whether anything can be sent
+        # (tcp_retransmit_timer): nothing is, and the
+        # tracepoint tells an error or nothing, while it still waits in a queue of this host, or has no way
+        # (EBUSY, EHOSTUNREACH).
+        self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN],
+                             self.since("TcpExtTCPTimeouts"))
+        # A tail loss probe is new data when there is some (tcp_send_loss_probe), and then nothing is sent
+        # again.
         self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))
         self.assertEqual(self.peers(f)[mapped(2)]["local"], mapped(1))
-        self.assertEqual([sum(p["retransmits"][k] for p in f["peers"]) for k in range(4)], f["all"]["retransmits"])
+        self.assertEqual([sum(p["retransmits"][k] for p in f["peers"]) for k in range(4)],
+                         f["all"]["retransmits"])
         self.assertEqual(f["peers_lost"] + f["drops_lost"] + f["connects_lost"], 0)
 
     def test_of_other_namespaces_nothing(self):
@@ -129,8 +142,10 @@ class Net(holding.Case):
 
     def test_cut(self):
         """What is sent into a cut comes again when timers run out, and the peer is named."""
-        code = SEND.replace("c.shutdown", "print('sent', flush=True); sys.stdin.readline(); c.sendall(b'y' * 100000); c.shutdown")
-        sender = subprocess.Popen(self.wire.command("a", sys.executable, "-c", code, "10.77.0.2", "1"), stdin=subprocess.PIPE,
+        code = SEND.replace("c.shutdown", "print('sent', flush=True); sys.stdin.readline(); c.sendall(b'y' "
+                                          "* 100000); c.shutdown")
+        sender = subprocess.Popen(self.wire.command("a", sys.executable, "-c", code, "10.77.0.2", "1"),
+                                  stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(sender.communicate)
         self.addCleanup(sender.kill)
@@ -152,11 +167,14 @@ class Net(holding.Case):
         return sum(p["events"][RTO] for p in figures["peers"] if p["peer"] == mapped(2))
 
     def test_connects(self):
-        self.python("a", "import socket\nfor _ in range(20): socket.create_connection(('10.77.0.2', 5000)).close()")
-        self.python("a", "import socket; socket.create_connection(('10.77.0.2', 5001))", check=False)  # refused
+        self.python("a", "import socket\nfor _ in range(20): socket.create_connection(('10.77.0.2', "
+                         "5000)).close()")
+        # refused
+        self.python("a", "import socket; socket.create_connection(('10.77.0.2', 5001))", check=False)
         self.wire.run("a", "sysctl", "-qw", "net.ipv4.tcp_syn_retries=1")
         self.wire.lose("a", 1000)
-        self.wire.run("a", "ip", "neigh", "replace", "10.77.0.3", "lladdr", "02:00:00:00:00:01", "dev", "eth0")
+        self.wire.run("a", "ip", "neigh", "replace", "10.77.0.3", "lladdr", "02:00:00:00:00:01", "dev",
+                      "eth0")
         done = self.python("a", "import socket; socket.create_connection(('10.77.0.3', 5000))", check=False)
         self.assertIn("TimeoutError", done.stderr)
         f = self.holder.figures()
@@ -184,7 +202,8 @@ class Net(holding.Case):
 
     def test_drops(self):
         """Datagrams that find no room in their socket, counted by the kernel, by reason and place."""
-        self.python("a", "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 6000)); "
+        self.python("a", "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+                         "s.bind(('127.0.0.1', 6000)); "
                          "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); "
                          "[s.sendto(b'x' * 1000, ('127.0.0.1', 6000)) for _ in range(200)]")
         lost = self.since("UdpRcvbufErrors")
@@ -201,7 +220,8 @@ class Net(holding.Case):
 
     def test_drops_on_all_cpus(self):
         """Counted apart by CPU, and right in the sum."""
-        flood = ("import os, socket\nos.sched_setaffinity(0, {{{cpu}}})\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        flood = ("import os, socket\nos.sched_setaffinity(0, {{{cpu}}})\ns = socket.socket(socket.AF_INET, "
+                 "socket.SOCK_DGRAM)\n"
                  "s.bind(('127.0.0.1', 0))\ns.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)\n"
                  "for _ in range(20000): s.sendto(b'x' * 1000, s.getsockname())")
         floods = [subprocess.Popen(self.wire.command("a", sys.executable, "-c", flood.format(cpu=cpu)))
@@ -215,7 +235,8 @@ class Net(holding.Case):
         if not any(d["reason"] for d in f["dropped"]):  # before Linux 5.17: all drops
             self.assertGreaterEqual(counted, lost)
             return
-        # The kernel runs no program on top of itself (an interrupt in it, whose packet is dropped), and says how often that was.
+        # The kernel runs no program on top of itself (an interrupt in it, whose packet is dropped), and says
+        # how often that was.
         self.assertLessEqual(counted, lost)
         self.assertGreaterEqual(counted + self.holder.missed("drop"), lost)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""BPF programs come with two capabilities, which are then gone; and go with whoever holds them, however that ends."""
+"""BPF programs come with two capabilities, which are then gone; and go with whoever holds them, however
+that ends."""
 import os
 import re
 import shutil
@@ -16,7 +17,8 @@ NUMBERS = {"perfmon": 38, "bpf": 39}
 
 def capabilities(pid):
     with open(f"/proc/{pid}/status") as f:
-        return {k: int(v, 16) for k, v in re.findall(r"^Cap(Inh|Prm|Eff|Amb):\s*(\w+)", f.read(), re.MULTILINE)}
+        return {k: int(v, 16) for k,
+                v in re.findall(r"^Cap(Inh|Prm|Eff|Amb):\s*(\w+)", f.read(), re.MULTILINE)}
 
 
 def wait_until(condition, seconds=60):
@@ -64,10 +66,12 @@ class Sets(holding.Case):
                     h.process.wait(60)
                 else:
                     h.close()
-                self.assertTrue(wait_until(lambda ids=ids: not any(map(holding.loaded, ids))), "programs outlive their holder")
+                self.assertTrue(wait_until(lambda ids=ids: not any(map(holding.loaded, ids))),
+                                "programs outlive their holder")
 
     def test_watch_needs_no_capability(self):
-        """What is watched for a while is attached by descriptor, after the capabilities are gone (Linux 5.19)."""
+        """What is watched for a while is attached by descriptor, after the capabilities are gone (Linux
+        5.19)."""
         h = self.hold(before=holding.as_nobody("bpf", "perfmon"), loader=self.loader)
         if tuple(map(int, os.uname().release.split(".")[:2])) < (5, 19):
             self.assertEqual(h.sets["sched"]["verdict"], "UNKNOWN")
@@ -95,7 +99,8 @@ class Sets(holding.Case):
         done = subprocess.run([self.loader], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)^net OK: (\d+) of \1 programs$")
-        done = subprocess.run([*holding.as_nobody(), self.loader], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([*holding.as_nobody(), self.loader], capture_output=True, text=True,
+                              timeout=60, check=False)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)^net UNKNOWN: .*not permitted")
 

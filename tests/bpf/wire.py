@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts as network namespaces, one NIC each, all on one bridge whose ports lose, cut or refuse what a test wants."""
+"""Hosts as network namespaces, one NIC each, all on one bridge whose ports lose, cut or refuse what a
+test wants."""
 import json
 import os
 import re
@@ -24,7 +25,8 @@ class Wire:
             self.run("switch", "ip", "link", "add", "br0", "type", "bridge")
             self.run("switch", "ip", "link", "set", "br0", "up")
             for i, name in enumerate(hosts):
-                self.run("switch", "ip", "link", "add", f"p-{name}", "type", "veth", "peer", "name", "eth0", "netns",
+                self.run("switch", "ip", "link", "add", f"p-{name}", "type", "veth", "peer", "name", "eth0",
+                         "netns",
                          str(self.held[name].pid))
                 self.run("switch", "ip", "link", "set", f"p-{name}", "up", "master", "br0")
                 self.run(name, "ip", "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
@@ -43,7 +45,8 @@ class Wire:
         return ["nsenter", "-t", str(self.held[name].pid), "-n", "-m", *words]
 
     def run(self, name, *words, **how):
-        return subprocess.run(self.command(name, *words), capture_output=True, text=True, timeout=60, check=True, **how).stdout
+        return subprocess.run(self.command(name, *words), capture_output=True, text=True, timeout=60,
+                              check=True, **how).stdout
 
     def nft(self, *rules):
         for rule in rules:
@@ -55,11 +58,13 @@ class Wire:
         if of_1000 == 1000:
             self.nft(f"add rule bridge t c iifname p-{name} counter drop")
         elif of_1000:
-            self.nft(f"add rule bridge t c iifname p-{name} numgen inc mod {1000 // of_1000} == {1000 // of_1000 - 1} counter drop")
+            self.nft(f"add rule bridge t c iifname p-{name} numgen inc mod {1000 // of_1000} == "
+                     f"{1000 // of_1000 - 1} counter drop")
 
     def lost(self):
         """How many frames, since lose()."""
-        return sum(map(int, re.findall(r"counter packets (\d+)", self.run("switch", "nft", "list", "chain", "bridge", "t", "c"))))
+        return sum(map(int, re.findall(r"counter packets (\d+)",
+                                       self.run("switch", "nft", "list", "chain", "bridge", "t", "c"))))
 
     def counters(self, name):
         """The kernel's own, by nstat's names."""

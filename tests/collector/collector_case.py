@@ -1,4 +1,5 @@
-"""What the tests of tpu-collectord share: the real program on loopback, seen by HTTP and by sqlite3. BUILD_DIR names the build."""
+"""What the tests of tpu-collectord share: the real program on loopback, seen by HTTP and by sqlite3.
+BUILD_DIR names the build."""
 
 import http.client
 import json
@@ -34,7 +35,8 @@ class Collector:
         self.notify.settimeout(PATIENCE)
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [PROGRAM, *([] if "--config" in options else ["--config", "/dev/null"]), "--database", database, "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
+            [PROGRAM, *([] if "--config" in options else ["--config", "/dev/null"]), "--database", database,
+             "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
             stderr=self.log, env={**os.environ, "NOTIFY_SOCKET": self.notify.getsockname()})
         self.told = self.notify.recv(4096).decode()
         self.otlp, self.api = map(int, re.findall(r"127\.0\.0\.1:(\d+)", self.told))
@@ -68,7 +70,8 @@ class Collector:
 
     def latest(self, host="h0"):
         """[(name, attributes, value)] of a host, sorted by name."""
-        return [(m["name"], m["attributes"], m["value"]) for m in self.get("/api/v1/hosts/" + host).json["metrics"]]
+        return [(m["name"], m["attributes"], m["value"])
+                for m in self.get("/api/v1/hosts/" + host).json["metrics"]]
 
     def sql(self, question, *values):
         db = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)

@@ -8,8 +8,10 @@ INTENT = {"name": "h0", "user": "alice", "argv": ["train"], "slices": ["h0"]}
 
 
 def member(worker, **more):
-    return {"v": 1, "slice": "h0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}", "incarnation": "a", "address": ["10.0.0.1"],
-            "hosts": 2, "next": ["h1"], "orders": "cordoned: why", "state": "degraded", "reasons": "nic.mtu eth1",
+    return {"v": 1, "slice": "h0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}",
+            "incarnation": "a", "address": ["10.0.0.1"],
+            "hosts": 2, "next": ["h1"], "orders": "cordoned: why", "state": "degraded",
+            "reasons": "nic.mtu eth1",
             "version": "0.1.0", "accelerator": "v6e-16", **more}
 
 
@@ -29,9 +31,12 @@ class Drive:
         """So that every GET finds something."""
         sync = "/registry/v1/sync"
         self.call("POST", sync, 200, {"v": 1, "same": "h0/0", "incarnation": "a"})
-        answer = self.call("POST", sync, 200, {"v": 1, "member": member(0), "wait": 1, "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12}]})
+        answer = self.call("POST", sync, 200,
+                           {"v": 1, "member": member(0), "wait": 1,
+                            "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12}]})
         self.case.assertEqual(answer["records"]["slice/h0"]["state"], "forming")
-        self.case.assertEqual(self.call("POST", sync, 200, {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")
+        self.case.assertEqual(self.call("POST", sync, 200,
+                                        {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")
         self.call("POST", sync, 400, {"v": 1})
         self.call("POST", sync, 413, "x" * 300000)
         self.call("POST", "/api/v1/runs", 201, INTENT, JSON)
@@ -74,8 +79,11 @@ class Drive:
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
         self.call("DELETE", slot, 409)
         self.call("DELETE", slot, 404, worker=7)
-        self.call("POST", "/registry/v1/sync", 404, {"v": 1, "same": "h0/0", "incarnation": "a", "tenant": "another"})
-        self.case.assertEqual(self.call("POST", "/registry/v1/sync", 200, {"v": 1, "same": "h0/0", "incarnation": "a", "leave": True})["tell"], True)
+        self.call("POST", "/registry/v1/sync", 404,
+                  {"v": 1, "same": "h0/0", "incarnation": "a", "tenant": "another"})
+        self.case.assertEqual(self.call("POST", "/registry/v1/sync", 200,
+                                        {"v": 1, "same": "h0/0", "incarnation": "a", "leave": True})["tell"],
+                              True)
         for kind in ("mode", "cordon", "drain"):
             self.call("DELETE", "/api/v1/hosts/{name}/" + kind, 204)
         self.call("DELETE", "/api/v1/mode", 204)

@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from protobuf import double, field, fixed64, parse  # noqa: E402,F401  (the path comes first; parse is for who imports this)
+from protobuf import (double,  # noqa: E402,F401  (the path comes first; parse is for who imports this)
+                      field,
+                      fixed64,
+                      parse)
 
 
 def any_value(v):
@@ -50,7 +53,8 @@ def sum_metric(name, points, unit="1"):
 
 
 def histogram(name, count, total, unit="s"):
-    p = fixed64(4, count) + double(5, total) + field(6, struct.pack("<QQ", count, 0)) + field(7, struct.pack("<d", 1.0))
+    p = fixed64(4, count) + double(5, total) + field(6, struct.pack("<QQ", count,
+                                                                    0)) + field(7, struct.pack("<d", 1.0))
     return field(2, field(1, name) + field(3, unit) + field(9, field(1, p) + field(2, 2)))
 
 

@@ -1,4 +1,5 @@
-"""Hosts that speak to the registry of tpu-collectord as agents do: a thread each, its own connection, acting on the runs it is told of."""
+"""Hosts that speak to the registry of tpu-collectord as agents do: a thread each, its own connection,
+acting on the runs it is told of."""
 
 import http.client
 import json
@@ -24,9 +25,12 @@ class Host:
 
     def __init__(self, collector, slice_name, worker, hosts, acts=True, **more):
         self.collector = collector
-        self.member = {"v": 1, "slice": slice_name, "worker": worker, "host": f"{slice_name}-{worker}", "id": f"id-{slice_name}-{worker}",
-                       "incarnation": f"{hash((slice_name, worker)) & 0xffffffffffff:016x}", "address": [f"10.0.{slice_name[-1]}.{worker}"],
-                       "hosts": hosts, "accelerator": "v6e-16", "fingerprint": {"digest": "d", "parts": {"libtpu": "d"}}, "state": "ready",
+        self.member = {"v": 1, "slice": slice_name, "worker": worker, "host": f"{slice_name}-{worker}",
+                       "id": f"id-{slice_name}-{worker}",
+                       "incarnation": f"{hash((slice_name, worker)) & 0xffffffffffff:016x}",
+                       "address": [f"10.0.{slice_name[-1]}.{worker}"],
+                       "hosts": hosts, "accelerator": "v6e-16",
+                       "fingerprint": {"digest": "d", "parts": {"libtpu": "d"}}, "state": "ready",
                        "runs": [], **more}
         self.records, self.conflict, self.refuses, self.answers, self.whole = {}, None, None, 0, 0
         self.acts, self.ended, self.changed, self.error = acts, threading.Event(), True, None
@@ -65,7 +69,8 @@ class Host:
             whole, self.changed = self.changed, False
             self.member["runs"] = [dict(p) for p in self.parts.values()]
             q = {"v": 1, "member": self.member} if whole else \
-                {"v": 1, "same": f"{self.member['slice']}/{self.member['worker']}", "incarnation": self.member["incarnation"]}
+                {"v": 1, "same": f"{self.member['slice']}/{self.member['worker']}",
+                 "incarnation": self.member["incarnation"]}
             text = json.dumps({**q, "wait": 1, **({"since": self.revision} if self.revision else {})})
         c.request("POST", "/registry/v1/sync", text)
         r = c.getresponse()
@@ -94,10 +99,13 @@ class Host:
             if not key.startswith("run/"):
                 continue
             mine = self.parts.get(r["name"], {"generation": 0, "state": None})
-            inside = any(s["slice"] == self.member["slice"] and any(h["worker"] == self.member["worker"] for h in s["hosts"]) for s in r["slices"])
+            inside = any(s["slice"] == self.member["slice"]
+                         and any(h["worker"] == self.member["worker"] for h in s["hosts"])
+                         for s in r["slices"])
             alive, older = mine["state"] in ("starting", "running"), mine["generation"] < r["generation"]
             state = None
-            if alive and (r["state"] in ("stopping", "ended") or not inside or (older and r["state"] != "waiting")):
+            if alive and (r["state"] in ("stopping", "ended") or not inside
+                          or (older and r["state"] != "waiting")):
                 state = "stopped"
             elif inside and r["state"] == "preparing" and older:
                 state, mine = "refused" if self.refuses else "prepared", {"generation": r["generation"]}
@@ -105,6 +113,7 @@ class Host:
                 state = "running"
             if state:
                 with self.lock:
-                    self.parts[r["name"]] = {"name": r["name"], "generation": mine["generation"], "state": state, "cause": "", "code": "",
+                    self.parts[r["name"]] = {"name": r["name"], "generation": mine["generation"],
+                                             "state": state, "cause": "", "code": "",
                                              "status": "", "step": 0, "detail": self.refuses or ""}
                     self.changed = True

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Control without telemetry, and telemetry without control: each works where the other is switched off. BUILD_DIR names the build."""
+"""Control without telemetry, and telemetry without control: each works where the other is switched off.
+BUILD_DIR names the build."""
 
 import json
 import os
@@ -14,7 +15,8 @@ ELSEWHERE = "https://victoria.example:8428/select/0"
 
 
 def member(worker, **more):
-    return {"v": 1, "slice": "s0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}", "incarnation": "a", "address": [f"10.0.0.{worker}"], "hosts": 3,
+    return {"v": 1, "slice": "s0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}",
+            "incarnation": "a", "address": [f"10.0.0.{worker}"], "hosts": 3,
             "state": "ready", "reasons": "", "accelerator": "v6e-16", "version": "0.9", "runs": [], **more}
 
 
@@ -35,7 +37,8 @@ class Apart(Case):
 
     def test_the_fleet_of_both(self):
         c = self.start()
-        self.sync(c, member(0, orders="cordoned: disk"), figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41}])
+        self.sync(c, member(0, orders="cordoned: disk"),
+                  figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41}])
         self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], runs=[
             {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40}]))
         old = otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": "degraded"}, time.time() - 50)])
@@ -44,10 +47,13 @@ class Apart(Case):
             self.ok(c.post("/v1/metrics", otlp.request(res, [old])))
         h = self.hosts(c)
         self.assertEqual([(n, x["registry"], x["slice"], x["worker_id"]) for n, x in h.items()],
-                         [("h0", "member", "s0", 0), ("h1", "member", "s0", 1), ("h2", "missing", "s0", 2), ("lone", "none", "s0", 7)])
+                         [("h0", "member", "s0", 0), ("h1", "member", "s0", 1), ("h2", "missing", "s0", 2),
+                          ("lone", "none", "s0", 7)])
         self.assertEqual([(x["state"], x["run"], x["step"], x["orders"]) for x in h.values()],
-                         [("ready", "train", 41, "cordoned: disk"), ("unfit", "train", 40, None), ("degraded", None, None, None), ("degraded", None, None, None)])
-        self.assertEqual((h["h1"]["reasons"], h["h1"]["accelerator_type"], h["h1"]["lag_seconds"], h["h1"]["boot_id"]), ("nic.mtu eth1", "v6e-16", None, None))
+                         [("ready", "train", 41, "cordoned: disk"), ("unfit", "train", 40, None),
+                          ("degraded", None, None, None), ("degraded", None, None, None)])
+        self.assertEqual((h["h1"]["reasons"], h["h1"]["accelerator_type"], h["h1"]["lag_seconds"],
+                          h["h1"]["boot_id"]), ("nic.mtu eth1", "v6e-16", None, None))
         self.assertTrue(49 < h["h0"]["lag_seconds"] < 60 and h["h0"]["boot_id"] == "b-1")
         self.assertEqual((h["h0"]["version"], h["lone"]["version"]), ("0.9", "0.1.0"))
         self.assertIn("never", h["h2"]["missing"])
@@ -56,14 +62,16 @@ class Apart(Case):
         s, = c.get("/api/v1/slices").json["slices"]
         self.assertEqual((s["hosts"], s["ready"], s["unfit"], s["degraded"], s["silent"]), (4, 1, 1, 1, 1))
         self.assertIn('tpu_collectord_hosts{state="silent"} 1\n', c.get("/metrics").text)
-        r = c.post("/registry/v1/sync", json.dumps({"v": 1, "same": "s0/0", "incarnation": "a", "wait": 0, "leave": True}))
+        r = c.post("/registry/v1/sync",
+                   json.dumps({"v": 1, "same": "s0/0", "incarnation": "a", "wait": 0, "leave": True}))
         self.assertEqual(r.status, 200)
         self.until(lambda: self.hosts(c)["h0"]["missing"] == "it was shut down")
         self.assertEqual([m["name"] for m in c.get("/api/v1/hosts/h2").json["metrics"]], ["tpu.host.state"])
 
     def test_figures_that_make_no_sense(self):
         c = self.start()
-        self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1}, {"run": "r", "at": -1}, {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
+        self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1}, {"run": "r", "at": -1},
+                                         {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
         self.assertEqual([(h["run"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
         self.sync(c, member(0), 400, figures={"run": "r"})
         self.sync(c, member(0), 400, figures=[{"run": f"r{i}", "at": 1} for i in range(65)])
@@ -74,13 +82,17 @@ class Apart(Case):
     def test_control_alone(self):
         c = self.configured(f"[Telemetry]\nEnabled=no\nElsewhere={ELSEWHERE}\n")
         self.refused(c.post("/v1/metrics", metrics()), 404, "telemetry is not kept here")
-        self.refused(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("e", {})])), 404, "telemetry is not kept here")
-        for path in ("/api/v1/events", "/api/v1/events?wait=5&since=0", "/api/v1/series?host=h0&name=m", "/api/v1/runs/run1/logs"):
+        self.refused(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("e", {})])), 404,
+                     "telemetry is not kept here")
+        for path in ("/api/v1/events", "/api/v1/events?wait=5&since=0", "/api/v1/series?host=h0&name=m",
+                     "/api/v1/runs/run1/logs"):
             r = c.get(path)
-            self.assertEqual((path, r.status, r.json["error"], r.json["telemetry"]), (path, 404, f"telemetry is not kept here: it goes to {ELSEWHERE}", ELSEWHERE))
+            self.assertEqual((path, r.status, r.json["error"], r.json["telemetry"]),
+                             (path, 404, f"telemetry is not kept here: it goes to {ELSEWHERE}", ELSEWHERE))
         self.sync(c, member(0), figures=[{"run": "train", "generation": 1, "at": 1, "step": 3}])
         h = self.hosts(c)["h0"]
-        self.assertEqual((h["registry"], h["state"], h["run"], h["step"], h["version"], h["lag_seconds"]), ("member", "ready", "train", 3, "0.9", None))
+        self.assertEqual((h["registry"], h["state"], h["run"], h["step"], h["version"], h["lag_seconds"]),
+                         ("member", "ready", "train", 3, "0.9", None))
         self.assertEqual(c.get("/api/v1/hosts/h0").json["metrics"], [])
         self.assertEqual(c.get("/api/v1/runs").json, {"runs": []})
         self.assertEqual(c.get("/api/v1/slices/s0/diagnosis").status, 404)
@@ -89,10 +101,12 @@ class Apart(Case):
         self.assertIn('tpu_collectord_hosts{state="ready"} 1\n', c.get("/metrics").text)
         asked = c.get("/api/v1/slices/s0/capture", "POST").json
         for k in (0, 1):
-            r = capture_wire.post(c, member(0), asked["episode"], "", k, capture_wire.wire({"processes": []}))
+            r = capture_wire.post(c, member(0), asked["episode"], "", k,
+                                  capture_wire.wire({"processes": []}))
             self.assertEqual(r.status, 200, r.content)
         self.until(lambda: c.get("/api/v1/slices/s0/diagnosis").json.get("outcome"))
-        self.assertEqual([e["episode"] for e in c.get("/api/v1/slices/s0/episodes").json["episodes"]], [asked["episode"]])
+        self.assertEqual([e["episode"] for e in c.get("/api/v1/slices/s0/episodes").json["episodes"]],
+                         [asked["episode"]])
 
     def test_telemetry_alone(self):
         c = self.configured("[Control]\nEnabled=no\n")
@@ -101,8 +115,10 @@ class Apart(Case):
         self.ok(c.post("/v1/metrics", metrics()))
         self.assertEqual({n: h["registry"] for n, h in self.hosts(c).items()}, {"h0": "none"})
         self.assertEqual(c.get("/api/v1/slices").json["slices"][0]["gang"], None)
-        for path, method in (("/api/v1/runs", "GET"), ("/api/v1/runs/x", "DELETE"), ("/api/v1/mode", "PUT"), ("/api/v1/slices/s1", "GET"),
-                             ("/api/v1/slices/s1/diagnosis", "GET"), ("/api/v1/slices/s1/capture", "POST"), ("/api/v1/hosts/h0/cordon", "PUT")):
+        for path, method in (("/api/v1/runs", "GET"), ("/api/v1/runs/x", "DELETE"), ("/api/v1/mode", "PUT"),
+                             ("/api/v1/slices/s1", "GET"),
+                             ("/api/v1/slices/s1/diagnosis", "GET"), ("/api/v1/slices/s1/capture", "POST"),
+                             ("/api/v1/hosts/h0/cordon", "PUT")):
             r = c.get(path, method)
             self.assertEqual((path, r.status, r.json["error"]), (path, 404, "no registry is kept here"))
         self.assertEqual(c.get("/api/v1/events").status, 200)

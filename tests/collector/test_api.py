@@ -26,7 +26,8 @@ class Api(Case):
         self.assertEqual(ids("slice=s-h1&name=n1&since=4"), ([6, 8, 10], 10))
         self.assertEqual(ids("name=n0&limit=1"), ([19], 19))
         self.assertEqual(ids("host=nobody&since=7"), ([], 7))
-        for bad, word in (("limit=0", "1 to 1000"), ("limit=1001", "1 to 1000"), ("since=-1", "since"), ("since=x", "since"), ("sort=up", "sort"),
+        for bad, word in (("limit=0", "1 to 1000"), ("limit=1001", "1 to 1000"), ("since=-1", "since"),
+                          ("since=x", "since"), ("sort=up", "sort"),
                           ("limit=1&limit=2", "twice"), ("since=", "since")):
             r = c.get("/api/v1/events?" + bad)
             self.assertEqual(r.status, 400)
@@ -36,7 +37,8 @@ class Api(Case):
     def test_hosts_sorted(self):
         c = self.start()
         for name, slice_, worker in (("z", "a", 10), ("y", "a", 9), ("x", None, None), ("w", "b", 0)):
-            res = {"host.name": name, "service.name": "tpu-hostd", **({"tpu.slice.name": slice_, "tpu.worker.id": worker} if slice_ else {})}
+            res = {"host.name": name, "service.name": "tpu-hostd",
+                   **({"tpu.slice.name": slice_, "tpu.worker.id": worker} if slice_ else {})}
             self.ok(c.post("/v1/metrics", metrics(res=res)))
         hosts = c.get("/api/v1/hosts").json["hosts"]
         self.assertEqual([h["name"] for h in hosts], ["y", "z", "w", "x"])
@@ -45,7 +47,8 @@ class Api(Case):
     def test_dead_ends(self):
         c = self.start()
         self.assertEqual(c.get("/healthz").text, "ok\n")
-        for path, method, status in (("/", "GET", 404), ("/api/v1/hosts/nobody", "GET", 404), ("/api/v1/hosts", "POST", 405),
+        for path, method, status in (("/", "GET", 404), ("/api/v1/hosts/nobody", "GET", 404),
+                                     ("/api/v1/hosts", "POST", 405),
                                      ("/api/v1/hosts?x=1", "GET", 400), ("/api/v1/hosts/%ff", "GET", 404)):
             r = c.get(path, method)
             self.assertEqual((path, r.status), (path, status))
@@ -59,9 +62,14 @@ class Api(Case):
         for i in range(7):
             res = {**AGENT, "host.name": f"h{i}", "tpu.slice.name": f"s{i // 3}", "tpu.worker.id": i % 3}
             state = ("ready", "unfit", "degraded")[i % 3]
-            self.ok(c.post("/v1/metrics", otlp.request(res, [otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": state}, now - 50 * (i == 1))])])))
+            self.ok(c.post("/v1/metrics",
+                           otlp.request(res,
+                                        [otlp.gauge("tpu.host.state",
+                                                    [otlp.point(1, {"tpu.host.state": state},
+                                                                now - 50 * (i == 1))])])))
         slices = c.get("/api/v1/slices").json["slices"]
-        self.assertEqual([(s["name"], s["hosts"], s["ready"], s["degraded"], s["unfit"], s["unknown"], s["silent"]) for s in slices],
+        self.assertEqual([(s["name"], s["hosts"], s["ready"], s["degraded"], s["unfit"], s["unknown"],
+                           s["silent"]) for s in slices],
                          [("s0", 3, 1, 1, 1, 0, 0), ("s1", 3, 1, 1, 1, 0, 0), ("s2", 1, 1, 0, 0, 0, 0)])
         names, offset = [], 0
         while offset is not None:
@@ -69,7 +77,8 @@ class Api(Case):
             names += [h["name"] for h in a["hosts"]]
             offset = a["next"]
         self.assertEqual(names, [f"h{i}" for i in range(7)])
-        self.assertEqual([h["name"] for h in c.get("/api/v1/hosts?slice=s1&state=unfit").json["hosts"]], ["h4"])
+        self.assertEqual([h["name"] for h in c.get("/api/v1/hosts?slice=s1&state=unfit").json["hosts"]],
+                         ["h4"])
         hosts = {h["name"]: h for h in c.get("/api/v1/hosts").json["hosts"]}
         self.assertTrue(49 < hosts["h1"]["lag_seconds"] < 60 and hosts["h0"]["lag_seconds"] < 10)
         text = c.get("/metrics").text
@@ -81,24 +90,30 @@ class Api(Case):
         for i in range(30):
             for host in ("h0", "h1"):
                 self.ok(c.post("/v1/metrics", otlp.request({**AGENT, "host.name": host}, [
-                    otlp.gauge("load", [otlp.point(i, {"cpu": 0}, now - 300 + i * 10), otlp.point(0.5, {"cpu": 1}, now - 300 + i * 10)]),
+                    otlp.gauge("load", [otlp.point(i, {"cpu": 0}, now - 300 + i * 10),
+                                        otlp.point(0.5, {"cpu": 1}, now - 300 + i * 10)]),
                     otlp.gauge("other", [otlp.point(1)])])))
         a = c.get(f"/api/v1/series?host=h0&name=load&from={now - 250}&until={now - 200}").json
         self.assertEqual([s["attributes"] for s in a["series"]], [{"cpu": 0}, {"cpu": 1}])
         self.assertEqual([p["value"] for p in a["series"][0]["points"]], [5, 6, 7, 8, 9])
         self.assertEqual([p["value"] for p in a["series"][1]["points"]], [0.5] * 5)
-        self.assertEqual((len(c.get("/api/v1/series?host=h1&name=load").json["series"][0]["points"]), a["truncated"]), (30, False))
+        self.assertEqual((len(c.get("/api/v1/series?host=h1&name=load").json["series"][0]["points"]),
+                          a["truncated"]), (30, False))
         self.assertTrue(c.get("/api/v1/series?host=h1&name=load&limit=7").json["truncated"])
         self.assertEqual(c.get("/api/v1/series?host=h1&name=nothing").json["series"], [])
-        for bad, status, word in (("host=h0", 400, "name"), ("host=no&name=x", 404, "no host"), ("host=h0&name=x&from=yesterday", 400, "from"),
-                                  ("host=h0&name=x&since=1", 400, "since"), ("host=h0&name=x&limit=20001", 400, "20000")):
+        for bad, status, word in (("host=h0", 400, "name"), ("host=no&name=x", 404, "no host"),
+                                  ("host=h0&name=x&from=yesterday", 400, "from"),
+                                  ("host=h0&name=x&since=1", 400, "since"),
+                                  ("host=h0&name=x&limit=20001", 400, "20000")):
             r = c.get("/api/v1/series?" + bad)
             self.assertEqual((bad, r.status), (bad, status))
             self.assertIn(word, r.json["error"])
         self.assertEqual(c.stop(), 0)
         c = self.start()  # the numbers of series are found again, whatever order attributes have
-        self.ok(c.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("load", [otlp.point(99, {"cpu": 0}, now)])])))
-        self.assertEqual(c.get("/api/v1/series?host=h0&name=load").json["series"][0]["points"][-1]["value"], 99)
+        self.ok(c.post("/v1/metrics",
+                       otlp.request(AGENT, [otlp.gauge("load", [otlp.point(99, {"cpu": 0}, now)])])))
+        self.assertEqual(c.get("/api/v1/series?host=h0&name=load").json["series"][0]["points"][-1]["value"],
+                         99)
 
     def test_events_since_a_time(self):
         c = self.start()
@@ -119,8 +134,10 @@ class Api(Case):
         def ask(key, query):
             start = time.monotonic()
             answers[key] = (c.get("/api/v1/events?" + query).json, time.monotonic() - start)
-        polls = [threading.Thread(target=ask, args=a) for a in (("any", "since=1&wait=30"), ("name", "since=1&wait=30&name=third"),
-                                                                ("nothing", "since=1&wait=1&host=nobody"), ("past", "since=0&wait=30"))]
+        polls = [threading.Thread(target=ask, args=a)
+                 for a in (("any", "since=1&wait=30"), ("name", "since=1&wait=30&name=third"),
+                                                                ("nothing", "since=1&wait=1&host=nobody"),
+                                                                ("past", "since=0&wait=30"))]
         for t in polls:
             t.start()
         self.until(lambda: "past" in answers)
@@ -145,7 +162,8 @@ class Api(Case):
     def test_open_metrics(self):
         c = self.start()
         self.ok(c.post("/v1/metrics", metrics()))
-        r = c.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"})
+        r = c.get("/metrics",
+                  headers={"Accept": "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"})
         self.assertTrue(r.getheader("Content-Type").startswith("application/openmetrics-text; version=1.0.0"))
         self.assertTrue(r.text.endswith("\n# EOF\n"))
         self.assertIn("# TYPE tpu_collectord_points counter\ntpu_collectord_points_total 1\n", r.text)
@@ -173,7 +191,8 @@ class Api(Case):
         self.ok(c.post("/v1/metrics", metrics()))
         c.post("/v1/metrics", b"\xff")
         text = c.get("/metrics").text
-        for line in ('tpu_collectord_requests_total{path="/v1/metrics",code="200"} 1', 'tpu_collectord_requests_total{path="/v1/metrics",code="400"} 1',
+        for line in ('tpu_collectord_requests_total{path="/v1/metrics",code="200"} 1',
+                     'tpu_collectord_requests_total{path="/v1/metrics",code="400"} 1',
                      "tpu_collectord_points_total 1", "tpu_collectord_commits_total 1"):
             self.assertIn(line + "\n", text)
 

@@ -1,4 +1,5 @@
-"""Bodies that are wrong on purpose, to the real tpu-collectord: each is answered as docs/api.md says, nothing of it is stored, the memory
+"""Bodies that are wrong on purpose, to the real tpu-collectord: each is answered as docs/api.md says,
+nothing of it is stored, the memory
 stays within what is documented, and the next good body is taken."""
 
 import gzip
@@ -25,12 +26,15 @@ HEAD = b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protob
 
 def rich_metrics():
     return otlp.request(AGENT, [
-        otlp.gauge("g", [otlp.point(1.5, {"s": "text", "b": True, "i": -1, "d": 0.5, "a": [1, "x"], "m": {"k": [True]}}, 1.7e9), otlp.point(2 ** 40)]),
+        otlp.gauge("g", [otlp.point(1.5, {"s": "text", "b": True, "i": -1, "d": 0.5, "a": [1, "x"],
+                                          "m": {"k": [True]}}, 1.7e9), otlp.point(2 ** 40)]),
         otlp.sum_metric("s", [otlp.point(7, {"k": "v"}, 1.7e9)], "By"), otlp.histogram("h", 3, 4.5)])
 
 
 def rich_logs():
-    return otlp.request(AGENT, [otlp.log("an.event", {"k": ["v", 1, 2.5, {"deep": True}], "bytes": b"\x00\xff"}, 17, 1.7e9, {"a": "b"}), otlp.log("", "text")])
+    return otlp.request(AGENT,
+                        [otlp.log("an.event", {"k": ["v", 1, 2.5, {"deep": True}], "bytes": b"\x00\xff"}, 17,
+                                  1.7e9, {"a": "b"}), otlp.log("", "text")])
 
 
 def boundaries(body):
@@ -92,7 +96,8 @@ class Bad(Case):
 class Truncated(Bad):
     def test_at_each_byte(self):
         for path, body in (("/v1/metrics", rich_metrics()), ("/v1/logs", rich_logs())):
-            body += otlp.request({"host.name": "other"}, [otlp.gauge("m", [otlp.point(1)]) if path == "/v1/metrics" else otlp.log("e", "x")])
+            body += otlp.request({"host.name": "other"}, [otlp.gauge("m", [otlp.point(1)])
+                                                          if path == "/v1/metrics" else otlp.log("e", "x")])
             self.ok(self.c.post(path, body))
             rows = self.events()
             ends = boundaries(body)
@@ -115,11 +120,13 @@ class Truncated(Bad):
 
 class Mutated(Bad):
     def test_random_mutations(self):
-        """Whatever a body becomes, it is taken or refused; with --full, more of them: the parsers behind are fuzzed."""
+        """Whatever a body becomes, it is taken or refused; with --full, more of them: the parsers behind
+        are fuzzed."""
         seed = random.randrange(1 << 32)
         print(f"seed {seed}")
         r = random.Random(seed)
-        kinds = [("/v1/metrics", rich_metrics(), PROTOBUF), ("/v1/logs", rich_logs(), PROTOBUF), ("/v1/logs", gzip.compress(rich_logs()), {**PROTOBUF, **GZIP})]
+        kinds = [("/v1/metrics", rich_metrics(), PROTOBUF), ("/v1/logs", rich_logs(), PROTOBUF),
+                 ("/v1/logs", gzip.compress(rich_logs()), {**PROTOBUF, **GZIP})]
         before, count = self.peak(), {}
         for i in range(5000 if FULL else 300):
             path, body, headers = kinds[i % len(kinds)]
@@ -161,7 +168,8 @@ class Bombs(Bad):
             r = self.c.post(path, bomb, headers)
             self.assertEqual(r.status, 413)
             self.assertIn(b"16 MiB", r.content)
-        r = self.c.post("/v1/logs", iter([bomb[i:i + 10000] for i in range(0, len(bomb), 10000)]), {**GZIP, "Transfer-Encoding": "chunked"}, encode_chunked=True)
+        r = self.c.post("/v1/logs", iter([bomb[i:i + 10000] for i in range(0, len(bomb), 10000)]),
+                        {**GZIP, "Transfer-Encoding": "chunked"}, encode_chunked=True)
         self.refused(r, 413, "16 MiB")
         members = gzip.compress(bytes(MIB)) * 40  # each small, all together too many
         self.refused(self.c.post("/v1/logs", members, GZIP), 413, "16 MiB")
@@ -174,7 +182,9 @@ class Bombs(Bad):
 
     def test_not_quite_gzip(self):
         good = gzip.compress(metrics(name="zipped"))
-        self.ok(self.c.post("/v1/metrics", gzip.compress(metrics(name="one")) + gzip.compress(metrics(name="two")), GZIP))  # RFC 1952: members add up
+        # RFC 1952: members add up
+        self.ok(self.c.post("/v1/metrics",
+                            gzip.compress(metrics(name="one")) + gzip.compress(metrics(name="two")), GZIP))
         self.assertEqual([n for n, _, _ in self.c.latest() if n in ("one", "two")], ["one", "two"])
         self.ok(self.c.post("/v1/metrics", gzip.compress(b"") * 1000 + good, GZIP))
         broken = bytearray(good)
@@ -187,18 +197,22 @@ class Bombs(Bad):
     def test_deep(self):
         """Messages in messages, lists in lists."""
         before = self.peak()
-        for wrap in (lambda v: field(5, field(1, v)), lambda v: field(6, field(1, field(1, "k") + field(2, v)))):
+        for wrap in (lambda v: field(5, field(1, v)),
+                     lambda v: field(6, field(1, field(1, "k") + field(2, v)))):
             deep, n = otlp.any_value("x"), 0
             while len(deep) < MIB and n < 20000:
                 deep, n = wrap(deep), n + 1
-            self.refused(self.c.post("/v1/logs", otlp.request(AGENT, [field(2, field(5, deep))])), 400, "deeper")
+            self.refused(self.c.post("/v1/logs", otlp.request(AGENT, [field(2, field(5, deep))])), 400,
+                         "deeper")
         self.bounded(before, 100, "depth")
 
     def test_many_small_things(self):
         """A few bytes each, but very many: points, resources, attributes."""
         before = self.peak()
         self.refused(self.c.post("/v1/metrics", field(1, b"") * 10001), 413, "resources")
-        self.refused(self.c.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("m", [otlp.point(1)] * 100001)])), 413, "points")
+        self.refused(self.c.post("/v1/metrics",
+                                 otlp.request(AGENT, [otlp.gauge("m", [otlp.point(1)] * 100001)])), 413,
+                     "points")
         self.refused(self.c.post("/v1/logs", otlp.request(AGENT, [field(2, b"")] * 100001)), 413, "events")
         attributes = otlp.request(AGENT, [otlp.gauge("m", [otlp.point(1) + field(7, b"") * 1000000])])
         self.assertIn(self.c.post("/v1/metrics", attributes).status, (200, 400, 413))
@@ -227,9 +241,12 @@ class Framing(Bad):
 
     def test_malformed_chunks(self):
         good = otlp.request(AGENT, [otlp.log("e", "x")])
-        self.assertEqual(self.chunked(b"%x;ext=%s\r\n" % (len(good), b"y" * 500) + good + b"\r\n0\r\n\r\n"), 200)
+        self.assertEqual(self.chunked(b"%x;ext=%s\r\n" % (len(good), b"y" * 500) + good + b"\r\n0\r\n\r\n"),
+                         200)
         self.assertEqual(self.events(), 1)
-        for bad in (b"zz\r\n", b"-5\r\nhello\r\n0\r\n\r\n", b"fffffffffffffffff\r\nx", b"5\r\nhelloworld\r\n0\r\n\r\n", b"5" * 20000, b"\r\n\r\n\r\n", b"0x5\r\nhello\r\n0\r\n\r\n"):
+        for bad in (b"zz\r\n", b"-5\r\nhello\r\n0\r\n\r\n", b"fffffffffffffffff\r\nx",
+                    b"5\r\nhelloworld\r\n0\r\n\r\n", b"5" * 20000, b"\r\n\r\n\r\n",
+                    b"0x5\r\nhello\r\n0\r\n\r\n"):
             self.assertIn(self.chunked(bad, timeout=0.5), (0, 400, 413, 431), bad[:20])
         self.assertIn(self.chunked(b"ffffffffffffffff\r\n" + bytes(100000), timeout=0.5), (0, 400, 413))
         self.assertEqual(self.events(), 1)
@@ -237,14 +254,16 @@ class Framing(Bad):
     def test_lengths_that_lie(self):
         good = otlp.request(AGENT, [otlp.log("e", "x")])
         for length in (b"-1", b"1e3", b"99999999999999999999999", b"0x10", b""):
-            self.assertIn(self.raw(HEAD + b"Content-Length: " + length + b"\r\n\r\n" + good, timeout=0.5), (0, 400, 413), length)
+            self.assertIn(self.raw(HEAD + b"Content-Length: " + length + b"\r\n\r\n" + good, timeout=0.5),
+                          (0, 400, 413), length)
         self.assertIn(self.raw(HEAD + b"Content-Length: 100000\r\n\r\n" + good, timeout=0.5), (0, 400))
         both = HEAD + b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" % len(good)
         self.assertIn(self.raw(both + good, timeout=0.5), (0, 200, 400))
         self.assertEqual(self.events(), 0)
 
     def test_half_bodies_of_many(self):
-        """Bodies that are never finished, from many at once: 128 MiB of them are kept, the rest is told to come again."""
+        """Bodies that are never finished, from many at once: 128 MiB of them are kept, the rest is told
+        to come again."""
         before, held, piece = self.peak(), [], bytes(4 * MIB - 4096)
         self.addCleanup(lambda: [s.close() for s in held])
         for _ in range(40):
@@ -261,14 +280,16 @@ class Framing(Bad):
         answers = [s.recv(4096) for s in held]
         refused = [a for a in answers if a.startswith(b"HTTP/1.1 503") and b"\r\nRetry-After: " in a]
         self.assertGreaterEqual(len(refused), 8)
-        self.assertTrue(all(a in refused or a.startswith(b"HTTP/1.1 400") for a in answers), [a[:20] for a in answers])
+        self.assertTrue(all(a in refused or a.startswith(b"HTTP/1.1 400") for a in answers),
+                        [a[:20] for a in answers])
         self.assertEqual(self.c.get("/healthz").status, 200)
         self.bounded(before, 170, "160 MiB of half bodies")
         self.ok(self.c.post("/v1/metrics", metrics(name="again")))
 
     @unittest.skipUnless(FULL, "a minute long: tools/test --full")
     def test_silent_ones_are_let_go(self):
-        """A body that does not end within half a minute ends its connection, silent or trickling; others are served meanwhile."""
+        """A body that does not end within half a minute ends its connection, silent or trickling; others
+        are served meanwhile."""
         results = {}
 
         def hold(key, trickle):
@@ -298,14 +319,19 @@ class Framing(Bad):
 class Types(Bad):
     def test_content_types(self):
         good = metrics(name="typed")
-        for kind in ("application/x-protobuf", "application/x-protobuf; charset=utf-8", "APPLICATION/X-PROTOBUF"):
-            self.assertEqual((kind, self.c.post("/v1/metrics", good, {"Content-Type": kind}).status), (kind, 200))
-        for kind in ("application/protobuf", "application/grpc", "text/plain", "application/x-protobufx", "application/jsonx", "", "multipart/form-data; boundary=x",
+        for kind in ("application/x-protobuf", "application/x-protobuf; charset=utf-8",
+                     "APPLICATION/X-PROTOBUF"):
+            self.assertEqual((kind, self.c.post("/v1/metrics", good, {"Content-Type": kind}).status),
+                             (kind, 200))
+        for kind in ("application/protobuf", "application/grpc", "text/plain", "application/x-protobufx",
+                     "application/jsonx", "", "multipart/form-data; boundary=x",
                      "application/x-www-form-urlencoded", "x" * 3000):
-            self.refused(self.c.post("/v1/metrics", good, {"Content-Type": kind}), 415, "application/x-protobuf")
+            self.refused(self.c.post("/v1/metrics", good, {"Content-Type": kind}), 415,
+                         "application/x-protobuf")
         self.assertEqual(self.raw(b"POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(good) + good), 415)
         for kind in ("application/json", "application/json; charset=utf-8"):
-            self.refused(self.c.post("/v1/metrics", b'{"resourceMetrics":[]}', {"Content-Type": kind}), 415, "OTLP/JSON is not taken")
+            self.refused(self.c.post("/v1/metrics", b'{"resourceMetrics":[]}', {"Content-Type": kind}), 415,
+                         "OTLP/JSON is not taken")
         self.refused(self.c.post("/v1/metrics", b'{"resourceMetrics":[]}'), 400, "byte 0")
         self.refused(self.c.post("/v1/metrics", rich_logs()), 400, "byte")  # a body of the other path
 

@@ -1,4 +1,5 @@
-"""The collector's certificates are replaced while it runs: new connections get the new ones, bad files change nothing, nobody is cut off; and all leave."""
+"""The collector's certificates are replaced while it runs: new connections get the new ones, bad files
+change nothing, nobody is cut off; and all leave."""
 
 import http.client
 import os
@@ -28,7 +29,8 @@ class Certificates(Case):
         self.put(*self.first)
         shutil.copy(self.ca.cert, self.folder / "clients.pem")
         config = self.folder / "collectord.conf"
-        config.write_text(f"[Collector]\nCertificate={self.folder}/server.pem\nKey={self.folder}/server.key\nClientCa={self.folder}/clients.pem\n"
+        config.write_text(f"[Collector]\nCertificate={self.folder}/server.pem\n"
+                          f"Key={self.folder}/server.key\nClientCa={self.folder}/clients.pem\n"
                           f"AllowAgents=spiffe://site/host/*\nAllowReaders={READER}\n")
         self.start("--config", str(config))
 
@@ -75,7 +77,8 @@ class Certificates(Case):
         self.assertEqual(self.status(self.connect()), 200)
 
     def test_all_leave_at_once(self):
-        """At its limit libmicrohttpd does not listen; it must again, also when the last connections end in one turn."""
+        """At its limit libmicrohttpd does not listen; it must again, also when the last connections end
+        in one turn."""
         held = [socket.create_connection(("127.0.0.1", self.c.api), 20) for _ in range(256)]
         time.sleep(0.3)
         self.c.process.send_signal(signal.SIGSTOP)

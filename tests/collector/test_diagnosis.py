@@ -1,4 +1,5 @@
-"""From a suspicion to the verdict: simulated hosts that the registry asks for their stacks, and a real tpu-collectord. BUILD_DIR names the build."""
+"""From a suspicion to the verdict: simulated hosts that the registry asks for their stacks, and a real
+tpu-collectord. BUILD_DIR names the build."""
 
 import json
 import os
@@ -18,13 +19,17 @@ from registry_hosts import Host, until
 BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()
 FULL = os.environ.get("FULL") == "1"
 C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
-MAIN = [{"file": "train.py", "line": 80, "function": "step"}, {"file": "train.py", "line": 120, "function": "main"}]
-WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
-READS = {"state": "S", "wait": "pipe_read", "syscall": "read", "frames": [{"file": "dataset.py", "line": 88, "function": "next_batch"}] + MAIN}
+MAIN = [{"file": "train.py", "line": 80, "function": "step"},
+        {"file": "train.py", "line": 120, "function": "main"}]
+WAITS = {"state": "S", "wait": "futex_wait_queue",
+         "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
+READS = {"state": "S", "wait": "pipe_read", "syscall": "read",
+         "frames": [{"file": "dataset.py", "line": 88, "function": "next_batch"}] + MAIN}
 
 
 def stacks(thread, step=7):
-    return {"step": step, "processes": [{"pid": 4700, "command": "python3 train.py", "threads": [thread | {"tid": 4700, "name": "python3"}]}]}
+    return {"step": step, "processes": [{"pid": 4700, "command": "python3 train.py",
+                                         "threads": [thread | {"tid": 4700, "name": "python3"}]}]}
 
 
 class Captured(Host):
@@ -49,7 +54,8 @@ class Captured(Host):
             if what is None:
                 continue
             taken = int(time.time() * 1e6)
-            self.push(r, k, capture_wire.wire({"episode": r["episode"], "round": k, "wanted": r["at"], "taken": taken, **what}),
+            self.push(r, k, capture_wire.wire({"episode": r["episode"], "round": k, "wanted": r["at"],
+                                               "taken": taken, **what}),
                       suspicion=self.suspicion)
             self.sent.append(time.monotonic())
             time.sleep(between)
@@ -59,7 +65,8 @@ class Captured(Host):
         while True:
             try:
                 answer = capture_wire.post(self.collector, self.member, r["episode"], r["run"], k, data,
-                                           **{"generation": r["generation"], "hosts": r["hosts"], "slice_hosts": r["slice_hosts"], **more})
+                                           **{"generation": r["generation"], "hosts": r["hosts"],
+                                              "slice_hosts": r["slice_hosts"], **more})
             except OSError:
                 answer = None
             if answer and answer.status != 503:
@@ -73,7 +80,8 @@ class Diagnosis(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="diagnosis-test-"))
         self.addCleanup(shutil.rmtree, self.folder)
-        self.collector = collector_case.Collector(str(self.folder / "c.db"), "--config", self.config(20 if FULL else 4))
+        self.collector = collector_case.Collector(str(self.folder / "c.db"), "--config",
+                                                  self.config(20 if FULL else 4))
         self.addCleanup(lambda: self.collector.process.poll() is None and self.collector.stop())
         self.hosts = []
         self.addCleanup(lambda: [h.ended.set() for h in self.hosts])
@@ -89,13 +97,17 @@ class Diagnosis(unittest.TestCase):
         return h
 
     def run_(self, slices, name="run1"):
-        answer = self.collector.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": len(slices)}),
+        answer = self.collector.get("/api/v1/runs", "POST",
+                                    json.dumps({"name": name, "user": "alice", "argv": ["train"],
+                                                "slices": slices, "min": len(slices)}),
                                     {"Content-Type": "application/json"})
         self.assertEqual(answer.status, 201, answer.text)
-        until(lambda: all(h.parts.get(name, {}).get("state") == "running" for h in self.hosts), "the run runs")
+        until(lambda: all(h.parts.get(name, {}).get("state") == "running" for h in self.hosts),
+              "the run runs")
 
     def restart(self, takes_over=False):
-        """Killed, and started again where it was; takes_over: as another collector, that has the records of the registry alone."""
+        """Killed, and started again where it was; takes_over: as another collector, that has the records
+        of the registry alone."""
         ports = self.collector.otlp, self.collector.api
         self.collector.process.kill()
         self.collector.process.wait(60)
@@ -105,7 +117,9 @@ class Diagnosis(unittest.TestCase):
                 for table in ("captures", "episodes", "episode_slices"):
                     self.assertGreater(db.execute(f"DELETE FROM {table}").rowcount, 0, table)
             db.close()
-        again = collector_case.Collector(self.collector.database, "--config", self.config(5), "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
+        again = collector_case.Collector(self.collector.database, "--config", self.config(5),
+                                         "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api",
+                                         f"127.0.0.1:{ports[1]}")
         self.addCleanup(lambda: again.process.poll() is None and again.stop())
         for h in self.hosts:
             h.collector = again
@@ -113,7 +127,8 @@ class Diagnosis(unittest.TestCase):
 
     def suspect(self, *hosts, on=True, name="run1"):
         for h in hosts:
-            h.part(name, suspected=int(time.time() * 1e6) if on else 0, suspicion="no step for 40 s, usually 8 s" if on else "")
+            h.part(name, suspected=int(time.time() * 1e6) if on else 0,
+                   suspicion="no step for 40 s, usually 8 s" if on else "")
 
     def diagnosis(self, slice_name="s1", query=""):
         return self.collector.get(f"/api/v1/slices/{slice_name}/diagnosis{query}")
@@ -133,10 +148,12 @@ class Diagnosis(unittest.TestCase):
 
     def test_a_save_that_gets_on(self):
         """The first rank alone saves, and no line told it."""
-        place = [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 440, "function": "save"}] + MAIN
+        place = [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 440,
+                  "function": "save"}] + MAIN
         self.slice(4, 0, lambda k: None)
         for w, h in enumerate(self.hosts):
-            h.what = (lambda k: stacks({"state": "R", "frames": [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 660 + k, "function": "_save"}] + place})) \
+            h.what = (lambda k: stacks({"state": "R",
+                                        "frames": [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 660 + k, "function": "_save"}] + place})) \
                 if w == 0 else (lambda k: stacks(WAITS))
         self.run_(["s1"])
         self.suspect(self.hosts[1])
@@ -154,15 +171,18 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(self.diagnosis().status, 404)
         self.suspect(self.hosts[0], self.hosts[3])
         d = self.diagnosed(outcome="named")
-        self.assertIn("slice s1, worker 2 (10.0.1.2): 1 of 4 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
+        self.assertIn("slice s1, worker 2 (10.0.1.2): 1 of 4 is different; its main thread is in `read` "
+                      "under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
                       d["summary"])
-        self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]), ("run1", 1, 4, 4, True))
+        self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]),
+                         ("run1", 1, 4, 4, True))
         self.assertRegex(d["by"], r"^s1-[03] \(10\.0\.1\.[03]\)$")
         self.assertEqual([s["host"] for s in d["diagnosis"]["suspects"]], ["s1-2"])
         self.assertEqual(d["diagnosis"]["tree"]["hosts"], 4)
         self.assertTrue(d["confirmed"])
         event, = self.events("tpu.run.stall_confirmed")
-        self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]), ("s1-2", "s1", 2, "ERROR"))
+        self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]),
+                         ("s1-2", "s1", 2, "ERROR"))
         self.assertTrue(event["body"].startswith("run run1 stalls: slice s1, worker 2 (10.0.1.2)"), event)
         self.assertEqual(self.events("tpu.run.recovered"), [])
         self.restart()
@@ -175,7 +195,8 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(self.diagnosis(query="?episode=other").status, 404)
 
     def test_a_pause_that_was_announced(self):
-        """Three wait in a barrier while the first saves a checkpoint, as its log has said: it is named, but that confirms no stall."""
+        """Three wait in a barrier while the first saves a checkpoint, as its log has said: it is named,
+        but that confirms no stall."""
         self.slice(4, 2)
         self.hosts[2].suspicion = "announced"
         self.run_(["s1"])
@@ -187,7 +208,8 @@ class Diagnosis(unittest.TestCase):
 
     def test_all_compile(self):
         """No step, and all hosts wonder: but nobody waits for another."""
-        busy = [{"state": "R", "frames": [{"file": "train.py", "line": line, "function": "compile"}] + MAIN} for line in (50, 51)]
+        busy = [{"state": "R", "frames": [{"file": "train.py", "line": line, "function": "compile"}] + MAIN}
+                for line in (50, 51)]
         self.slice(4, None, lambda k: stacks(busy[k]))
         self.run_(["s1"])
         self.suspect(*self.hosts)
@@ -202,19 +224,22 @@ class Diagnosis(unittest.TestCase):
         answer = self.collector.get("/api/v1/slices/s1/capture?reason=why%20so%20slow", "POST")
         self.assertEqual((answer.status, answer.json["why"]), (202, "why so slow"), answer.text)
         d = self.diagnosed(outcome="goes_on")
-        self.assertEqual((d["episode"], d["suspected"], d["confirmed"]), (answer.json["episode"], False, None))
+        self.assertEqual((d["episode"], d["suspected"], d["confirmed"]),
+                         (answer.json["episode"], False, None))
         again = self.collector.get("/api/v1/slices/s1/capture", "POST")
         self.assertEqual(again.status, 409, again.text)
         self.assertIn(d["episode"], again.json["error"])
         self.assertEqual(self.collector.get("/api/v1/slices/none/capture", "POST").status, 404)
         self.assertEqual(self.collector.get("/api/v1/slices/s1/capture").status, 405)
         acted = [e["body"] for e in self.events("tpu.api.acted")]
-        self.assertTrue(any("POST /api/v1/slices/s1/capture: 202" in a and d["episode"] in a for a in acted), acted)
+        self.assertTrue(any("POST /api/v1/slices/s1/capture: 202" in a and d["episode"] in a for a in acted),
+                        acted)
         self.assertTrue(any("POST /api/v1/slices/s1/capture: 409" in a for a in acted), acted)
         self.assertEqual(self.events("tpu.run.stall_confirmed"), [])
 
     def test_silent_and_hostile(self):
-        """One host does not answer; another one sends what is no capture, speaks for others, and too often."""
+        """One host does not answer; another one sends what is no capture, speaks for others, and too
+        often."""
         good = lambda k: stacks(WAITS)
         for w in range(4):
             self.host("s1", w, 4, (lambda k: None) if w in (1, 3) else good)
@@ -223,21 +248,29 @@ class Diagnosis(unittest.TestCase):
         r = until(lambda: self.hosts[3].records.get("capture/s1"), "it is asked for")
         liar = self.hosts[3]
         liar.push(r, 0, b"\x08\x01" + os.urandom(200))
-        liar.push(r, 1, capture_wire.wire({**stacks(WAITS), "slice": "s1", "worker": 1, "host": "s1-1", "episode": r["episode"], "round": 0}))
-        post = lambda **more: capture_wire.post(self.collector, {**liar.member, **more}, r["episode"], "run1", 0, capture_wire.wire(stacks(READS)))
+        liar.push(r, 1, capture_wire.wire({**stacks(WAITS), "slice": "s1", "worker": 1, "host": "s1-1",
+                                           "episode": r["episode"], "round": 0}))
+        post = lambda **more: capture_wire.post(self.collector, {**liar.member, **more}, r["episode"],
+                                                "run1", 0, capture_wire.wire(stacks(READS)))
         self.assertEqual(post(host="s1-1").status, 503)  # it is no member by that name, worker id or life
         self.assertEqual(post(worker=1).status, 503)
         self.assertEqual(post(incarnation="0").status, 503)
         self.assertEqual(post(host="../x").status, 400)
         self.assertEqual(post(slice="").status, 400)
         self.assertEqual(liar.push({**r, "episode": "run1-1-7"}, 0, b"x", status=(404,)).status, 404)
-        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "run1", 0), os.urandom(1024 * 1024 + 1)).status, 413)
-        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "run1", 7), b"x").status, 400)
+        self.assertEqual(self.collector.post("/registry/v1/capture?"
+                                             + capture_wire.query(r["episode"], liar.member, "run1", 0),
+                                             os.urandom(1024 * 1024 + 1)).status, 413)
+        self.assertEqual(self.collector.post("/registry/v1/capture?"
+                                             + capture_wire.query(r["episode"], liar.member, "run1", 7),
+                                             b"x").status, 400)
         self.assertEqual(liar.push(r, 1, b"again").status, 200)  # one that is there stands
         d = self.diagnosed()
         self.assertEqual(d["outcome"], "named", d["summary"])
-        self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]), (1, 4, 1))
-        self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["reason"]), ("s1-1", "silent"))
+        self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]),
+                         (1, 4, 1))
+        self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["reason"]),
+                         ("s1-1", "silent"))
         self.assertIn("worker 1 (10.0.1.1)", d["summary"])
         for k in range(40):
             capture_wire.post(self.collector, liar.member, "", f"x{k}", 0, b"x")
@@ -248,10 +281,12 @@ class Diagnosis(unittest.TestCase):
         gate = threading.Event()
         for s in ("s1", "s2"):
             for w in range(2):
-                self.host(s, w, 2, lambda k, s=s, w=w: (k == 0 or gate.wait(60)) and stacks(READS if (s, w) == ("s2", 1) else WAITS))
+                self.host(s, w, 2, lambda k, s=s,
+                          w=w: (k == 0 or gate.wait(60)) and stacks(READS if (s, w) == ("s2", 1) else WAITS))
         self.run_(["s1", "s2"])
         self.suspect(self.hosts[0])
-        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 4, "the first captures are there")
+        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 4,
+              "the first captures are there")
         self.restart()
         gate.set()
         for s in ("s1", "s2"):
@@ -260,34 +295,49 @@ class Diagnosis(unittest.TestCase):
             self.assertEqual(d["answered"], 4)
 
     def test_another_collector_goes_on(self):
-        """It takes over between the two captures: the hosts send theirs again, and the verdict comes; the next answers for it without any capture."""
+        """It takes over between the two captures: the hosts send theirs again, and the verdict comes; the
+        next answers for it without any capture."""
         gate = threading.Event()
         for w in range(3):
-            self.host("s1", w, 3, lambda k, w=w: (k == 0 or gate.wait(60)) and stacks(READS if w == 1 else WAITS))
+            self.host("s1", w, 3, lambda k,
+                      w=w: (k == 0 or gate.wait(60)) and stacks(READS if w == 1 else WAITS))
         self.run_(["s1"])
         self.suspect(self.hosts[0])
-        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 3, "the first captures are there")
+        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 3,
+              "the first captures are there")
         r = self.hosts[0].records["capture/s1"]
-        until(lambda: self.collector.sql("SELECT count(*) FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "it is kept")
+        until(lambda: self.collector.sql("SELECT count(*) FROM registry WHERE key = ?",
+                                         f"episode/{r['episode']}")[0][0], "it is kept")
         self.restart(takes_over=True)
         for h in self.hosts:
-            threading.Thread(target=h.push, args=(r, 0, capture_wire.wire({"episode": r["episode"], "round": 0, **stacks(READS if h is self.hosts[1] else WAITS)})),
+            threading.Thread(target=h.push,
+                             args=(r, 0,
+                                   capture_wire.wire({"episode": r["episode"], "round": 0,
+                                                      **stacks(READS if h is self.hosts[1] else WAITS)})),
                              kwargs={"suspicion": "stall"}, daemon=True).start()
         gate.set()
         d = self.diagnosed(outcome="named")
-        self.assertEqual((d["episode"], d["answered"], d["hosts"], d["suspected"], d["by"]), (r["episode"], 3, 3, True, r["by"]))
+        self.assertEqual((d["episode"], d["answered"], d["hosts"], d["suspected"], d["by"]),
+                         (r["episode"], 3, 3, True, r["by"]))
         self.assertIn("worker 1 (10.0.1.1): 1 of 3 is different", d["summary"])
         event, = until(lambda: self.events("tpu.run.stall_confirmed"), "it is told")
-        until(lambda: '"outcome":"named"' in self.collector.sql("SELECT value FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "the verdict is kept")
+        until(lambda: '"outcome":"named"' in self.collector.sql("SELECT value FROM registry WHERE key = ?",
+                                                                f"episode/{r['episode']}")[0][0],
+              "the verdict is kept")
         self.restart(takes_over=True)
         again = self.diagnosed(outcome="named")
-        same = ("episode", "run", "generation", "at", "by", "why", "hosts", "answered", "outcome", "summary", "diagnosed", "confirmed", "suspected")
+        same = ("episode", "run", "generation", "at", "by", "why", "hosts", "answered", "outcome", "summary",
+                "diagnosed", "confirmed", "suspected")
         self.assertEqual({k: again[k] for k in same}, {k: d[k] for k in same})
         self.assertEqual(again["diagnosis"]["suspects"], d["diagnosis"]["suspects"])
-        self.assertEqual([e["episode"] for e in self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]], [r["episode"]])
+        self.assertEqual([e["episode"]
+                          for e in self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]],
+                         [r["episode"]])
         self.suspect(*self.hosts, on=False)
         until(lambda: self.diagnosis().json["recovered"], "it recovers")
-        until(lambda: '"recovered":0' not in self.collector.sql("SELECT value FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "that is kept")
+        until(lambda: '"recovered":0' not in self.collector.sql("SELECT value FROM registry WHERE key = ?",
+                                                                f"episode/{r['episode']}")[0][0],
+              "that is kept")
 
     def test_hosts_by_themselves(self):
         """No registry asked: what several hosts of a run captured at about the same time is one episode."""
@@ -296,12 +346,14 @@ class Diagnosis(unittest.TestCase):
         for w, h in enumerate(self.hosts):
             for k in (0, 1, 1):  # the last is said again
                 data = capture_wire.wire({**stacks(READS if w == 1 else WAITS), "round": k})
-                self.assertEqual(capture_wire.post(self.collector, h.member, "", "solo", k, data, slice_hosts=3).status, 200)
+                self.assertEqual(capture_wire.post(self.collector, h.member, "", "solo", k, data,
+                                                   slice_hosts=3).status, 200)
         d = self.diagnosed("s1")
         self.assertIn("slice s1, worker 1", d["summary"])
         self.assertTrue(d["episode"].startswith("own.solo-1-"), d)
         self.assertTrue(d["confirmed"])
-        old = capture_wire.post(self.collector, self.hosts[0].member, "", "solo", 0, b"x", taken=int((time.time() - 2 * 86400) * 1e6))
+        old = capture_wire.post(self.collector, self.hosts[0].member, "", "solo", 0, b"x",
+                                taken=int((time.time() - 2 * 86400) * 1e6))
         self.assertEqual(old.status, 404, old.content)
 
     def test_64_hosts(self):

@@ -22,7 +22,8 @@ class Groups(Case):
         conns = []
         for i in range(200):
             s = socket.create_connection(("127.0.0.1", c.otlp), 20)
-            body = b"\xff" if i % 10 == 3 else otlp.request({**AGENT, "host.name": f"h{i}"}, [otlp.log(f"e{i}", "x")])
+            body = b"\xff" if i % 10 == 3 else otlp.request({**AGENT, "host.name": f"h{i}"},
+                                                            [otlp.log(f"e{i}", "x")])
             s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:1])
             conns.append((s, body))
         for s, body in conns:
@@ -30,7 +31,8 @@ class Groups(Case):
         for i, (s, _) in enumerate(conns):
             self.assertIn(b" 400 " if i % 10 == 3 else b" 200 ", s.recv(4096), i)
             s.close()
-        self.assertEqual({n for n, in c.sql("SELECT name FROM events")}, {f"e{i}" for i in range(200) if i % 10 != 3})
+        self.assertEqual({n for n, in c.sql("SELECT name FROM events")},
+                         {f"e{i}" for i in range(200) if i % 10 != 3})
         commits = int(re.search(r"tpu_collectord_commits_total (\d+)", c.get("/metrics").text)[1])
         self.assertTrue(1 <= commits < 100, commits)
 
@@ -67,13 +69,16 @@ class Crashes(Case):
     def test_answered_is_there_after_sigkill(self):
         for i in range(20):
             c = self.start()
-            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", "x")]), {"TPU-Spool-Record": f"{SPOOL}/events/{i + 1}"}))
+            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", "x")]),
+                           {"TPU-Spool-Record": f"{SPOOL}/events/{i + 1}"}))
             self.assertEqual(c.stop(signal.SIGKILL), -signal.SIGKILL)
         c = self.start()
-        self.assertEqual([e["name"] for e in c.get("/api/v1/events").json["events"]], [f"e{i}" for i in range(20)])
+        self.assertEqual([e["name"] for e in c.get("/api/v1/events").json["events"]],
+                         [f"e{i}" for i in range(20)])
 
     def test_killed_while_writing(self):
-        """Pushes of 50 events each, killed at a random moment: every push is there whole or not at all, every answered one is there."""
+        """Pushes of 50 events each, killed at a random moment: every push is there whole or not at all,
+        every answered one is there."""
         answered, seq = set(), 0
         for round_ in range(10):
             c = self.start()
@@ -82,10 +87,12 @@ class Crashes(Case):
             try:
                 while time.monotonic() < end:
                     if not killer and len(answered) >= before + 3:
-                        killer = subprocess.Popen(["/bin/sh", "-c", f"sleep {0.01 + 0.02 * round_}; kill -KILL {c.process.pid}"])
+                        killer = subprocess.Popen(["/bin/sh", "-c", f"sleep {0.01 + 0.02 * round_}; kill "
+                                                                    f"-KILL {c.process.pid}"])
                     seq += 1
                     body = otlp.request(AGENT, [otlp.log(f"p{seq}", i) for i in range(50)])
-                    conn.request("POST", "/v1/logs", body, {**PROTOBUF, "TPU-Spool-Record": f"{SPOOL}/events/{seq}"})
+                    conn.request("POST", "/v1/logs", body,
+                                 {**PROTOBUF, "TPU-Spool-Record": f"{SPOOL}/events/{seq}"})
                     r = conn.getresponse()
                     r.read()
                     if r.status == 200:
@@ -133,7 +140,8 @@ class Damage(Case):
         c = self.start()
         pad = "x" * 3000
         for i in range(50):
-            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", pad + str(k)) for k in range(20)])))
+            self.ok(c.post("/v1/logs",
+                           otlp.request(AGENT, [otlp.log(f"e{i}", pad + str(k)) for k in range(20)])))
         self.assertEqual(c.stop(), 0)
         with open(c.database, "r+b") as f:
             size = os.path.getsize(c.database)
@@ -151,10 +159,12 @@ class Damage(Case):
         self.assertTrue(os.path.exists(c.database + ".damaged"))
 
     def test_full_disk(self):
-        """On a file system of 3 MiB: 503 with Retry-After while it is full, everything answered 200 is there, and it goes on afterwards."""
+        """On a file system of 3 MiB: 503 with Retry-After while it is full, everything answered 200 is
+        there, and it goes on afterwards."""
         disk = os.path.join(self.dir.name, "disk")
         os.mkdir(disk)
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], capture_output=True).returncode:
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk],
+                                               capture_output=True).returncode:
             self.skipTest("no tmpfs can be mounted here")
         self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
         ballast = os.path.join(disk, "ballast")
@@ -163,7 +173,8 @@ class Damage(Case):
         self.c = c = Collector(os.path.join(disk, "c.db"))
         answers, told = [], set()
         for i in range(300):
-            r = c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", "x" * 20000)]), {"TPU-Spool-Record": f"{SPOOL}/events/{i + 1}"})
+            r = c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", "x" * 20000)]),
+                       {"TPU-Spool-Record": f"{SPOOL}/events/{i + 1}"})
             answers.append(r.status)
             if r.status == 200:
                 told.add(f"e{i}")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""docs/openapi-collector.yaml and the running tpu-collectord say the same: every call, every status, every field, both ways."""
+"""docs/openapi-collector.yaml and the running tpu-collectord say the same: every call, every status,
+every field, both ways."""
 
 import gzip
 import http.client
@@ -43,7 +44,8 @@ class Collector(Case):
         return self.file.take("GET", path, got, kind, answer)
 
     def post(self, path, body, status=200, kind=PROTOBUF, **headers):
-        got, answered, answer, head = self.request(self.c.otlp, "POST", path, body, {"Content-Type": kind, **headers})
+        got, answered, answer, head = self.request(self.c.otlp, "POST", path, body,
+                                                   {"Content-Type": kind, **headers})
         self.assertEqual(got, status, answer)
         if status == 503:
             self.assertGreater(int(head["Retry-After"]), 0)
@@ -51,15 +53,27 @@ class Collector(Case):
 
     def feed(self):
         now = time.time()
-        states = [otlp.point(int(s == "degraded"), {"tpu.host.state": s}, now) for s in ("ready", "degraded", "unfit")]
-        self.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step.number", [otlp.point(12, {"tpu.run.name": "j"}, now)]),
-                                                      otlp.gauge("odd", [otlp.point(float("nan"), time=now)])]))
-        event = otlp.log("tpu.host.state_changed", {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1"}, 13, now, {"k": ["v", True, 2.5]})
+        states = [otlp.point(int(s == "degraded"), {"tpu.host.state": s}, now)
+                  for s in ("ready", "degraded", "unfit")]
+        self.post("/v1/metrics",
+                  otlp.request(AGENT,
+                               [otlp.gauge("tpu.host.state", states),
+                                otlp.gauge("tpu.run.step.number",
+                                           [otlp.point(12, {"tpu.run.name": "j"}, now)]),
+                                                      otlp.gauge("odd",
+                                                                 [otlp.point(float("nan"), time=now)])]))
+        event = otlp.log("tpu.host.state_changed",
+                         {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1"}, 13, now,
+                         {"k": ["v", True, 2.5]})
         self.post("/v1/logs", otlp.request(AGENT, [event, otlp.log("plain", {}, 0, now)]))
         for slice_name in ({}, {"tpu.slice.name": "s0", "tpu.worker.id": 0, "tpu.run.generation": 1}):
-            line = otlp.log("tpu.run.line", "text", 9, now, {"tpu.run.name": "h0", "tpu.run.invocation": f"a{len(slice_name)}", "tpu.run.line": 2, **slice_name})
+            line = otlp.log("tpu.run.line", "text", 9, now,
+                            {"tpu.run.name": "h0", "tpu.run.invocation": f"a{len(slice_name)}",
+                             "tpu.run.line": 2, **slice_name})
             self.post("/v1/logs", otlp.request(AGENT, [line]))
-        self.post("/v1/metrics", otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))  # no agent: all is null
+        # no agent: all is null
+        self.post("/v1/metrics",
+                  otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))
 
     def otlp(self, path, key):
         """Each answer of a port 4318 call."""
@@ -116,14 +130,18 @@ class Collector(Case):
             self.assertEqual(status, 404)
             if not prefix:  # it lists what there is
                 listed = set(json.loads(body)["remedy"].removeprefix("there are ").split(", "))
-                self.assertEqual({p.replace("NAME", "{name}").replace("WORKER", "{worker}") for p in listed}, {f"{m} {p}" for m, p in mine})
+                self.assertEqual({p.replace("NAME", "{name}").replace("WORKER", "{worker}") for p in listed},
+                                 {f"{m} {p}" for m, p in mine})
             for path in {p for _, p in mine}:
                 has = {m for m, p in mine if p == path}
                 has |= {"HEAD"} if "GET" in has else set()
                 for method in METHODS:
                     if method.upper() not in has:
-                        status, kind, body, head = self.request(port, method.upper(), path.replace("{name}", "h0").replace("{worker}", "0"))
-                        self.assertEqual((status, set(head["Allow"].split(", "))), (405, has), (method, path))
+                        status, kind, body, head = self.request(port, method.upper(),
+                                                                path.replace("{name}",
+                                                                             "h0").replace("{worker}", "0"))
+                        self.assertEqual((status, set(head["Allow"].split(", "))), (405, has),
+                                         (method, path))
 
 
 if __name__ == "__main__":

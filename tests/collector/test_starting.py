@@ -12,7 +12,8 @@ from collector_case import PROGRAM, Case, metrics
 
 class Starting(Case):
     def refuse(self, *options, code=1):
-        p = subprocess.run([PROGRAM, "--config", "/dev/null", "--database", os.path.join(self.dir.name, "x.db"), *options], capture_output=True,
+        p = subprocess.run([PROGRAM, "--config", "/dev/null", "--database",
+                            os.path.join(self.dir.name, "x.db"), *options], capture_output=True,
                            text=True, timeout=60)
         self.assertEqual(p.returncode, code, p.stderr)
         return p.stderr
@@ -29,7 +30,8 @@ class Starting(Case):
     def start(self, *options):
         if not options:
             return super().start()
-        c = subprocess.Popen([PROGRAM, "--config", "/dev/null", "--database", os.path.join(self.dir.name, "y.db"), "--listen-otlp", "[::]:0",
+        c = subprocess.Popen([PROGRAM, "--config", "/dev/null", "--database",
+                              os.path.join(self.dir.name, "y.db"), "--listen-otlp", "[::]:0",
                               *options], stderr=subprocess.PIPE, text=True)
         lines = [c.stderr.readline(), c.stderr.readline()]
         c.terminate()
@@ -41,12 +43,15 @@ class Starting(Case):
     def test_configuration(self):
         conf = os.path.join(self.dir.name, "c.conf")
         with open(conf, "w") as f:
-            f.write(f"[Collector]\nListenOtlp=127.0.0.1:0\nListenApi=192.0.2.1:1\nDatabase={self.dir.name}/from.db\n")
-        p = subprocess.run([PROGRAM, "--config", conf, "--show-config"], capture_output=True, text=True, timeout=60)
+            f.write(f"[Collector]\nListenOtlp=127.0.0.1:0\nListenApi=192.0.2.1:1\n"
+                    f"Database={self.dir.name}/from.db\n")
+        p = subprocess.run([PROGRAM, "--config", conf, "--show-config"], capture_output=True, text=True,
+                           timeout=60)
         self.assertEqual(p.returncode, 0)
         self.assertIn("192.0.2.1:1", p.stdout)
         self.assertIn("c.conf:3", p.stdout)
-        p = subprocess.run([PROGRAM, "--config", conf, "--check-config"], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([PROGRAM, "--config", conf, "--check-config"], capture_output=True, text=True,
+                           timeout=60)
         self.assertEqual(p.returncode, 1)
         self.assertIn("ListenApi", p.stderr)
 
@@ -56,7 +61,8 @@ class Starting(Case):
         db.execute("CREATE TABLE other (a)")
         db.commit()
         db.close()
-        self.assertIn("another program", self.refuse("--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0"))
+        self.assertIn("another program",
+                      self.refuse("--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0"))
 
     def test_port_in_use_and_usage(self):
         with socket.socket() as s:
@@ -71,7 +77,8 @@ class Starting(Case):
         c = super().start()
         self.ok(c.post("/v1/metrics", metrics()))
         self.assertEqual(c.stop(), 0)
-        self.assertEqual([f for f in os.listdir(self.dir.name) if f.startswith("c.db")], ["c.db"])  # the log was folded in
+        # the log was folded in
+        self.assertEqual([f for f in os.listdir(self.dir.name) if f.startswith("c.db")], ["c.db"])
 
 
 if __name__ == "__main__":

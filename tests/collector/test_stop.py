@@ -1,4 +1,5 @@
-"""The collector is told to stop while its clients ask again as soon as they are answered: each is answered, or its connection ends."""
+"""The collector is told to stop while its clients ask again as soon as they are answered: each is
+answered, or its connection ends."""
 
 import http.client
 import json
@@ -17,12 +18,14 @@ HOSTS = 30
 class Stop(Case):
     def ask(self, worker):
         """Holds a sync, as an agent does; answered, it asks the next, until nobody is there."""
-        member = {"v": 1, "slice": "s0", "worker": worker, "host": f"h{worker}", "id": str(worker), "incarnation": f"{worker:016x}",
+        member = {"v": 1, "slice": "s0", "worker": worker, "host": f"h{worker}", "id": str(worker),
+                  "incarnation": f"{worker:016x}",
                   "address": ["10.0.0.1"], "hosts": HOSTS}
         c = http.client.HTTPConnection("127.0.0.1", self.c.otlp, timeout=60)
         try:
             while True:
-                c.request("POST", "/registry/v1/sync", json.dumps({"v": 1, "member": member, "since": "", "wait": 5}),
+                c.request("POST", "/registry/v1/sync",
+                          json.dumps({"v": 1, "member": member, "since": "", "wait": 5}),
                           {"Content-Type": "application/json"})
                 answer = c.getresponse()
                 body = answer.read()

@@ -27,22 +27,26 @@ def context_of(folder, who):
 
 
 class Tls(Case):
-    """Certificates of both sides: who has none, a foreign, an expired one, or another URI gets 403 and changes nothing."""
+    """Certificates of both sides: who has none, a foreign, an expired one, or another URI gets 403 and
+    changes nothing."""
 
     def openssl(self, *words):
         subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.dir.name)
 
     def certificate(self, name, ca, san, days="30"):
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                     f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         with open(os.path.join(self.dir.name, "ext"), "w") as f:
             f.write(f"subjectAltName={san}\n" if san else "basicConstraints=CA:FALSE\n")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial", "-days", days, "-extfile", "ext",
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key",
+                     "-CAcreateserial", "-days", days, "-extfile", "ext",
                      "-out", f"{name}.crt")
 
     def setUp(self):
         super().setUp()
         for ca in ("ca", "foreign"):
-            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "30",
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                         "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "30",
                          "-subj", f"/CN={ca}")
         self.certificate("server", "ca", "IP:127.0.0.1")
         self.certificate("agent", "ca", "URI:spiffe://site/host/7")
@@ -53,8 +57,10 @@ class Tls(Case):
         self.certificate("stranger", "foreign", "URI:spiffe://site/host/7")
 
     def configuration(self, **changes):
-        keys = {"Certificate": f"{self.dir.name}/server.crt", "Key": f"{self.dir.name}/server.key", "ClientCa": f"{self.dir.name}/ca.crt",
-                "AllowAgents": "spiffe://site/host/*", "AllowReaders": "spiffe://site/other spiffe://site/people", **changes}
+        keys = {"Certificate": f"{self.dir.name}/server.crt", "Key": f"{self.dir.name}/server.key",
+                "ClientCa": f"{self.dir.name}/ca.crt",
+                "AllowAgents": "spiffe://site/host/*",
+                "AllowReaders": "spiffe://site/other spiffe://site/people", **changes}
         path = os.path.join(self.dir.name, "c.conf")
         with open(path, "w") as f:
             f.write("[Collector]\n" + "".join(f"{k}={v}\n" for k, v in keys.items() if v is not None))
@@ -74,12 +80,15 @@ class Tls(Case):
         return r
 
     def test_a_host_speaks_for_itself(self):
-        """A certificate whose URI ends in a host's name brings the captures of that host, and of no other."""
+        """A certificate whose URI ends in a host's name brings the captures of that host, and of no
+        other."""
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
 
         def push(host, worker):
-            member = {"v": 1, "slice": "s1", "worker": worker, "host": host, "id": host, "incarnation": "a", "address": [], "hosts": 3}
-            joined = self.call(c.otlp, "agent", "POST", "/registry/v1/sync", json.dumps({"v": 1, "member": member}))
+            member = {"v": 1, "slice": "s1", "worker": worker, "host": host, "id": host, "incarnation": "a",
+                      "address": [], "hosts": 3}
+            joined = self.call(c.otlp, "agent", "POST", "/registry/v1/sync",
+                               json.dumps({"v": 1, "member": member}))
             self.assertEqual(joined.status, 200, joined.content)
             path = "/registry/v1/capture?" + capture_wire.query("", member, "train", 0)
             return self.call(c.otlp, "agent", "POST", path, capture_wire.wire({"processes": []})).status
@@ -91,25 +100,31 @@ class Tls(Case):
     def test_who_may_call(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-            self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/metrics", metrics(), PROTOBUF, version).status, 200)
+            self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/metrics", metrics(), PROTOBUF,
+                                       version).status, 200)
         self.assertEqual(self.call(c.api, "reader", "GET", "/api/v1/hosts").status, 200)
         for who in (None, "unnamed", "expired", "stranger", "reader"):
-            r = self.call(c.otlp, who, "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("no", who or "")]), PROTOBUF)
+            r = self.call(c.otlp, who, "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("no", who or "")]),
+                          PROTOBUF)
             self.refused(r, 403, "certificate" if who != "reader" else "spiffe://site/people")
         for who in (None, "unnamed", "expired", "stranger", "agent"):
             for path in ("/api/v1/hosts", "/metrics", "/no/such"):
                 self.assertEqual((who, self.call(c.api, who, "GET", path).status), (who, 403))
             self.assertEqual(self.call(c.api, who, "GET", "/healthz").status, 200)
-        self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"), [(0, 1)])
+        self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"),
+                         [(0, 1)])
         with self.assertRaises((OSError, http.client.HTTPException)):
             c.get("/healthz")  # not in clear text
 
     def test_bodies_of_strangers(self):
-        """Who calls is looked at before the body: what a stranger sends is not kept, and much of it is not even read."""
+        """Who calls is looked at before the body: what a stranger sends is not kept, and much of it is
+        not even read."""
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
-        self.refused(self.call(c.otlp, "stranger", "POST", "/v1/logs", bytes(900000), PROTOBUF), 403, "certificate")
+        self.refused(self.call(c.otlp, "stranger", "POST", "/v1/logs", bytes(900000), PROTOBUF), 403,
+                     "certificate")
         for who, status in (("stranger", b"403"), ("agent", b"")):
-            with context_of(self.dir.name, who).wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)), server_hostname="127.0.0.1") as s:
+            with context_of(self.dir.name, who).wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)),
+                                                            server_hostname="127.0.0.1") as s:
                 s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 3000000\r\n\r\n")
                 s.settimeout(60 if status else 1)
                 try:
@@ -121,9 +136,12 @@ class Tls(Case):
         before, held = self.memory(), []
         self.addCleanup(lambda: [s.close() for s in held])
         for _ in range(30):
-            held.append(context_of(self.dir.name, "stranger").wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)), server_hostname="127.0.0.1"))
+            held.append(context_of(self.dir.name,
+                                   "stranger").wrap_socket(socket.create_connection(("127.0.0.1", c.otlp)),
+                                                           server_hostname="127.0.0.1"))
             held[-1].sendall(half)
-        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("a", "x")]), PROTOBUF).status, 200)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs",
+                                   otlp.request(AGENT, [otlp.log("a", "x")]), PROTOBUF).status, 200)
         if not SANITIZED:
             self.assertLess(self.memory() - before, 12 * 1024)
 
@@ -134,35 +152,50 @@ class Tls(Case):
 
     def test_who_may_act(self):
         """The registry: agents say what they are, who acts has to be named for it, and leaves a trace."""
-        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration(AllowActors="spiffe://site/control"))
-        member = json.dumps({"v": 1, "member": {"v": 1, "slice": "s1", "worker": 0, "host": "h0", "id": "i", "incarnation": "a", "address": [], "hosts": 1}})
-        self.assertEqual(json.loads(self.call(c.otlp, "agent", "POST", "/registry/v1/sync", member).content)["records"]["slice/s1"]["state"], "ready")
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config",
+                               self.configuration(AllowActors="spiffe://site/control"))
+        member = json.dumps({"v": 1, "member": {"v": 1, "slice": "s1", "worker": 0, "host": "h0", "id": "i",
+                                                "incarnation": "a", "address": [], "hosts": 1}})
+        self.assertEqual(json.loads(self.call(c.otlp, "agent", "POST", "/registry/v1/sync",
+                                              member).content)["records"]["slice/s1"]["state"], "ready")
         for who in (None, "unnamed", "expired", "stranger", "reader", "actor"):
-            self.assertEqual((who, self.call(c.otlp, who, "POST", "/registry/v1/sync", member).status), (who, 403))
+            self.assertEqual((who, self.call(c.otlp, who, "POST", "/registry/v1/sync", member).status),
+                             (who, 403))
         intent = json.dumps({"name": "train", "user": "alice", "argv": ["x"]})
-        calls = (("POST", "/api/v1/runs", intent, {"Content-Type": "application/json"}, 201), ("PUT", "/api/v1/hosts/h0/cordon?reason=why", None, {}, 200),
-                 ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204), ("DELETE", "/api/v1/runs/train", None, {}, 202),
-                 ("PUT", "/api/v1/mode", None, {}, 200), ("DELETE", "/api/v1/mode", None, {}, 204), ("DELETE", "/api/v1/slices/s1/slots/0", None, {}, 409))
+        calls = (("POST", "/api/v1/runs", intent, {"Content-Type": "application/json"}, 201),
+                 ("PUT", "/api/v1/hosts/h0/cordon?reason=why", None, {}, 200),
+                 ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204),
+                 ("DELETE", "/api/v1/runs/train", None, {}, 202),
+                 ("PUT", "/api/v1/mode", None, {}, 200), ("DELETE", "/api/v1/mode", None, {}, 204),
+                 ("DELETE", "/api/v1/slices/s1/slots/0", None, {}, 409))
         for method, path, body, headers, status in calls:
             for who in (None, "unnamed", "stranger", "agent", "reader"):
-                self.assertEqual((who, self.call(c.api, who, method, path, body, headers).status), (who, 403), path)
+                self.assertEqual((who, self.call(c.api, who, method, path, body, headers).status),
+                                 (who, 403), path)
             self.assertEqual(self.call(c.api, "actor", method, path, body, headers).status, status, path)
         self.assertEqual(self.call(c.api, "reader", "GET", "/api/v1/runs").status, 200)
         self.assertEqual(self.call(c.api, "actor", "GET", "/api/v1/slices/s1").status, 200)
-        acted = json.loads(self.call(c.api, "reader", "GET", "/api/v1/events?name=tpu.api.acted&limit=1000").content)["events"]
-        self.assertEqual(sum("spiffe://site/control (127.0.0.1) called" in e["body"] for e in acted), len(calls))
-        self.assertIn("no right to act", [e for e in acted if "spiffe://site/people" in e["body"]][0]["body"])
+        acted = json.loads(self.call(c.api, "reader", "GET",
+                                     "/api/v1/events?name=tpu.api.acted&limit=1000").content)["events"]
+        self.assertEqual(sum("spiffe://site/control (127.0.0.1) called" in e["body"] for e in acted),
+                         len(calls))
+        self.assertIn("no right to act",
+                      [e for e in acted if "spiffe://site/people" in e["body"]][0]["body"])
 
     def test_tpuctl(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
-        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("tpu.seen", {"k": "v"})]), PROTOBUF).status, 200)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs",
+                                   otlp.request(AGENT, [otlp.log("tpu.seen", {"k": "v"})]), PROTOBUF).status,
+                         200)
         conf = os.path.join(self.dir.name, "ctl.conf")
 
         def tpuctl(who, *words):
             with open(conf, "w") as f:
                 f.write(f"[Ctl]\nCollector=https://127.0.0.1:{c.api}\nCollectorCa={self.dir.name}/ca.crt\n"
-                        f"CollectorCertificate={self.dir.name}/{who}.crt\nCollectorKey={self.dir.name}/{who}.key\n")
-            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words], capture_output=True, text=True, timeout=60)
+                        f"CollectorCertificate={self.dir.name}/{who}.crt\n"
+                        f"CollectorKey={self.dir.name}/{who}.key\n")
+            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words],
+                                  capture_output=True, text=True, timeout=60)
         done = tpuctl("reader", "fleet", "--slice", "s1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?s)SLICE.*LAG.*s1 +3 +h0.*1 host: 1 unknown")
@@ -178,19 +211,25 @@ class Tls(Case):
         big = otlp.request(AGENT, [otlp.log("big", "x" * 3000000)])
         self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", big, PROTOBUF).status, 200)
         answer = []
-        t = threading.Thread(target=lambda: answer.append(self.call(c.api, "reader", "GET", "/api/v1/events?since=1&wait=20")))
+        t = threading.Thread(target=lambda: answer.append(self.call(c.api, "reader", "GET",
+                                                                    "/api/v1/events?since=1&wait=20")))
         t.start()
         time.sleep(0.3)
-        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("small", "x")]), PROTOBUF).status, 200)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs",
+                                   otlp.request(AGENT, [otlp.log("small", "x")]), PROTOBUF).status, 200)
         t.join(20)
         self.assertEqual([e["name"] for e in json.loads(answer[0].content)["events"]], ["small"])
 
     def test_others_may_reach_it(self):
-        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"),
+                            "--check-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
-        for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="), ({"ClientCa": "/no/such"}, "/no/such"),
-                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "ext: holds no certificate")):
-            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=60)
+        for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="),
+                               ({"ClientCa": "/no/such"}, "/no/such"),
+                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"),
+                               ({"ClientCa": f"{self.dir.name}/ext"}, "ext: holds no certificate")):
+            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"],
+                               capture_output=True, text=True, timeout=60)
             self.assertEqual(p.returncode, 1, changes)
             self.assertIn(words, p.stderr)
 

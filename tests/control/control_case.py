@@ -1,4 +1,5 @@
-"""What the tests of control share: collectors that keep the registry in SQLite or in etcd, and hosts that go to whoever leads."""
+"""What the tests of control share: collectors that keep the registry in SQLite or in etcd, and hosts that
+go to whoever leads."""
 
 import http.client
 import json
@@ -20,7 +21,8 @@ LEASE = 4  # s
 
 
 class Member(Host):
-    """A host with several endpoints, as docs/registry.md says: the next one at once, 421 is followed, a smaller term of one store is no answer."""
+    """A host with several endpoints, as docs/registry.md says: the next one at once, 421 is followed, a
+    smaller term of one store is no answer."""
 
     def __init__(self, collectors, *args, **more):
         self.all, self.at, self.terms, self.refused_terms, self.statuses = collectors, 0, {}, 0, []
@@ -56,7 +58,8 @@ class Member(Host):
             whole, self.changed = self.changed, False
             self.member["runs"] = [dict(p) for p in self.parts.values()]
             q = {"v": 1, "member": self.member} if whole else \
-                {"v": 1, "same": f"{self.member['slice']}/{self.member['worker']}", "incarnation": self.member["incarnation"]}
+                {"v": 1, "same": f"{self.member['slice']}/{self.member['worker']}",
+                 "incarnation": self.member["incarnation"]}
             if self.tenant:
                 q["tenant"] = self.tenant
             text = json.dumps({**q, "wait": 1, **({"since": self.revision} if self.revision else {})})
@@ -127,7 +130,8 @@ class Control(unittest.TestCase):
     def etcd_settings(self):
         lines = ["Store=etcd", "Etcd=" + self.site.urls.replace(",", " ")]
         if self.TLS:
-            lines += [f"EtcdCa={self.site.authority.cert}", f"EtcdCertificate={self.site.client[0]}", f"EtcdKey={self.site.client[1]}"]
+            lines += [f"EtcdCa={self.site.authority.cert}", f"EtcdCertificate={self.site.client[0]}",
+                      f"EtcdKey={self.site.client[1]}"]
         if self.AUTH:
             path = os.path.join(self.dir.name, "password")
             with open(path, "w", encoding="ascii") as f:
@@ -140,12 +144,14 @@ class Control(unittest.TestCase):
         folder = os.path.join(self.dir.name, f"c{i}")
         os.makedirs(folder, exist_ok=True)
         otlp, api = ports or etcd_site.free_ports(2)
-        lines = ["[Control]", f"Lease={LEASE}s", f"AgentsUrl=http://127.0.0.1:{otlp}", f"PeopleUrl=http://127.0.0.1:{api}"]
+        lines = ["[Control]", f"Lease={LEASE}s", f"AgentsUrl=http://127.0.0.1:{otlp}",
+                 f"PeopleUrl=http://127.0.0.1:{api}"]
         lines += self.etcd_settings() if self.site else []
         path = os.path.join(folder, "collectord.conf")
         with open(path, "w", encoding="ascii") as f:
             f.write("\n".join([*lines, *settings]) + "\n")
-        c = Collector(os.path.join(folder, "c.db"), "--config", path, "--listen-otlp", f"127.0.0.1:{otlp}", "--listen-api", f"127.0.0.1:{api}")
+        c = Collector(os.path.join(folder, "c.db"), "--config", path, "--listen-otlp", f"127.0.0.1:{otlp}",
+                      "--listen-api", f"127.0.0.1:{api}")
         c.agents_url, c.people_url, c.folder = f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{api}", folder
         return c
 
@@ -189,12 +195,14 @@ class Control(unittest.TestCase):
 
     def want(self, name, slices, least, most, collector=None, **more):
         r = (collector or self.leader()).get("/api/v1/runs", "POST", json.dumps(
-            {"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": least, "max": most, **more}), {"Content-Type": "application/json"})
+            {"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": least, "max": most,
+             **more}), {"Content-Type": "application/json"})
         self.assertEqual(r.status, 201, r.text)
         return r.json
 
 
 def member(**more):
     """One whole sync of a host."""
-    return {"v": 1, "wait": 0, "member": {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1", "address": ["10.0.0.1"],
+    return {"v": 1, "wait": 0, "member": {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0",
+                                          "incarnation": "a1", "address": ["10.0.0.1"],
                                          "hosts": 1, "state": "ready", "runs": [], **more}}

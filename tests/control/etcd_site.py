@@ -1,4 +1,5 @@
-"""etcd for tests: one member or three on loopback, with TLS and client certificates or plain; killed, stopped, brought back."""
+"""etcd for tests: one member or three on loopback, with TLS and client certificates or plain; killed,
+stopped, brought back."""
 
 import base64
 import gzip
@@ -44,8 +45,10 @@ def until(condition, what, limit=LIMIT):
 
 class Site:
     def __init__(self, members=1, tls=False, more=()):
-        shm = Path("/dev/shm")  # an etcd whose disk is slow loses its leader now and then, which these tests do by themselves
-        self._folder = tempfile.TemporaryDirectory(dir=shm if shm.is_dir() and os.access(shm, os.W_OK) else None)
+        # an etcd whose disk is slow loses its leader now and then, which these tests do by themselves
+        shm = Path("/dev/shm")
+        self._folder = tempfile.TemporaryDirectory(dir=shm if shm.is_dir() and os.access(shm, os.W_OK)
+                                                   else None)
         self.folder, self.tls, self.n, self.more, self.user = Path(self._folder.name), tls, members, list(more), None
         ports = free_ports(3 * members)
         self.clients, self.peers, self.metrics_ports = ports[:members], ports[members:2 * members], ports[2 * members:]
@@ -53,7 +56,8 @@ class Site:
         if tls:
             self.authority = certificates.Authority(self.folder / "ca")
             self.server = self.authority.issue("server")
-            self.client = self.authority.issue("collector", subject="/O=collectors")  # with auth on, the gateway takes no certificate with a CN
+            # with auth on, the gateway takes no certificate with a CN
+            self.client = self.authority.issue("collector", subject="/O=collectors")
         for i in range(members):
             self.start(i)
         until(lambda: self.ctl("endpoint", "health", check=False).returncode == 0, "etcd is healthy")
@@ -67,12 +71,17 @@ class Site:
 
     def start(self, i):
         peer = [f"http://127.0.0.1:{p}" for p in self.peers]
-        command = ["etcd", "--name", f"m{i}", "--data-dir", self.folder / f"m{i}", "--listen-client-urls", self.url(i),
-                   "--advertise-client-urls", self.url(i), "--listen-peer-urls", peer[i], "--initial-advertise-peer-urls", peer[i],
-                   "--initial-cluster", ",".join(f"m{k}={u}" for k, u in enumerate(peer)), "--initial-cluster-state", "new",
-                   "--listen-metrics-urls", f"http://127.0.0.1:{self.metrics_ports[i]}", "--logger", "zap", "--log-level", "error", *self.more]
+        command = ["etcd", "--name", f"m{i}", "--data-dir", self.folder / f"m{i}", "--listen-client-urls",
+                   self.url(i),
+                   "--advertise-client-urls", self.url(i), "--listen-peer-urls", peer[i],
+                   "--initial-advertise-peer-urls", peer[i],
+                   "--initial-cluster", ",".join(f"m{k}={u}" for k, u in enumerate(peer)),
+                   "--initial-cluster-state", "new",
+                   "--listen-metrics-urls", f"http://127.0.0.1:{self.metrics_ports[i]}", "--logger", "zap",
+                   "--log-level", "error", *self.more]
         if self.tls:
-            command += ["--client-cert-auth", "--trusted-ca-file", self.authority.cert, "--cert-file", self.server[0], "--key-file", self.server[1]]
+            command += ["--client-cert-auth", "--trusted-ca-file", self.authority.cert, "--cert-file",
+                        self.server[0], "--key-file", self.server[1]]
         with open(self.folder / f"m{i}.log", "ab") as log:
             self.processes[i] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
@@ -111,8 +120,10 @@ class Site:
 
     def with_auth(self, user="tpu", password="quiet"):
         """Authentication on; the user may do with /tpu/ what it likes."""
-        for words in (("user", "add", f"root:{password}"), ("user", "grant-role", "root", "root"), ("role", "add", "tpu"),
-                      ("role", "grant-permission", "tpu", "readwrite", "/tpu/", "/tpu0"), ("user", "add", f"{user}:{password}"),
+        for words in (("user", "add", f"root:{password}"), ("user", "grant-role", "root", "root"),
+                      ("role", "add", "tpu"),
+                      ("role", "grant-permission", "tpu", "readwrite", "/tpu/", "/tpu0"),
+                      ("user", "add", f"{user}:{password}"),
                       ("user", "grant-role", user, "tpu"), ("auth", "enable")):
             self.ctl(*words)
         self.user = f"root:{password}"
@@ -121,11 +132,13 @@ class Site:
         """{key behind the tenant: bytes}."""
         r = json.loads(self.ctl("get", "--prefix", f"/tpu/{tenant}/{prefix}", "-w", "json").stdout)
         n = len(f"/tpu/{tenant}/")
-        return {base64.b64decode(kv["key"]).decode()[n:]: base64.b64decode(kv["value"]) for kv in r.get("kvs", [])}
+        return {base64.b64decode(kv["key"]).decode()[n:]: base64.b64decode(kv["value"])
+                for kv in r.get("kvs", [])}
 
     def records(self, tenant="default", prefix=""):
         """{key behind the tenant: value}."""
-        return {k: json.loads(gzip.decompress(v) if v[:2] == b"\x1f\x8b" else v) for k, v in self.values(tenant, prefix).items()}
+        return {k: json.loads(gzip.decompress(v) if v[:2] == b"\x1f\x8b" else v) for k,
+                v in self.values(tenant, prefix).items()}
 
     def _get(self, *words):
         return json.loads(self.ctl("get", *words, "-w", "json").stdout)
@@ -139,7 +152,8 @@ class Site:
     def changed_since(self, revision, tenant="default"):
         """{key: value} of what was written behind a revision."""
         kvs = self._get("--prefix", f"/tpu/{tenant}/").get("kvs", [])
-        return {base64.b64decode(kv["key"]).decode(): json.loads(base64.b64decode(kv["value"])) for kv in kvs if kv["mod_revision"] > revision}
+        return {base64.b64decode(kv["key"]).decode(): json.loads(base64.b64decode(kv["value"]))
+                for kv in kvs if kv["mod_revision"] > revision}
 
     def close(self):
         for p in self.processes:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: a real clock that a test sets, as date(1) would. $SET_CLOCK is a file of eight bytes, the seconds by which it is
- * ahead (negative: behind), looked at each time; the clocks since boot go on as they are.
+ * For LD_PRELOAD: a real clock that a test sets, as date(1) would. $SET_CLOCK is a file of eight bytes, the
+ * seconds by which it is ahead (negative: behind), looked at each time; the clocks since boot go on as they
+ * are.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A collector whose real clock is set forward, back, and by decades: leases, runs, orders and what is stored stay, with either store. BUILD_DIR names the build."""
+"""A collector whose real clock is set forward, back, and by decades: leases, runs, orders and what is
+stored stay, with either store. BUILD_DIR names the build."""
 
 import os
 import signal
@@ -28,11 +29,13 @@ class Clock(Control):
             del os.environ["LD_PRELOAD"], os.environ["SET_CLOCK"]
 
     def set_clock(self, i, seconds):
-        with open(os.path.join(self.dir.name, f"clock{i}"), "r+b" if os.path.exists(os.path.join(self.dir.name, f"clock{i}")) else "wb") as f:
+        with open(os.path.join(self.dir.name, f"clock{i}"),
+                  "r+b" if os.path.exists(os.path.join(self.dir.name, f"clock{i}")) else "wb") as f:
             f.write(struct.pack("=q", seconds))
 
     def metric(self, c, name):
-        return next(float(line.split()[1]) for line in c.get("/metrics").text.splitlines() if line.startswith(name + " "))
+        return next(float(line.split()[1]) for line in c.get("/metrics").text.splitlines()
+                    if line.startswith(name + " "))
 
     def story(self):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
@@ -40,21 +43,26 @@ class Clock(Control):
             self.wait_for(h, f"slice/{h.member['slice']}", state="ready")
         self.want("train", ["s0", "s1"], 2, 2)
         self.wait_for(hosts[0], "run/train", state="running")
-        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed
+                          for h in hosts), "all run it")
         leader = self.leader()
         self.assertEqual(leader.get("/api/v1/hosts/s0-0/cordon?reason=disk", "PUT").status, 200)
-        self.assertEqual(leader.get(f"/api/v1/hosts/s1-1/cordon?reason=fans&until={int(time.time()) + 3600}", "PUT").status, 200)
+        self.assertEqual(leader.get(f"/api/v1/hosts/s1-1/cordon?reason=fans&until={int(time.time()) + 3600}",
+                                    "PUT").status, 200)
         self.stays(hosts)
         return hosts
 
     def stays(self, hosts):
         """All that was so before the clock was set, for longer than a lease."""
-        until(lambda: all((h.records.get(f"order/{h.member['host']}") or {}).get("cordon", {}).get("reason") == reason
-                          for h, reason in ((hosts[0], "disk"), (hosts[3], "fans"))), lambda: [h.records for h in (hosts[0], hosts[3])])
+        until(lambda: all((h.records.get(f"order/{h.member['host']}") or {}).get("cordon", {}).get("reason")
+                          == reason
+                          for h, reason in ((hosts[0], "disk"), (hosts[3], "fans"))),
+              lambda: [h.records for h in (hosts[0], hosts[3])])
         end = time.monotonic() + 1.25 * LEASE
         while time.monotonic() < end:
             for h in hosts:
-                self.assertEqual((h.records["run/train"]["state"], h.records["run/train"]["generation"]), ("running", 1))
+                self.assertEqual((h.records["run/train"]["state"], h.records["run/train"]["generation"]),
+                                 ("running", 1))
                 self.assertEqual(h.records[f"slice/{h.member['slice']}"]["state"], "ready")
                 self.assertEqual(h.parts["train"]["state"], "running")
             self.assertIn("order/s0-0", hosts[0].records)
@@ -78,7 +86,8 @@ class Clock(Control):
                 # What is decided now is decided as ever.
                 name = f"run{abs(seconds)}"
                 self.want(name, ["s0"], 1, 1)
-                until(lambda name=name: self.leader().get(f"/api/v1/runs/{name}").json["state"] == "waiting", "another run is taken, and waits for its slice")
+                until(lambda name=name: self.leader().get(f"/api/v1/runs/{name}").json["state"] == "waiting",
+                      "another run is taken, and waits for its slice")
                 self.assertEqual(self.leader().get(f"/api/v1/runs/{name}", "DELETE").status, 202)
 
     def test_started_ahead_and_set_right(self):
@@ -100,7 +109,8 @@ class Clock(Control):
         self.assertEqual(leader.get("/api/v1/hosts/s0-1/cordon?reason=fans", "PUT").status, 200)
 
         def told():
-            return [e for e in leader.get("/api/v1/events?limit=1000").json["events"] if "s0-1/cordon" in str(e)]
+            return [e for e in leader.get("/api/v1/events?limit=1000").json["events"]
+                    if "s0-1/cordon" in str(e)]
 
         until(told, "the call is an event")
         time.sleep(21)  # what is old is removed every 10 s
@@ -119,7 +129,8 @@ class Clock(Control):
                     self.again(i)
                 until(lambda old=old: self.leader(but=old), "one leads")
                 answers = [h.answers for h in hosts]
-                until(lambda answers=answers: all(h.answers > n for h, n in zip(hosts, answers)), "all are there again")
+                until(lambda answers=answers: all(h.answers > n for h, n in zip(hosts, answers)),
+                      "all are there again")
                 self.stays(hosts)
                 if len(self.collectors) > 1:
                     self.again(i)

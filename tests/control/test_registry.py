@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The registry of tpu-collectord as hosts and people see it, over both of its stores: joining, missing, ready, conflicts, leases, runs, its own end
+"""The registry of tpu-collectord as hosts and people see it, over both of its stores: joining, missing,
+ready, conflicts, leases, runs, its own end
 and return."""
 
 import http.client
@@ -29,7 +30,8 @@ class Sqlite(Case):
         with open(path, "w", encoding="ascii") as f:
             f.write("[Control]\nLease=5s\n")
             if self.site:
-                f.write(f"Store=etcd\nEtcd={self.site.urls}\nAgentsUrl=http://127.0.0.1:1\nPeopleUrl=http://127.0.0.1:2\n")
+                f.write(f"Store=etcd\nEtcd={self.site.urls}\nAgentsUrl=http://127.0.0.1:1\n"
+                        f"PeopleUrl=http://127.0.0.1:2\n")
         self.start("--config", path, *options)
         until(lambda: self.sync("")[0] == 400, "it leads")
         return self.c
@@ -69,8 +71,10 @@ class Sqlite(Case):
         return r.status, json.loads(text)
 
     def want(self, name, slices, least, most, **more):
-        r = self.c.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": least,
-                                                           "max": most, **more}), {"Content-Type": "application/json"})
+        r = self.c.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"],
+                                                           "slices": slices, "min": least,
+                                                           "max": most, **more}),
+                       {"Content-Type": "application/json"})
         self.assertEqual(r.status, 201, r.text)
         return r.json
 
@@ -85,7 +89,8 @@ class Sqlite(Case):
     def test_forms_and_is_ready(self):
         a = self.host("s0", 0, 3)
         s = self.wait_for(a, "slice/s0", state="forming")
-        self.assertEqual([(m["worker"], m["why"]) for m in s["missing"]], [(1, "never heard"), (2, "never heard")])
+        self.assertEqual([(m["worker"], m["why"]) for m in s["missing"]],
+                         [(1, "never heard"), (2, "never heard")])
         b, c = self.host("s0", 1, 3), self.host("s0", 2, 3)
         for h in (a, b, c):
             s = self.wait_for(h, "slice/s0", state="ready", generation=1)
@@ -94,14 +99,16 @@ class Sqlite(Case):
         self.assertEqual(self.c.get("/api/v1/slices/s0").json["state"], "ready")
 
     def test_a_word_that_comes_late_is_no_news(self):
-        member = {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1", "address": ["10.0.0.1"], "hosts": 1, "state": "ready"}
+        member = {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1",
+                  "address": ["10.0.0.1"], "hosts": 1, "state": "ready"}
         same = {"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0}
         self.sync({"v": 1, "member": {**member, "orders": "cordoned: later"}, "said": 3, "wait": 0})
         self.assertTrue(self.sync({"v": 1, "member": member, "said": 2, "wait": 0})[1]["tell"])
         self.assertFalse(self.sync({**same, "said": 3})[1]["tell"])
         self.assertTrue(self.sync({**same, "said": 4})[1]["tell"])
         self.assertFalse(self.sync(same)[1]["tell"])
-        self.assertFalse(self.sync({"v": 1, "member": {**member, "incarnation": "b2"}, "said": 1, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({"v": 1, "member": {**member, "incarnation": "b2"}, "said": 1,
+                                    "wait": 0})[1]["tell"])
         self.assertFalse(self.sync({**same, "incarnation": "b2", "said": 1})[1]["tell"])
 
     def test_silence_is_missed_and_named(self):
@@ -109,10 +116,12 @@ class Sqlite(Case):
         self.wait_for(a, "slice/s0", state="ready")
         b.end()
         s = self.wait_for(a, "slice/s0", state="forming", generation=2)
-        self.assertEqual([(m["host"], m["address"], m["why"]) for m in s["missing"]], [("s0-1", ["10.0.0.1"], "its lease ended")])
+        self.assertEqual([(m["host"], m["address"], m["why"]) for m in s["missing"]],
+                         [("s0-1", ["10.0.0.1"], "its lease ended")])
         self.hosts.append(Host(self.c, "s0", 1, 2))
         self.wait_for(a, "slice/s0", state="ready", generation=2)
-        told = [(e["name"], e["attributes"]["state"]) for e in self.c.get("/api/v1/events?slice=s0").json["events"]]
+        told = [(e["name"], e["attributes"]["state"])
+                for e in self.c.get("/api/v1/events?slice=s0").json["events"]]
         self.assertEqual(told, [("tpu.slice.changed", state) for state in ("ready", "forming", "ready")])
 
     def test_two_claim_one_id(self):
@@ -123,7 +132,8 @@ class Sqlite(Case):
         self.assertEqual((other.conflict["holder"], other.conflict["id"]), ("s0-1", "id-s0-1"))
         self.assertTrue(other.conflict["address"])
         until(lambda: a.records["slice/s0"]["conflicts"], "the conflict is shown")
-        self.assertEqual([(c["host"], c["holder"]) for c in a.records["slice/s0"]["conflicts"]], [("thief", "s0-1")])
+        self.assertEqual([(c["host"], c["holder"]) for c in a.records["slice/s0"]["conflicts"]],
+                         [("thief", "s0-1")])
         self.assertEqual((a.records["slice/s0"]["state"], a.records["slice/s0"]["generation"]), ("ready", 1))
         self.assertEqual(self.c.get("/api/v1/slices/s0/slots/1", "DELETE").status, 409)
         b.end()
@@ -154,10 +164,12 @@ class Sqlite(Case):
         run = self.wait_for(a[0], "run/train", state="running", generation=3)
         self.assertEqual([s["slice"] for s in run["slices"]], ["s0"])
         for h in a:
-            until(lambda h=h: h.parts["train"].get("generation") == 3 and h.parts["train"]["state"] == "running", "each host runs it")
+            until(lambda h=h: h.parts["train"].get("generation") == 3
+                  and h.parts["train"]["state"] == "running", "each host runs it")
             h.part("train", state="exited", cause="success", code="exited", status="0")
         self.wait_for(a[0], "run/train", state="ended", outcome="success")
-        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
+        bodies = [e["body"]
+                  for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
         self.assertTrue(any("generation 2: preparing" in x for x in bodies), bodies)
         self.assertIn("run train, generation 3: ended, success", bodies[-1])
 
@@ -166,23 +178,28 @@ class Sqlite(Case):
         b.refuses = "the chips are held by pid 7\nkill 7"
         self.wait_for(a, "slice/s0", state="ready")
         self.want("train", [], 1, 1)
-        until(lambda: any("s0-1 (10.0.0.1): the chips are held by pid 7" in w for w in (a.records.get("run/train") or {}).get("waits_for", [])),
+        until(lambda: any("s0-1 (10.0.0.1): the chips are held by pid 7" in w
+                          for w in (a.records.get("run/train") or {}).get("waits_for", [])),
               lambda: a.records.get("run/train"))
         b.refuses = None
         self.wait_for(a, "run/train", state="running")
-        self.assertEqual(self.c.get("/api/v1/runs", "POST", json.dumps({"name": "train", "user": "alice", "argv": ["x"]}),
+        self.assertEqual(self.c.get("/api/v1/runs", "POST",
+                                    json.dumps({"name": "train", "user": "alice", "argv": ["x"]}),
                                     {"Content-Type": "application/json"}).status, 409)
         self.assertEqual(self.c.get("/api/v1/runs/train", "DELETE").status, 202)
         self.wait_for(a, "run/train", state="ended", outcome="stopped")
-        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
-        self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)  # a remedy, and no line feed
+        bodies = [e["body"]
+                  for e in self.c.get("/api/v1/events?name=tpu.run.changed&limit=1000").json["events"]]
+        # a remedy, and no line feed
+        self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)
         self.assertFalse([x for x in bodies if "\n" in x])
 
     def restarted(self, how):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
         self.want("train", [], 2, 2)
         before = self.wait_for(hosts[3], "run/train", state="running")
-        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed
+                          for h in hosts), "all run it")
         keys = ("slice/s0", "slice/s1", "slot/s0/1", "intent/train")
         kept = self.kept(*keys)
         answers = [h.whole for h in hosts]
@@ -205,13 +222,15 @@ class Sqlite(Case):
         b.end()
         self.restart(signal.SIGKILL)
         s = self.wait_for(a, "slice/s0", state="forming")
-        self.assertEqual([(m["host"], m["why"]) for m in s["missing"]], [("s0-1", "not heard since the registry was started again")])
+        self.assertEqual([(m["host"], m["why"]) for m in s["missing"]],
+                         [("s0-1", "not heard since the registry was started again")])
 
     def test_leaves(self):
         a, b = self.slice("s0", 2)
         self.wait_for(a, "slice/s0", state="ready")
         b.end()
-        self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": b.member["incarnation"], "leave": True})[0], 200)
+        self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": b.member["incarnation"],
+                                    "leave": True})[0], 200)
         s = self.wait_for(a, "slice/s0", state="forming")
         self.assertEqual(s["missing"][0]["why"], "it was shut down")
 
@@ -223,7 +242,8 @@ class Sqlite(Case):
         until(lambda: b.records.get("order/s0-1"), "it is told")
         self.assertEqual(b.records["order/s0-1"]["cordon"]["reason"], "bad cable")
         self.want("train", ["s0"], 1, 1)
-        until(lambda: any("cordoned" in w for w in (a.records.get("run/train") or {}).get("waits_for", [])), lambda: a.records)
+        until(lambda: any("cordoned" in w for w in (a.records.get("run/train") or {}).get("waits_for", [])),
+              lambda: a.records)
         self.assertFalse([k for k in a.records if k.startswith("order/")])
         self.assertEqual(self.c.get("/api/v1/hosts/s0-1/cordon", "DELETE").status, 204)
         self.wait_for(a, "run/train", state="running")
@@ -238,7 +258,8 @@ class Sqlite(Case):
         self.assertEqual(len(names), 5)
 
     def ctl(self, *words, code=0):
-        p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector", f"http://127.0.0.1:{self.c.api}"],
+        p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector",
+                            f"http://127.0.0.1:{self.c.api}"],
                            capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(p.returncode, code, p.stdout + p.stderr)
         return p.stdout + p.stderr
@@ -251,7 +272,8 @@ class Sqlite(Case):
         self.assertIn("missing: worker 1, since 20", said)
         self.assertEqual(json.loads(self.ctl("slices", "--json"))["slices"][0]["gang"]["present"], 1)
         self.ctl("cordon", "s0-0", "bad", "cable", "--until", "2h")
-        until(lambda: (a.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable", "it is told")
+        until(lambda: (a.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable",
+              "it is told")
         self.assertGreater(a.records["order/s0-0"]["cordon"]["until"], 0)
         self.ctl("uncordon", "s0-0")
         until(lambda: "order/s0-0" not in a.records, "it is told")
@@ -261,12 +283,15 @@ class Sqlite(Case):
         self.ctl("observe", "--host", "s0-0")
         until(lambda: "mode" in (a.records.get("order/s0-0") or {}), "it is told")
         self.assertIn("stop its agent first", self.ctl("release", "s0", "0", code=1))
-        for words in (("cordon", "s0-0"), ("release", "s0"), ("release", "s0", "x"), ("cordon", "../x", "why"), ("observe", "--host", "a/b")):
+        for words in (("cordon", "s0-0"), ("release", "s0"), ("release", "s0", "x"),
+                      ("cordon", "../x", "why"), ("observe", "--host", "a/b")):
             self.ctl(*words, code=64)
 
     def test_what_it_does_not_take(self):
-        for body in ("", "{", "[]", "{}", '{"v":1}', '{"v":0,"same":"s0/0","incarnation":"a"}', '{"v":1,"same":"s0","incarnation":"a"}',
-                     '{"v":1,"same":"s0/99999","incarnation":"a"}', '{"v":1,"same":"s0/1"}', '{"v":1,"member":7}', '{"v":1,"member":{}}',
+        for body in ("", "{", "[]", "{}", '{"v":1}', '{"v":0,"same":"s0/0","incarnation":"a"}',
+                     '{"v":1,"same":"s0","incarnation":"a"}',
+                     '{"v":1,"same":"s0/99999","incarnation":"a"}', '{"v":1,"same":"s0/1"}',
+                     '{"v":1,"member":7}', '{"v":1,"member":{}}',
                      '{"v":1,"member":{"v":1,"slice":"../x","worker":0,"host":"h","id":"i","incarnation":"a","address":[]}}',
                      '{"v":1,"same":"s0/1","incarnation":"a","wait":"5"}', b"\xff\xfe", "[" * 10000):
             status, answer = self.sync(body)
@@ -279,11 +304,14 @@ class Sqlite(Case):
         a = self.host("s0", 0, 1)
         self.wait_for(a, "slice/s0", state="ready")
         member = {**a.member, "worker": 0, "host": "stranger", "id": "stranger", "incarnation": "x"}
-        for body in ({"v": 1, "tenant": "b", "member": member}, {"v": 1, "tenant": "b", "same": "s0/0", "incarnation": a.member["incarnation"]}):
+        for body in ({"v": 1, "tenant": "b", "member": member},
+                     {"v": 1, "tenant": "b", "same": "s0/0", "incarnation": a.member["incarnation"]}):
             status, answer = self.sync(body)
-            self.assertEqual((status, answer["error"]), (404, 'this collector serves the tenant "default", and the host is of "b"'))
+            self.assertEqual((status, answer["error"]),
+                             (404, 'this collector serves the tenant "default", and the host is of "b"'))
         self.assertEqual([h["name"] for h in self.c.get("/api/v1/hosts").json["hosts"]], [a.member["host"]])
-        self.assertEqual(self.sync({"v": 1, "tenant": "default", "same": "s0/0", "incarnation": a.member["incarnation"]})[0], 200)
+        self.assertEqual(self.sync({"v": 1, "tenant": "default", "same": "s0/0",
+                                    "incarnation": a.member["incarnation"]})[0], 200)
 
 
 @unittest.skipIf(etcd_site.missing(), etcd_site.missing())

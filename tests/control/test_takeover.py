@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Several collectors over one etcd: one leads; another takes over, whatever became of the first; hosts go on."""
+"""Several collectors over one etcd: one leads; another takes over, whatever became of the first; hosts go
+on."""
 
 import os
 import signal
@@ -22,13 +23,15 @@ class Takeover(Control):
             self.wait_for(h, f"slice/{h.member['slice']}", state="ready")
         self.want("train", ["s0", "s1"], 2, 2)
         run = self.wait_for(hosts[3], "run/train", state="running")
-        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
+        until(lambda: all(h.parts.get("train", {}).get("state") == "running" and not h.changed
+                          for h in hosts), "all run it")
         return hosts, run
 
     def unhurt(self, hosts, run):
         """All are with the new leader, and nothing changed."""
         term = self.site.term()
-        until(lambda: all(max(h.terms.values()) == term for h in hosts), lambda: [(h.terms, h.error) for h in hosts])
+        until(lambda: all(max(h.terms.values()) == term for h in hosts),
+              lambda: [(h.terms, h.error) for h in hosts])
         time.sleep(LEASE * 1.5)  # nobody is missed when the new leader's first lease is over
         for h in hosts:
             self.assertEqual(h.records["run/train"]["generation"], run["generation"])
@@ -42,9 +45,11 @@ class Takeover(Control):
         until(lambda: self.sync(member(), other)[0] == 421, "the other knows who leads")
         self.assertEqual(self.sync(member(), other)[1]["leader"], leader.agents_url)
         r = other.get("/api/v1/runs?a=b%20c")
-        self.assertEqual((r.status, r.getheader("Location")), (307, leader.people_url + "/api/v1/runs?a=b%20c"))
+        self.assertEqual((r.status, r.getheader("Location")),
+                         (307, leader.people_url + "/api/v1/runs?a=b%20c"))
         r = other.get("/api/v1/slices/s0/slots/1", "DELETE")
-        self.assertEqual((r.status, r.getheader("Location")), (307, leader.people_url + "/api/v1/slices/s0/slots/1"))
+        self.assertEqual((r.status, r.getheader("Location")),
+                         (307, leader.people_url + "/api/v1/slices/s0/slots/1"))
         self.assertEqual(other.get("/api/v1/events").status, 200)
         status, answer = self.sync(member(), leader)
         self.assertEqual(status, 200)
@@ -61,13 +66,15 @@ class Takeover(Control):
         until(lambda: self.sync(member(), other)[0] == 421, "the other knows who leads")
 
         def ctl(*words):
-            p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector", other.people_url], capture_output=True, text=True,
+            p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector",
+                                other.people_url], capture_output=True, text=True,
                                timeout=60, check=False)
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
             return p.stdout
         self.assertIn("ready", ctl("slices"))
         ctl("cordon", "s0-0", "bad", "cable")
-        until(lambda: (host.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable", "it is told")
+        until(lambda: (host.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable",
+              "it is told")
 
     def test_killed_leader(self):
         hosts, run = self.whole()
@@ -77,7 +84,8 @@ class Takeover(Control):
         self.unhurt(hosts, run)
         self.assertGreater(self.site.term(), term)
         self.again(self.collectors.index(old))
-        until(lambda: self.sync(member(), self.collectors[self.collectors.index(self.leader()) - 1])[0] == 421, "who comes back follows")
+        until(lambda: self.sync(member(), self.collectors[self.collectors.index(self.leader()) - 1])[0]
+              == 421, "who comes back follows")
 
     def test_leader_that_is_stopped_hands_over_at_once(self):
         hosts, run = self.whole()
@@ -105,7 +113,8 @@ class Takeover(Control):
         for h in hosts:
             self.assertEqual(h.refused_terms, 0)
             self.assertGreater(min(h.terms.values()), term)
-        self.assertEqual([k for k, v in self.site.changed_since(revision).items() if v.get("term") == term], [])
+        self.assertEqual([k for k, v in self.site.changed_since(revision).items() if v.get("term") == term],
+                         [])
 
 
 @unittest.skipIf(control_case.etcd_site.missing(), control_case.etcd_site.missing())
@@ -125,7 +134,8 @@ class ThreeMembers(Takeover):
         for i in (0, 1):
             self.site.kill(i)
         until(lambda: not self.leader(), "nobody leads")
-        until(lambda: all(h.statuses[-1] == 503 for h in hosts if h.statuses), lambda: [h.statuses[-3:] for h in hosts])
+        until(lambda: all(h.statuses[-1] == 503 for h in hosts if h.statuses),
+              lambda: [h.statuses[-3:] for h in hosts])
         for i in (0, 1):
             self.site.start(i)
         until(lambda: self.leader(), "one leads again")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What goes wrong around a collector with etcd: cut off from it, from hosts, from others; etcd full; certificates; runs over many hosts."""
+"""What goes wrong around a collector with etcd: cut off from it, from hosts, from others; etcd full;
+certificates; runs over many hosts."""
 
 import http.client
 import json
@@ -16,7 +17,8 @@ NEEDS = etcd_site.missing()
 
 
 class Wire:
-    """A TCP connection to elsewhere that can be cut: what comes then is not answered, as behind a firewall."""
+    """A TCP connection to elsewhere that can be cut: what comes then is not answered, as behind a
+    firewall."""
 
     def __init__(self, port):
         self.port, self.cut, self.pairs = port, False, []
@@ -89,7 +91,8 @@ class Cut(Control):
         wire.cut = False  # and now all arrives that it once sent
         time.sleep(LEASE)
         self.assertFalse(self.leads(old))
-        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"], h.refused_terms) for h in hosts], [(run["generation"], "running", 0)] * 2)
+        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"], h.refused_terms)
+                          for h in hosts], [(run["generation"], "running", 0)] * 2)
         self.assertEqual(len(before), 2)
 
     def test_answer_of_a_change_waits_for_etcd(self):
@@ -122,7 +125,8 @@ class Cut(Control):
             h.barred.clear()
         self.wait_for(hosts[0], "slice/s0", state="ready")
         time.sleep(LEASE)
-        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"]) for h in hosts], [(run["generation"], "running")] * 2)
+        self.assertEqual([(h.records["run/train"]["generation"], h.parts["train"]["state"]) for h in hosts],
+                         [(run["generation"], "running")] * 2)
 
 
 @unittest.skipIf(NEEDS, NEEDS)
@@ -136,7 +140,8 @@ class Partition(Control):
         return super().collector(i, ports, settings)
 
     def etcd_settings(self):
-        return ["Store=etcd", f"Etcd={self.site.url(0) if self.turn == 0 else self.site.url(1) + ' ' + self.site.url(2)}"]
+        return ["Store=etcd",
+                f"Etcd={self.site.url(0) if self.turn == 0 else self.site.url(1) + ' ' + self.site.url(2)}"]
 
     def test_one_side_goes_on(self):
         a, b = self.collectors
@@ -164,7 +169,8 @@ class Full(Control):
         a = self.host("s0", 0, 1)
         self.wait_for(a, "slice/s0", state="ready")
         filler = "x" * 500000
-        until(lambda: self.site.ctl("put", "/other/filler", check=False, stdin=filler).returncode != 0, "it is full")
+        until(lambda: self.site.ctl("put", "/other/filler", check=False, stdin=filler).returncode != 0,
+              "it is full")
         r = self.collectors[0].get("/api/v1/mode?reason=enough", "PUT")
         self.assertEqual(r.status, 503, r.text)
         b = self.host("s1", 0, 1)
@@ -188,7 +194,8 @@ class Again(Control):
         self.collectors[0].stop(signal.SIGKILL)
         self.again(0)
         seen = set()
-        until(lambda: seen.add(self.sync(member(), self.collectors[0])[0]) or self.leads(self.collectors[0]), "it leads again")
+        until(lambda: seen.add(self.sync(member(), self.collectors[0])[0]) or self.leads(self.collectors[0]),
+              "it leads again")
         self.assertLessEqual(seen, {200, 503})
 
 
@@ -223,7 +230,9 @@ class Large(Control):
         """All hosts of a slice say what they are, by one connection."""
         c = http.client.HTTPConnection("127.0.0.1", self.leader().otlp, timeout=60)
         for w in range(self.HOSTS):
-            q = member(slice=f"s{s}", worker=w, host=f"gke-the-name-of-a-cluster-pool-of-v6e-hosts-0123abcd-{s}-{w}", id=f"id-{s}-{w}", hosts=self.HOSTS,
+            q = member(slice=f"s{s}", worker=w,
+                       host=f"gke-the-name-of-a-cluster-pool-of-v6e-hosts-0123abcd-{s}-{w}",
+                       id=f"id-{s}-{w}", hosts=self.HOSTS,
                        address=[f"fd00:{n}:{s}::{w}" for n in range(4)])
             c.request("POST", "/registry/v1/sync", json.dumps(q))
             r = c.getresponse()
@@ -247,7 +256,8 @@ class Large(Control):
         for s in range(self.SLICES):
             until(lambda s=s: old.get(f"/api/v1/slices/s{s}").json["state"] == "ready", "ready")
         self.want("train", [f"s{s}" for s in range(self.SLICES)], self.SLICES, self.SLICES)
-        run = until(lambda: (r := old.get("/api/v1/runs/train").json)["state"] == "preparing" and r, "it is chosen")
+        run = until(lambda: (r := old.get("/api/v1/runs/train").json)["state"] == "preparing" and r,
+                    "it is chosen")
         self.assertGreater(len(json.dumps(run)), 256 * 1024)
         value = self.site.values(prefix="run/train")["run/train"]
         self.assertEqual(value[:2], b"\x1f\x8b")
@@ -258,7 +268,8 @@ class Large(Control):
         again = self.leader().get("/api/v1/runs/train").json
         self.assertEqual((again["generation"], again["slices"]), (run["generation"], run["slices"]))
         self.assertEqual(self.leader().get("/api/v1/runs/train", "DELETE").status, 202)
-        until(lambda: self.site.records()["run/train"]["state"] in ("stopping", "ended"), "the other has written it, too")
+        until(lambda: self.site.records()["run/train"]["state"] in ("stopping", "ended"),
+              "the other has written it, too")
 
 
 class Alone(Control):
@@ -272,7 +283,8 @@ class Alone(Control):
         for path in ("/api/v1/events", "/api/v1/series?host=a&name=b", "/api/v1/runs/train/logs"):
             r = c.get(path)
             self.assertEqual((r.status, r.json["error"], r.json["telemetry"]),
-                             (404, "telemetry is not kept here: it goes to https://metrics.example/", "https://metrics.example/"))
+                             (404, "telemetry is not kept here: it goes to https://metrics.example/",
+                              "https://metrics.example/"))
         self.assertEqual(c.post("/v1/metrics", b"").status, 404)
         self.assertEqual(c.get("/api/v1/runs").status, 200)
         self.assertEqual(self.sync(member(), c)[1]["term"], 0)
@@ -289,7 +301,8 @@ class Alone(Control):
     def test_figures(self):
         figures = [{"run": "train", "generation": 1, "at": 1, "step": 5, "step_time": 1000000}]
         self.assertEqual(self.sync({**member(), "figures": figures})[0], 200)
-        self.assertEqual(self.sync({"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0, "figures": figures})[0], 200)
+        self.assertEqual(self.sync({"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0,
+                                    "figures": figures})[0], 200)
         self.assertEqual(self.sync({**member(), "figures": {}})[0], 400)
 
 

@@ -1,6 +1,8 @@
-"""What the tests of tpuctl share. The screens and exit codes of tpuctl, compared exactly, against a folder of fixtures and servers that stand in for the daemons.
+"""What the tests of tpuctl share. The screens and exit codes of tpuctl, compared exactly, against a folder
+of fixtures and servers that stand in for the daemons.
 
-BUILD_DIR names the build. The stand-ins speak the real contracts: HTTP as in docs/api.md, frames as in agent/base/frame.h and
+BUILD_DIR names the build. The stand-ins speak the real contracts: HTTP as in docs/api.md, frames as in
+agent/base/frame.h and
 proto/local.proto (encoded by hand here, so that a mistake in our own generated code cannot hide).
 """
 
@@ -30,7 +32,8 @@ class Ctl(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="tpuctl-test-"))
         self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(SOURCE / "tests/fixtures/machine-v6e-4t", self.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(SOURCE / "tests/fixtures/machine-v6e-4t", self.root, symlinks=True,
+                        dirs_exist_ok=True)
 
     def serve(self, server):
         server.seen, server.answers = [], {}
@@ -56,13 +59,15 @@ class Ctl(unittest.TestCase):
         return server, f"http://127.0.0.1:{server.server_port}"
 
     def run_ctl(self, *args):
-        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60,
                               env={"PATH": "/usr/bin:/bin", "http_proxy": "http://127.0.0.1:1"}, check=False)
         self.assertNotIn("\033", done.stdout + done.stderr)
         return done
 
     def expect(self, args, code, stdout=None, stderr=None):
         done = self.run_ctl(*args)
-        self.assertEqual((done.returncode, stdout if stdout is not None else done.stdout, stderr if stderr is not None else done.stderr),
+        self.assertEqual((done.returncode, stdout if stdout is not None else done.stdout,
+                          stderr if stderr is not None else done.stderr),
                          (code, done.stdout, done.stderr))
         return done

@@ -1,4 +1,5 @@
-"""What stands in for the daemons: HTTP over a Unix socket, and tpu-launchd's frames, both in their real formats."""
+"""What stands in for the daemons: HTTP over a Unix socket, and tpu-launchd's frames, both in their real
+formats."""
 
 import http.server
 import json
@@ -26,7 +27,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         self.server.seen.append((self.command, self.path))
-        status, body, *headers = self.server.answers.get((self.command, self.path.split("?")[0]), (404, {"error": "no such call", "remedy": ""}))
+        status, body, *headers = self.server.answers.get((self.command, self.path.split("?")[0]),
+                                                         (404, {"error": "no such call", "remedy": ""}))
         body = body() if callable(body) else body
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tpuctl waits by itself where it is refused for a moment: a capture that somebody else has just taken, a collector whose database is locked."""
+"""tpuctl waits by itself where it is refused for a moment: a capture that somebody else has just taken, a
+collector whose database is locked."""
 import http.server
 import json
 import unittest
@@ -8,8 +9,10 @@ from ctl_case import Ctl
 from stand_ins import Handler, Launchd, LaunchdHandler, UnixHttp, field, capture_wire
 
 STACK = ("POST", "/v1/runs/train/capture")
-BUSY = {"error": "run train: a capture is under way, or was taken a moment ago", "remedy": "ask again in a second"}
-TAKEN = {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 1, "text": "Thread 1\n", "record": {"spool": "ab", "class": "events", "seq": 9}}
+BUSY = {"error": "run train: a capture is under way, or was taken a moment ago",
+        "remedy": "ask again in a second"}
+TAKEN = {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 1,
+         "text": "Thread 1\n", "record": {"spool": "ab", "class": "events", "seq": 9}}
 SHOWN = "run train: 1 processes, 1 threads, taken 2026-11-21T05:00:00.000Z\nrecord ab/events/9 is durable and goes to the collector\n\nThread 1\n"
 EBUSY = 16
 
@@ -40,10 +43,12 @@ class BusyLaunchd(LaunchdHandler):
 
     def handle(self):
         kind = 26
-        self.server.answers[kind] = (27, field(1, "train") + field(3, 1763701200000000) + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
+        self.server.answers[kind] = (27, field(1, "train") + field(3, 1763701200000000)
+                                     + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
         if self.server.busy > 0:
             self.server.busy -= 1
-            self.server.answers[kind] = (1, field(1, EBUSY) + field(2, BUSY["error"]) + field(3, BUSY["remedy"]))
+            self.server.answers[kind] = (1, field(1, EBUSY) + field(2, BUSY["error"])
+                                         + field(3, BUSY["remedy"]))
         super().handle()
 
 
@@ -62,15 +67,18 @@ class Again(Ctl):
 
     def test_more_is_said(self):
         hostd = self.scripted({STACK: [(503, 1, BUSY), (503, 1, BUSY), (503, 1, BUSY), (200, None, TAKEN)]})
-        self.expect(["stack", "train"], 0, stdout=SHOWN, stderr=f"tpuctl stack: {BUSY['error']}: asking again, for 10 s at most\n")
+        self.expect(["stack", "train"], 0, stdout=SHOWN,
+                    stderr=f"tpuctl stack: {BUSY['error']}: asking again, for 10 s at most\n")
         self.assertEqual(hostd.seen, [STACK] * 4)
 
     def test_it_ends(self):
-        """What would take longer than 10 s together is not waited for; tpu-launchd, which is as busy, is not asked instead."""
+        """What would take longer than 10 s together is not waited for; tpu-launchd, which is as busy, is
+        not asked instead."""
         launchd = self.launchd()
         hostd = self.scripted({STACK: [(503, 6, BUSY)]})
         refused = f"tpuctl: {BUSY['error']}\nto do:  {BUSY['remedy']}\n"
-        self.expect(["stack", "train"], 3, stdout="", stderr=f"tpuctl stack: {BUSY['error']}: asking again, for 10 s at most\n{refused}")
+        self.expect(["stack", "train"], 3, stdout="",
+                    stderr=f"tpuctl stack: {BUSY['error']}: asking again, for 10 s at most\n{refused}")
         self.assertEqual(hostd.seen, [STACK] * 2)
         for after in (11, 4000000000):
             hostd.seen.clear()
@@ -81,12 +89,14 @@ class Again(Ctl):
 
     def test_only_who_says_when(self):
         """A 503 without Retry-After is no busy moment, and a refusal with one is none either."""
-        hostd = self.scripted({STACK: [(503, None, {"error": "the spool does not take them", "remedy": "tpuctl status"})]})
+        hostd = self.scripted({STACK: [(503, None, {"error": "the spool does not take them",
+                                                    "remedy": "tpuctl status"})]})
         self.expect(["stack", "train"], 3, stdout="")
         self.assertEqual(hostd.seen, [STACK])
         hostd.seen.clear()
         hostd.script = {STACK: [(404, 1, {"error": "there is no run 'train'", "remedy": "tpuctl runs"})]}
-        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
+        self.expect(["stack", "train"], 1, stdout="",
+                    stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
         self.assertEqual(hostd.seen, [STACK])
 
     def test_launchd_alone(self):
@@ -94,7 +104,9 @@ class Again(Ctl):
         path.parent.mkdir(parents=True)
         launchd = self.serve(Launchd(str(path), BusyLaunchd))
         launchd.busy = 1
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken 2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 (CPython 3.11.2)\n")
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken "
+                                                         "2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 "
+                                                         "(CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)
         self.assertNotIn("asking again", done.stderr)
         self.assertEqual(len(launchd.seen), 2)
@@ -106,17 +118,22 @@ class Again(Ctl):
         locked = {"error": "the database cannot be read now", "remedy": "try again"}
         ask, verdict = ("POST", "/api/v1/slices/s0/capture"), ("GET", "/api/v1/slices/s0/diagnosis")
         server.script = {ask: [(503, 1, locked), (200, None, {"episode": "e-1"})],
-                         verdict: [(503, 1, locked), (404, None, {"error": "there is no episode e-1", "remedy": ""})]}
-        done = self.expect(["diagnose", "s0", "--capture", "--collector", f"http://127.0.0.1:{server.server_port}"], 3, stdout="")
-        self.assertEqual(done.stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode e-1)\ntpuctl: there is no episode e-1\n")
+                         verdict: [(503, 1, locked),
+                                   (404, None, {"error": "there is no episode e-1", "remedy": ""})]}
+        done = self.expect(["diagnose", "s0", "--capture", "--collector",
+                            f"http://127.0.0.1:{server.server_port}"], 3, stdout="")
+        self.assertEqual(done.stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode e-1)\n"
+                                      "tpuctl: there is no episode e-1\n")
         self.assertEqual(server.seen, [ask] * 2 + [verdict] * 2)
 
     def test_agents(self):
         """An agent whose captures are all under way is asked again, by itself."""
         status, capture = ("GET", "/v1/status"), ("POST", "/v1/captures")
         roster = [{"host": "h0", "worker": 0, "address": ["127.0.0.1"]}]
-        hostd = self.scripted({status: [(200, None, {"host": "h0", "slice": {"slice": "s0", "roster": roster, "missing": []}})],
-                               capture: [(503, 1, {"error": "captures are under way already", "remedy": ""}), (200, None, b"")]})
+        hostd = self.scripted({status: [(200, None, {"host": "h0", "slice": {"slice": "s0", "roster": roster,
+                                                                             "missing": []}})],
+                               capture: [(503, 1, {"error": "captures are under way already", "remedy": ""}),
+                                         (200, None, b"")]})
         done = self.expect(["diagnose", "s0", "--from", "agents"], 3, stdout="")
         self.assertIn("no agent of the slice gives a capture", done.stderr)
         self.assertNotIn("gives no capture", done.stderr)

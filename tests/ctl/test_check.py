@@ -16,7 +16,8 @@ class Check(Ctl):
     def owners(self, *owners):
         """tpu-launchd, which tells who has the chips open: (device, pid, unit, command)…"""
         daemon = self.launchd()
-        reply = b"".join(field(1, field(1, d) + field(2, p) + field(4, u) + field(5, c)) for d, p, u, c in owners)
+        reply = b"".join(field(1, field(1, d) + field(2, p) + field(4, u) + field(5, c)) for d, p, u,
+                         c in owners)
         daemon.answers[28] = (29, reply)
         return daemon
 
@@ -82,7 +83,8 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
 
     def test_unknown_names(self):
         self.assertIn("  identity    slice,", self.expect(["check", "foo"], 64, stdout="").stderr)
-        self.expect(["check", "nic.mtuu"], 3, stdout="", stderr="tpuctl check: no check answers to the name 'nic.mtuu'; "
+        self.expect(["check", "nic.mtuu"], 3, stdout="",
+                    stderr="tpuctl check: no check answers to the name 'nic.mtuu'; "
                     "those that do: tpuctl check nic\n")
 
     def test_worst_first(self):
@@ -91,10 +93,13 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         shutil.rmtree(self.root / "sys/bus/pci/devices")
         shutil.copy(self.root / "netlink/links.drift", self.root / "netlink/links")
         done = self.expect(["check"], 2, stderr="")
-        groups = {part.split("\n")[0]: [line.split()[:2] for line in part.split("\n")[1:] if line and line[0].isupper()]
+        groups = {part.split("\n")[0]: [line.split()[:2] for line in part.split("\n")[1:] if line
+                                        and line[0].isupper()]
                   for part in done.stdout.split("\n\n")[:-1]}
-        self.assertEqual(list(groups), ["Network", "Host", "Chips", "Software", "Identity"])  # FAIL, WARN, UNKNOWN, OK
-        self.assertEqual(groups["Network"][:3], [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["OK", "nic.link"]])
+        # FAIL, WARN, UNKNOWN, OK
+        self.assertEqual(list(groups), ["Network", "Host", "Chips", "Software", "Identity"])
+        self.assertEqual(groups["Network"][:3],
+                         [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["OK", "nic.link"]])
         self.assertEqual(groups["Host"][0], ["WARN", "memory.available"])
         self.assertEqual(groups["Chips"][0], ["UNKNOWN", "tpu"])
         self.assertIn("         to do:  tpu-netcfg --once\n", done.stdout)
@@ -109,7 +114,8 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
     def test_stale_lockfile(self):
         self.owners()
         (self.root / "tmp/libtpu_lockfile").touch()
-        self.assertIn("to do:  rm /tmp/libtpu_lockfile\n", self.expect(["check", "lockfile"], 1, stderr="").stdout)
+        self.assertIn("to do:  rm /tmp/libtpu_lockfile\n",
+                      self.expect(["check", "lockfile"], 1, stderr="").stdout)
 
     def test_a_silent_launchd_costs_one_line(self):
         path = self.root / "run/tpu-launchd/launchd.sock"
@@ -134,11 +140,14 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
         shutil.rmtree(self.root / "usr/local/lib/python3.10/dist-packages/jax-0.7.2.dist-info")
         done = self.expect(["check", "--golden", golden], 2, stderr="")
-        lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith(("FAIL", "WARN", "OK", "UNKNOWN"))]
-        self.assertEqual(lines, [["FAIL", "sysctl", "net.ipv4.tcp_rmem"], ["WARN", "fingerprint.kernel", "6.9.0"],
+        lines = [line.split()[:3] for line in done.stdout.splitlines()
+                 if line.startswith(("FAIL", "WARN", "OK", "UNKNOWN"))]
+        self.assertEqual(lines,
+                         [["FAIL", "sysctl", "net.ipv4.tcp_rmem"], ["WARN", "fingerprint.kernel", "6.9.0"],
                                  ["WARN", "fingerprint.wheel", "jax"]])
         self.assertIn("6.11.0-1015-gcp", done.stdout)
-        report = json.loads(self.expect(["check", "fingerprint", "--golden", golden, "--json"], 1, stderr="").stdout)
+        report = json.loads(self.expect(["check", "fingerprint", "--golden", golden, "--json"], 1,
+                                        stderr="").stdout)
         self.assertEqual([c["check"] for c in report["checks"]], ["fingerprint.kernel", "fingerprint.wheel"])
         for text in ("{", "[]", '{"checks": 1}', ""):
             golden.write_text(text)
@@ -149,7 +158,8 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
 
     def test_watch_ends_by_a_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM):
-            process = subprocess.Popen([TPUCTL, "--root", self.root, "check", "thp", "--watch"], stdout=subprocess.PIPE, text=True)
+            process = subprocess.Popen([TPUCTL, "--root", self.root, "check", "thp", "--watch"],
+                                       stdout=subprocess.PIPE, text=True)
             out = [process.stdout.readline()]
             while "1 checks: 1 OK" not in out[-1]:
                 out.append(process.stdout.readline())
@@ -160,7 +170,8 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
             self.assertIn("OK       thp    [always] madvise never\n", out)
 
     def test_one(self):
-        self.expect(["check", "nic.link"], 0, stderr="", stdout="Network\nOK       nic.link  eth0  up\nOK       nic.link  eth1  up\n\n"
+        self.expect(["check", "nic.link"], 0, stderr="",
+                    stdout="Network\nOK       nic.link  eth0  up\nOK       nic.link  eth1  up\n\n"
                     "2 checks: 2 OK, 0 WARN, 0 FAIL, 0 UNKNOWN\n")
         (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 40000 kB\n")
         self.expect(["check", "memory"], 1)
@@ -171,11 +182,13 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
 
     def test_json(self):
         report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
-        self.assertEqual((report["host"], report["verdict"], len(report["checks"])), ("t1v-n-0a1b2c3d-w-0", "OK", 9))
+        self.assertEqual((report["host"], report["verdict"], len(report["checks"])),
+                         ("t1v-n-0a1b2c3d-w-0", "OK", 9))
         self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
 
     def test_no_root(self):
-        done = subprocess.run([TPUCTL, "check", "--root", "/nonexistent"], capture_output=True, text=True, check=False)
+        done = subprocess.run([TPUCTL, "check", "--root", "/nonexistent"], capture_output=True, text=True,
+                              check=False)
         self.assertEqual(done.returncode, 64)
         self.assertIn("/nonexistent", done.stderr)
 

@@ -6,9 +6,11 @@ import unittest
 
 from ctl_case import Ctl
 
-NET = {"check": "bpf_net", "subject": "", "verdict": "OK", "found": "9 of 9 programs: retransmits, resets", "wanted": "", "source": "", "reason": "",
+NET = {"check": "bpf_net", "subject": "", "verdict": "OK", "found": "9 of 9 programs: retransmits, resets",
+       "wanted": "", "source": "", "reason": "",
        "remedy": "", "settled": "OK", "silenced": False, "since": None}
-IO = {**NET, "check": "bpf_io", "verdict": "UNKNOWN", "found": "0 of 8 programs: disks", "reason": "this kernel has no tracepoint block_rq_issue",
+IO = {**NET, "check": "bpf_io", "verdict": "UNKNOWN", "found": "0 of 8 programs: disks",
+      "reason": "this kernel has no tracepoint block_rq_issue",
       "remedy": "sudo /usr/lib/tpu-hostd/tpu-hostd-bpf"}
 OTHER = {**NET, "check": "uplink", "verdict": "FAIL"}
 
@@ -22,7 +24,8 @@ class CheckBpf(Ctl):
     def names(self, *args):
         done = self.run_ctl("check", "--json", *args)
         report = json.loads(done.stdout)
-        return done.returncode, report["verdict"], [c["check"] for c in report["checks"] if c["check"].startswith(("bpf", "uplink"))]
+        return done.returncode, report["verdict"], [c["check"] for c in report["checks"]
+                                                    if c["check"].startswith(("bpf", "uplink"))]
 
     def test_by_name(self):
         self.expect(["check", "bpf"], 3, stderr="", stdout="""\
@@ -52,10 +55,12 @@ OK       bpf_net    9 of 9 programs: retransmits, resets
         self.assertIn("this kernel has no tracepoint block_rq_issue\n", text)
 
     def test_what_is_no_answer(self):
-        for answer in ([], {"checks": 1}, {"checks": [1, {"check": 7}, {"check": "nic.mtu", "verdict": "OK"}]}):
+        for answer in ([], {"checks": 1},
+                       {"checks": [1, {"check": 7}, {"check": "nic.mtu", "verdict": "OK"}]}):
             self.agent.answers["GET", "/v1/checks"] = (200, answer)
             self.assertEqual(self.names()[2], [])
-        self.agent.answers["GET", "/v1/checks"] = (200, {"checks": [{"check": "bpf_\x1b[2J", "verdict": "SPLENDID", "found": 7}]})
+        self.agent.answers["GET", "/v1/checks"] = (200, {"checks": [{"check": "bpf_\x1b[2J",
+                                                                     "verdict": "SPLENDID", "found": 7}]})
         text = self.expect(["check", "bpf"], 3, stderr="").stdout
         self.assertIn("UNKNOWN  bpf_", text)
         self.assertNotIn("\x1b", text)

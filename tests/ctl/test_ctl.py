@@ -9,19 +9,27 @@ from ctl_case import Ctl, ago
 STATUS = {
     "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "runs": 1, "started": None,
     "identity": {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"},
-    "reasons": [{"check": "nic.mtu", "subject": "eth1", "verdict": "FAIL", "reason": "found 1460,\033[2J wanted 8896", "remedy": "tpu-netcfg --once"}],
-    "uplink": {"endpoint": "http://10.0.0.2:4318", "durable": True, "parked": False, "last_error": "Connection refused", "last_ok": None,
-               "classes": {"events": {"kept": 3, "dropped": 0, "refused": 2, "damaged": 0}, "metrics": {"kept": 0}}},
+    "reasons": [{"check": "nic.mtu", "subject": "eth1", "verdict": "FAIL",
+                 "reason": "found 1460,\033[2J wanted 8896", "remedy": "tpu-netcfg --once"}],
+    "uplink": {"endpoint": "http://10.0.0.2:4318", "durable": True, "parked": False,
+               "last_error": "Connection refused", "last_ok": None,
+               "classes": {"events": {"kept": 3, "dropped": 0, "refused": 2, "damaged": 0},
+                           "metrics": {"kept": 0}}},
 }
 
 
 class Usage(Ctl):
     def test_errors_exit_64(self):
-        for args in ([], ["frob"], ["check", "nothing"], ["check", "a", "b"], ["status", "--bad"], ["run"], ["run", "--malloc", "x", "--", "true"],
-                     ["run", "--framework", "tf", "--", "true"], ["run", "--directory", "rel", "--", "true"], ["stop"], ["stop", "Bad_Name"],
-                     ["stack", "../x"], ["logs", "a b"], ["env", "--framework", "tf"], ["env", "1X=2"], ["fleet", "--collector", "gopher://x"],
-                     ["cordon"], ["cordon", "x", "--until", "soon"], ["cordon", "x", "--until", "-1h"], ["drain"], ["uncordon", "x"], ["silence", "nic"],
-                     ["silence", "nic", "known"], ["unsilence"], ["mode"], ["mode", "watch"], ["mode", "repair", "now"]):
+        for args in ([], ["frob"], ["check", "nothing"], ["check", "a", "b"], ["status", "--bad"], ["run"],
+                     ["run", "--malloc", "x", "--", "true"],
+                     ["run", "--framework", "tf", "--", "true"], ["run", "--directory", "rel", "--", "true"],
+                     ["stop"], ["stop", "Bad_Name"],
+                     ["stack", "../x"], ["logs", "a b"], ["env", "--framework", "tf"], ["env", "1X=2"],
+                     ["fleet", "--collector", "gopher://x"],
+                     ["cordon"], ["cordon", "x", "--until", "soon"], ["cordon", "x", "--until", "-1h"],
+                     ["drain"], ["uncordon", "x"], ["silence", "nic"],
+                     ["silence", "nic", "known"], ["unsilence"], ["mode"], ["mode", "watch"],
+                     ["mode", "repair", "now"]):
             with self.subTest(args=args):
                 done = self.expect(args, 64, stdout="")
                 self.assertTrue(done.stderr)
@@ -38,7 +46,8 @@ class Identity(Ctl):
         done = self.expect(["identity"], 0, stderr="")
         self.assertRegex(done.stdout, r"\nworker-id +/etc/tpu-hostd/identity\.conf\.d/10-site\.conf:6  0\n")
         fields = json.loads(self.expect(["identity", "--json"], 0).stdout)["identity"]
-        self.assertEqual(fields["chips"], {"value": "4", "origin": "/etc/tpu-hostd/identity.conf.d/10-site.conf:7"})
+        self.assertEqual(fields["chips"],
+                         {"value": "4", "origin": "/etc/tpu-hostd/identity.conf.d/10-site.conf:7"})
 
     def test_env(self):
         done = self.expect(["env", "--framework", "jax", "TPU_WORKER_ID=3", "A=b c"], 0)
@@ -46,7 +55,8 @@ class Identity(Ctl):
         self.assertEqual(lines[:2], ["TPU_WORKER_ID=3", "A='b c'"])
         self.assertIn("TPU_TOPOLOGY=4x4", lines)
         self.assertIn("TPU_WORKER_ID", done.stderr)
-        read_back = subprocess.run(["/bin/sh", "-c", done.stdout + 'printf %s "$A"'], capture_output=True, text=True, check=True)
+        read_back = subprocess.run(["/bin/sh", "-c", done.stdout + 'printf %s "$A"'], capture_output=True,
+                                   text=True, check=True)
         self.assertEqual(read_back.stdout, "b c")
 
     def test_env_of_frameworks(self):
@@ -56,13 +66,15 @@ class Identity(Ctl):
 
         jax, why = env("--framework", "jax")
         self.assertEqual(jax["TPU_HOST_BOUNDS"], "2,2,1")
-        self.assertRegex(why["TPU_WORKER_ID"], r"^worker-id from /etc/tpu-hostd/identity\.conf\.d/10-site\.conf:\d+$")
+        self.assertRegex(why["TPU_WORKER_ID"],
+                         r"^worker-id from /etc/tpu-hostd/identity\.conf\.d/10-site\.conf:\d+$")
         chip, _ = env("--framework", "torch_xla", "--chip", "3")
         self.assertEqual((chip["TPU_VISIBLE_CHIPS"], chip["TPU_PROCESS_PORT"]), ("3", "8479"))
         ray, _ = env("--framework", "ray", "--ray-head", "10.0.0.9:6379")
         self.assertTrue(ray["TPU_RAY_START"].startswith("--address=10.0.0.9:6379 "))
         torch, _ = env("--framework", "torch")
-        self.assertEqual((torch["RANK"], torch["WORLD_SIZE"]), (jax["TPU_WORKER_ID"], str(len(jax["TPU_WORKER_HOSTNAMES"].split(",")))))
+        self.assertEqual((torch["RANK"], torch["WORLD_SIZE"]),
+                         (jax["TPU_WORKER_ID"], str(len(jax["TPU_WORKER_HOSTNAMES"].split(",")))))
         self.expect(["env", "--framework", "jax", "--chip", "1"], 64, stdout="")
         self.expect(["env", "--framework", "torch_xla", "--chip", "x"], 64, stdout="")
         done = self.expect(["env", "LIBTPU_INIT_ARGS=x", "--framework", "jax"], 0)
@@ -76,7 +88,9 @@ class Identity(Ctl):
 
 class Status(Ctl):
     def test_no_agent(self):
-        self.expect(["status"], 3, stdout="", stderr=f"tpuctl: no answer from {self.root}/run/tpu-hostd/api.sock: No such file or directory\n"
+        self.expect(["status"], 3, stdout="", stderr=f"tpuctl: no answer from "
+                                                     f"{self.root}/run/tpu-hostd/api.sock: No such file or "
+                                                     f"directory\n"
                     "to do:  systemctl status tpu-hostd\n")
 
     def test_screen(self):
@@ -100,14 +114,18 @@ FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
 """)
         self.assertEqual(json.loads(self.expect(["status", "--json"], 2).stdout), status)
         status["uplink"].update(durable=False, parked=True, last_ok=None)
-        self.assertIn("uplink   http://10.0.0.2:4318 refuses our records; one try a minute\n", self.expect(["status"], 2).stdout)
-        self.assertIn("\n         the spool cannot be written: new records are lost\n", self.expect(["status"], 2).stdout)
+        self.assertIn("uplink   http://10.0.0.2:4318 refuses our records; one try a minute\n",
+                      self.expect(["status"], 2).stdout)
+        self.assertIn("\n         the spool cannot be written: new records are lost\n",
+                      self.expect(["status"], 2).stdout)
 
     def test_history(self):
         hostd = self.hostd()
         status = json.loads(json.dumps(STATUS))
-        for more, line in (({"since": ago(7300), "worsened": 4, "flapping": True, "last_good": ago(7400)}, "2 h, got worse 4 times, flapping, last good 2 h ago"),
-                           ({"since": ago(200), "worsened": 1, "flapping": False, "last_good": None}, "3 min, never seen good")):
+        for more, line in (({"since": ago(7300), "worsened": 4, "flapping": True, "last_good": ago(7400)},
+                            "2 h, got worse 4 times, flapping, last good 2 h ago"),
+                           ({"since": ago(200), "worsened": 1, "flapping": False, "last_good": None},
+                            "3 min, never seen good")):
             status["reasons"][0].update(more)
             hostd.answers[("GET", "/v1/status")] = (200, status)
             self.assertIn(f"\n         since:  {line}\n         to do:", self.expect(["status"], 2).stdout)

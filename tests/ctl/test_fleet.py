@@ -18,11 +18,16 @@ from stand_ins import capture_wire, field
 class Fleet(Ctl):
     def test_hosts(self):
         server, url = self.collector()
-        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, lag_seconds=0.1, run="train", step=12),
-                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, lag_seconds=600, run="train", step=12),
-                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, run=None, step=None),
-                 dict(name="h3", slice="v6e-a", worker_id="3", state="ready", reasons="", registry="missing", missing="its lease ended", age_seconds=3),
-                 dict(name="h4", slice="v6e-a", worker_id="4", state="degraded", reasons="disk", orders="cordoned: fan", registry="member", age_seconds=3),
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2,
+                      lag_seconds=0.1, run="train", step=12),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1",
+                      age_seconds=9, lag_seconds=600, run="train", step=12),
+                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300,
+                      run=None, step=None),
+                 dict(name="h3", slice="v6e-a", worker_id="3", state="ready", reasons="", registry="missing",
+                      missing="its lease ended", age_seconds=3),
+                 dict(name="h4", slice="v6e-a", worker_id="4", state="degraded", reasons="disk",
+                      orders="cordoned: fan", registry="member", age_seconds=3),
                  dict(name="h5", state="ready", reasons="x", registry="none", age_seconds=3)]
         server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
         screen = """\
@@ -45,7 +50,8 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
 
     def test_pages(self):
         server, url = self.collector()
-        pages = iter([{"hosts": [dict(name="h0", state="ready")], "next": 1}, {"hosts": [dict(name="h1", state="unfit")], "next": None}])
+        pages = iter([{"hosts": [dict(name="h0", state="ready")], "next": 1},
+                      {"hosts": [dict(name="h1", state="unfit")], "next": None}])
         server.answers[("GET", "/api/v1/hosts")] = (200, lambda: next(pages))
         self.assertEqual(json.loads(self.expect(["fleet", "--json", "--collector", url], 0).stdout),
                          {"hosts": [dict(name="h0", state="ready"), dict(name="h1", state="unfit")]})
@@ -61,22 +67,29 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
 
     def test_telemetry_is_elsewhere(self):
         server, url = self.collector()
-        where = {"error": "telemetry is not kept here: it goes to http://v:8428", "remedy": "ask there", "telemetry": "http://v:8428"}
+        where = {"error": "telemetry is not kept here: it goes to http://v:8428", "remedy": "ask there",
+                 "telemetry": "http://v:8428"}
         said = "tpuctl: telemetry goes to http://v:8428: this collector keeps no events, lines and series\nto do:  ask there\n"
-        for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]), ("/api/v1/runs/train/logs", ["logs", "train", "--fleet"])):
+        for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]),
+                            ("/api/v1/runs/train/logs", ["logs", "train", "--fleet"])):
             server.answers[("GET", path)] = (404, where)
             self.expect([*words, "--collector", url], 3, stdout="", stderr=said)
-        server.answers[("GET", "/api/v1/events")] = (404, {**where, "error": "telemetry is not kept here", "telemetry": ""})
-        self.expect(["events", "--collector", url], 3, stdout="", stderr="tpuctl: telemetry is not kept here\nto do:  ask there\n")
+        server.answers[("GET", "/api/v1/events")] = (404, {**where, "error": "telemetry is not kept here",
+                                                           "telemetry": ""})
+        self.expect(["events", "--collector", url], 3, stdout="",
+                    stderr="tpuctl: telemetry is not kept here\nto do:  ask there\n")
 
     def test_verdict_without_captures(self):
         """Of an episode that another collector judged."""
         server, url = self.collector()
-        report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different", "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
+        report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different",
+                  "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
         server.answers[("GET", "/api/v1/slices/s0/diagnosis")] = (200, dict(
-            episode="e", run="train", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4, outcome="named", confirmed=None, recovered=None, diagnosis=report))
+            episode="e", run="train", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4,
+            outcome="named", confirmed=None, recovered=None, diagnosis=report))
         server.answers[("GET", "/api/v1/slices/s0/captures")] = (
-            200, field(1, field(1, capture_wire.host({"slice": "s0", "worker": 2, "host": "h2"}))), ("Content-Type", "application/x-protobuf"))
+            200, field(1, field(1, capture_wire.host({"slice": "s0", "worker": 2, "host": "h2"}))),
+            ("Content-Type", "application/x-protobuf"))
         self.expect(["diagnose", "s0", "--collector", url], 2, stderr="", stdout="""\
 slice s0, worker 2 (h2): 1 of 4 is different
   both captures show it: stuck
@@ -85,7 +98,8 @@ the captures are not kept any more: this is what was found out from them
 
 episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 hosts answered
 """)
-        self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout), report)
+        self.assertEqual(json.loads(self.expect(["diagnose", "s0", "--collector", url, "--json"], 2).stdout),
+                         report)
         report.update(outcome="goes_on", suspects=[])
         self.expect(["diagnose", "s0", "--collector", url], 0)
     def test_leader(self):
@@ -99,9 +113,11 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
 
         follower.answers[("GET", "/api/v1/hosts")] = moved(f"{leads}/api/v1/hosts?state=ready")
         leader.answers[("GET", "/api/v1/hosts")] = (200, hosts)
-        self.assertEqual(json.loads(self.expect(["fleet", "--json", "--state", "ready", "--collector", url], 0).stdout), hosts)
+        self.assertEqual(json.loads(self.expect(["fleet", "--json", "--state", "ready", "--collector", url],
+                                                0).stdout), hosts)
         self.assertEqual([p for _, p in follower.seen + leader.seen], ["/api/v1/hosts?state=ready"] * 2)
-        follower.answers[("PUT", "/api/v1/hosts/h0/cordon")] = moved(f"{leads}/api/v1/hosts/h0/cordon?reason=disk")
+        follower.answers[("PUT",
+                          "/api/v1/hosts/h0/cordon")] = moved(f"{leads}/api/v1/hosts/h0/cordon?reason=disk")
         leader.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
         self.expect(["fleet", "cordon", "h0", "disk", "--collector", url], 0)
         self.assertEqual(leader.seen[-1], ("PUT", "/api/v1/hosts/h0/cordon?reason=disk"))
@@ -113,10 +129,12 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
             s.bind(("127.0.0.1", 0))
             gone = f"http://127.0.0.1:{s.getsockname()[1]}/api/v1/hosts"
             follower.answers[("GET", "/api/v1/hosts")] = moved(gone)
-            self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", url], 3, stdout="").stderr)
+            self.assertIn(f"no answer from {gone}",
+                          self.expect(["fleet", "--collector", url], 3, stdout="").stderr)
 
     def test_several_collectors(self):
-        """The next one is asked where one does not answer, or knows of no leader; what changes something is not said twice."""
+        """The next one is asked where one does not answer, or knows of no leader; what changes something
+        is not said twice."""
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             gone = f"http://127.0.0.1:{s.getsockname()[1]}"
@@ -124,16 +142,19 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
             waits, without = self.collector()
             there.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": [dict(name="h0", state="ready")]})
             there.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
-            waits.answers[("GET", "/api/v1/hosts")] = waits.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (503, {"error": "no collector leads", "remedy": "try again"})
+            waits.answers[("GET", "/api/v1/hosts")] = waits.answers[("PUT",
+                                                                     "/api/v1/hosts/h0/cordon")] = (503, {"error": "no collector leads", "remedy": "try again"})
             for urls in (f"{gone} {url}/", f"{without} {gone} {url}", f"  {url} {gone}"):
                 self.assertIn("h0", self.expect(["fleet", "--collector", urls], 0).stdout)
                 self.expect(["fleet", "cordon", "h0", "disk", "--collector", urls], 0)
-            self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", f"{without} {gone}"], 3, stdout="").stderr)
+            self.assertIn(f"no answer from {gone}",
+                          self.expect(["fleet", "--collector", f"{without} {gone}"], 3, stdout="").stderr)
         for urls in (" ", f"{url} ftp://x", " ".join([url] * 5)):
             self.assertIn("--collector", self.expect(["fleet", "--collector", urls], 64, stdout="").stderr)
 
     def test_what_may_have_arrived_is_not_said_again(self):
-        """The first takes the request and goes without an answer: a question goes to the next one, an order does not."""
+        """The first takes the request and goes without an answer: a question goes to the next one, an
+        order does not."""
         gone, first = self.collector()
         there, url = self.collector()
         taken, asked = [], []
@@ -162,15 +183,19 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
 
     def test_telemetry_elsewhere(self):
         server, url = self.collector()
-        server.answers[("GET", "/api/v1/events")] = (404, {"error": "no telemetry here", "remedy": "ask there", "telemetry": "https://tsdb.example"})
+        server.answers[("GET", "/api/v1/events")] = (404,
+                                                     {"error": "no telemetry here", "remedy": "ask there",
+                                                      "telemetry": "https://tsdb.example"})
         self.expect(["events", "--collector", url], 3, stdout="",
-                    stderr="tpuctl: telemetry goes to https://tsdb.example: this collector keeps no events, lines and series\nto do:  ask there\n")
+                    stderr="tpuctl: telemetry goes to https://tsdb.example: this collector keeps no events, "
+                           "lines and series\nto do:  ask there\n")
 
     def on_terminal(self, columns, *args, **env):
         """What it prints on a terminal so wide."""
         main, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, stdout=other, stderr=subprocess.PIPE, timeout=60,
+        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, stdout=other,
+                              stderr=subprocess.PIPE, timeout=60,
                               env={"PATH": "/usr/bin:/bin", **env}, check=False)
         os.close(other)
         text = b""
@@ -185,8 +210,10 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
 
     def test_terminal(self):
         server, url = self.collector()
-        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", age_seconds=4.2, run="train", reasons=""),
-                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", age_seconds=4.2, run="train", reasons="déjà vu " * 12)]
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", age_seconds=4.2, run="train",
+                      reasons=""),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", age_seconds=4.2, run="train",
+                      reasons="déjà vu " * 12)]
         server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
         wide = self.on_terminal(300, "fleet", "--collector", url, NO_COLOR="1")
         self.assertEqual(wide, self.expect(["fleet", "--collector", url], 0).stdout)
@@ -201,8 +228,10 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
     def test_events(self):
         server, url = self.collector()
         server.answers[("GET", "/api/v1/events")] = (200, {"next": 0, "events": [
-            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.run.exited", severity="ERROR", body={"run": "train", "cause": "signal"}),
-            dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO", body={"text": "a\nb\n", "threads": 3})]})
+            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.run.exited", severity="ERROR",
+                 body={"run": "train", "cause": "signal"}),
+            dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO",
+                 body={"text": "a\nb\n", "threads": 3})]})
         self.expect(["events", "--collector", url, "--host", "h 0&x"], 0, stderr="", stdout="""\
 TIME                  SEVERITY  HOST  EVENT           BODY
 2026-11-21T05:00:00Z  ERROR     h0    tpu.run.exited  run=train  cause=signal
@@ -211,16 +240,21 @@ TIME                  SEVERITY  HOST  EVENT           BODY
         self.assertEqual(server.seen[0][1], "/api/v1/events?limit=200&host=h%200%26x")
 
     def event(self, i):
-        return dict(id=i, host="h0", time="2026-11-21T05:00:00.123Z", name=f"e{i}", severity="INFO", body="text")
+        return dict(id=i, host="h0", time="2026-11-21T05:00:00.123Z", name=f"e{i}", severity="INFO",
+                    body="text")
 
     def test_events_since(self):
         server, url = self.collector()
-        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 2, "events": [self.event(2)]}, {"next": 2, "events": []}])
+        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 2, "events": [self.event(2)]},
+                        {"next": 2, "events": []}])
         server.answers[("GET", "/api/v1/events")] = (200, lambda: next(answers))
-        got = json.loads(self.expect(["events", "--collector", url, "--since", "2026-11-21T05:00:00Z", "--slice", "s", "--name", "n", "--json"], 0).stdout)
+        got = json.loads(self.expect(["events", "--collector", url, "--since", "2026-11-21T05:00:00Z",
+                                      "--slice", "s", "--name", "n", "--json"], 0).stdout)
         self.assertEqual(([e["id"] for e in got["events"]], got["next"]), ([1, 2], 2))
-        self.assertEqual([p for _, p in server.seen], [f"/api/v1/events?limit=200&slice=s&name=n&{w}" for w in
-                                                       ("from=2026-11-21T05%3A00%3A00Z", "since=1", "since=2")])
+        self.assertEqual([p for _, p in server.seen],
+                         [f"/api/v1/events?limit=200&slice=s&name=n&{w}" for w in
+                                                       ("from=2026-11-21T05%3A00%3A00Z", "since=1",
+                                                        "since=2")])
         server.seen.clear()
         answers = iter([{"next": 0, "events": []}])
         self.expect(["events", "--collector", url, "--since", "10min"], 0, stdout="no events\n")
@@ -230,7 +264,8 @@ TIME                  SEVERITY  HOST  EVENT           BODY
     def test_events_follow(self):
         """Goes on over an answer without events and over a collector that is away; ends at a refusal."""
         server, url = self.collector()
-        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 1, "events": []}, {"next": 2, "events": [self.event(2)]}])
+        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 1, "events": []},
+                        {"next": 2, "events": [self.event(2)]}])
 
         def answer():
             a = next(answers, None)
@@ -240,7 +275,8 @@ TIME                  SEVERITY  HOST  EVENT           BODY
             return a
         server.answers[("GET", "/api/v1/events")] = (200, answer)
         done = self.expect(["events", "--collector", url, "--follow"], 1,
-                           stdout="2026-11-21T05:00:00Z  INFO  h0  e1  text\n2026-11-21T05:00:00Z  INFO  h0  e2  text\n")
+                           stdout="2026-11-21T05:00:00Z  INFO  h0  e1  text\n2026-11-21T05:00:00Z  INFO  h0 "
+                                  " e2  text\n")
         self.assertEqual([p.split("&", 1)[1] if "&" in p else "" for _, p in server.seen],
                          ["", "since=1&wait=25", "since=1&wait=25", "since=2&wait=25"])
         self.assertIn("no JSON", done.stderr)

@@ -11,8 +11,10 @@ import unittest
 from ctl_case import TPUCTL, Ctl, ago
 from stand_ins import field, read, strings_of, capture_wire
 
-RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
-       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5,
+RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "",
+       "status": "", "framework": "jax", "malloc": "tcmalloc",
+       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2,
+       "step": 12, "step_seconds": 0.5,
        "goodput": 0.934, "suspicion": "no step for 31 s"}
 
 
@@ -22,7 +24,8 @@ def spec_of(request):
 
 
 def launchd_run(name, state, cause, code, status, started, ended):
-    texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada", "python3 train.py")
+    texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada",
+             "python3 train.py")
     return (b"".join(field(i + 1, t) for i, t in enumerate(texts))
             + field(11, started * 1000000) + field(12, ended * 1000000))
 
@@ -35,9 +38,11 @@ class Runs(Ctl):
             ("train", "running", "", "", "", started, 0), ("anew", "running", "", "", "", started, 0),
             ("old", "exited", "signal", "killed", "KILL", started - 9999, started - 17700),
             ("ended", "exited", "stopped", "killed", "TERM", started - 9999, started))))
-        text = datetime.datetime.fromtimestamp(started, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        text = datetime.datetime.fromtimestamp(started,
+                                               datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": [
-            dict(RUN, started=text), dict(RUN, name="anew", started=ago(9999)), dict(RUN, name="forgotten", started=text)]})
+            dict(RUN, started=text), dict(RUN, name="anew", started=ago(9999)),
+            dict(RUN, name="forgotten", started=text)]})
         self.expect(["runs"], 0, stderr="", stdout="""\
 NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  GOOD  END           COMMAND
 train  running  ada   jax        5 min  12    0.5 s     93 %  -             python3 train.py
@@ -46,16 +51,22 @@ old    exited   ada   jax        5 h    -     -         -     signal KILL   pyth
 ended  exited   ada   jax        5 min  -     -         -     stopped TERM  python3 train.py
 train: may have stalled: no step for 31 s
 """)
-        self.assertEqual([j["step"] for j in json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]], [12, None, None, None])
+        self.assertEqual([j["step"] for j in json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]],
+                         [12, None, None, None])
 
     def test_runs_tell_what_became_of_it(self):
         started = int(time.time()) - 300
         run = launchd_run("again", "waiting", "exit-code", "exited", "3", started, started)
-        self.launchd().answers[22] = (23, field(1, run + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
+        self.launchd().answers[22] = (23,
+                                      field(1,
+                                            run + field(16, 2) + field(20, 1) + field(21, 5)
+                                            + field(22, "its log: out of memory")
+                                            + field(23, "a smaller batch")))
         self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": []})
         self.assertEqual(self.expect(["runs"], 0).stdout.splitlines()[1:], [
             "again  waiting  ada   jax        5 min  -     -         -     exit-code 3  python3 train.py",
-            "again: generation 2; restarted 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
+            "again: generation 2; restarted 1 of 5 times; its log: out of memory",
+            "  to do: a smaller batch"])
         self.assertEqual(json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"][0]["restarts_max"], 5)
 
     def test_logs_of_an_unknown_run(self):
@@ -69,18 +80,23 @@ train: may have stalled: no step for 31 s
             "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
         self.launchd().answers[22] = (23, field(1, run))
         done = self.expect(["runs"], 0)
-        self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -     -    sleep 9")
+        self.assertEqual(done.stdout.splitlines()[1],
+                         "train  running  ada   plain      -      -     -         -     -    sleep 9")
         self.assertIn("systemctl status tpu-hostd", done.stderr)
 
     def test_run(self):
         launchd = self.launchd()
-        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service") + field(3, "glibc (tcmalloc is not installed)") +
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service")
+                               + field(3, "glibc (tcmalloc is not installed)") +
                                field(4, "X: yours '1' kept, ours would be '2'"))
-        self.expect(["run", "--name", "train", "--framework=jax", "--env", "X=1", "--env=Y=a b", "--", "python3", "--env", "t.py"], 0,
-                    stdout="train started as tpu-run-train.service, malloc glibc (tcmalloc is not installed)\n",
+        self.expect(["run", "--name", "train", "--framework=jax", "--env", "X=1", "--env=Y=a b", "--",
+                     "python3", "--env", "t.py"], 0,
+                    stdout="train started as tpu-run-train.service, malloc glibc (tcmalloc is not "
+                           "installed)\n",
                     stderr="tpuctl run: warning: X: yours '1' kept, ours would be '2'\n")
         self.assertEqual(launchd.seen[0][0], 20)
-        self.assertEqual(strings_of(spec_of(launchd.seen[0][1])), [(1, "train"), (2, "jax"), (5, "python3"), (5, "--env"), (5, "t.py"),
+        self.assertEqual(strings_of(spec_of(launchd.seen[0][1])),
+                         [(1, "train"), (2, "jax"), (5, "python3"), (5, "--env"), (5, "t.py"),
                                                           (6, "X=1"), (6, "Y=a b")])
 
     def test_run_with_step_lines_of_its_own(self):
@@ -88,7 +104,8 @@ train: may have stalled: no step for 31 s
         launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
         self.expect(["run", "--step-regex", "^batch #([0-9]+)", "--", "true"], 0, stderr="")
         self.assertIn((21, "^batch #([0-9]+)"), strings_of(spec_of(launchd.seen[0][1])))
-        for bad, why in (("batch", "has no group"), ("(a", "step_regex '(a': "), ("(a)\\1", "refers back"), ("(a{200})", "100 times")):
+        for bad, why in (("batch", "has no group"), ("(a", "step_regex '(a': "), ("(a)\\1", "refers back"),
+                         ("(a{200})", "100 times")):
             self.assertIn(why, self.expect(["run", "--step-regex", bad, "--", "true"], 64).stderr)
 
     def test_run_with_limits_and_secrets(self):
@@ -96,31 +113,49 @@ train: may have stalled: no step for 31 s
         launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
         key = self.root / "key"
         key.write_text("s3cret=\n")
-        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7", "--memory-total", "64G", "--memory-high", "1K", "--cpus", "0-3", "--core", "keep", "--devices", "/dev/net/tun", "--share-devices", "--restarts", "2", "--grace", "5s",
+        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7",
+                     "--memory-total", "64G", "--memory-high", "1K", "--cpus", "0-3", "--core", "keep",
+                     "--devices", "/dev/net/tun", "--share-devices", "--restarts", "2", "--grace", "5s",
                      "--preempt", "USR1", "--", "true"], 0, stderr="")
         request = launchd.seen[0][1]
-        for wanted in (field(8, 1 << 30), field(9, 7), field(11, 64 << 30), field(12, 1024), field(13, "0-3"), field(15, "keep"), field(16, 5000000), field(17, 2),
+        for wanted in (field(8, 1 << 30), field(9, 7), field(11, 64 << 30), field(12, 1024),
+                       field(13, "0-3"), field(15, "keep"), field(16, 5000000), field(17, 2),
                        field(18, "USR1"), field(19, 1), field(20, "/dev/net/tun")):
             self.assertIn(wanted, spec_of(request))
         self.assertIn(field(6, field(1, "KEY") + field(2, "s3cret=")), request)
-        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "memlock 'much' is not"), (["--memory-high", "0"], "memory_high '0' is not"),
-                           (["--core", "all"], "core 'all' is not one of none, keep"), (["--nofile", "0"], "nofile '0' is not"), (["--slices", "2", "--secret", f"KEY={key}"], "every host reads an intent")):
-            self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
+        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"),
+                           (["--secret", "KEY"], "NAME=FILE"),
+                           (["--memlock", "much"], "memlock 'much' is not"),
+                           (["--memory-high", "0"], "memory_high '0' is not"),
+                           (["--core", "all"], "core 'all' is not one of none, keep"),
+                           (["--nofile", "0"], "nofile '0' is not"),
+                           (["--slices", "2", "--secret", f"KEY={key}"], "every host reads an intent")):
+            self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64,
+                                           stdout="").stderr)
         self.assertEqual(len(launchd.seen), 1)
 
     def test_env_of_a_run(self):
         launchd = self.launchd()
-        launchd.answers[35] = (36, field(1, "train") + field(2, 3) + field(3, "A=b c") + field(3, "PATH=/bin") + field(4, "MY_TOKEN"))
-        self.expect(["env", "train"], 0, stdout="A='b c'\nPATH=/bin\n", stderr="tpuctl env: not shown, for its name is a secret's: MY_TOKEN\n")
+        launchd.answers[35] = (36, field(1, "train") + field(2, 3) + field(3, "A=b c")
+                               + field(3, "PATH=/bin") + field(4, "MY_TOKEN"))
+        self.expect(["env", "train"], 0, stdout="A='b c'\nPATH=/bin\n",
+                    stderr="tpuctl env: not shown, for its name is a secret's: MY_TOKEN\n")
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
-        self.assertEqual(json.loads(self.expect(["env", "train", "--json"], 0).stdout), {"name": "train", "environment": ["A=b c", "PATH=/bin"]})
-        launchd.answers[35] = (1, field(1, 13) + field(2, "user eve may not see the environment of run train") + field(3, "as root, or as the user of the run"))
-        self.expect(["env", "train"], 1, stdout="", stderr="tpuctl: user eve may not see the environment of run train\nto do:  as root, or as the user of the run\n")
+        self.assertEqual(json.loads(self.expect(["env", "train", "--json"], 0).stdout),
+                         {"name": "train", "environment": ["A=b c", "PATH=/bin"]})
+        launchd.answers[35] = (1,
+                               field(1, 13) + field(2, "user eve may not see the environment of run train")
+                               + field(3, "as root, or as the user of the run"))
+        self.expect(["env", "train"], 1, stdout="", stderr="tpuctl: user eve may not see the environment of "
+                                                           "run train\nto do:  as root, or as the user of "
+                                                           "the run\n")
         self.assertIn("No", self.expect(["env", "NoName"], 64, stdout="").stderr)
 
     def test_refused(self):
-        self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))
-        self.expect(["run", "true"], 1, stdout="", stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
+        self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs")
+                                      + field(3, "ask to be in the group tpu-run"))
+        self.expect(["run", "true"], 1, stdout="",
+                    stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
 
     def test_garbled(self):
         launchd = self.launchd()
@@ -144,16 +179,29 @@ train: may have stalled: no step for 31 s
 
     def test_stack(self):
         hostd = self.hostd()
-        hostd.answers[("POST", "/v1/runs/train/capture")] = (200, {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 2,
-                                                                 "text": "Thread 1\n  train_step (train.py:7)\n", "record": {"spool": "ab", "class": "events", "seq": 9}})
-        self.expect(["stack", "train"], 0, stderr="", stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
-                    "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step (train.py:7)\n")
-        hostd.answers[("POST", "/v1/runs/train/capture")] = (404, {"error": "there is no run 'train'", "remedy": "tpuctl runs"})
-        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
+        hostd.answers[("POST", "/v1/runs/train/capture")] = (200,
+                                                             {"name": "train",
+                                                              "taken": "2026-11-21T05:00:00.000Z",
+                                                              "processes": 1, "threads": 2,
+                                                                 "text": "Thread 1\n  train_step "
+                                                                         "(train.py:7)\n",
+                                                              "record": {"spool": "ab", "class": "events",
+                                                                         "seq": 9}})
+        self.expect(["stack", "train"], 0, stderr="",
+                    stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
+                    "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step "
+                    "(train.py:7)\n")
+        hostd.answers[("POST", "/v1/runs/train/capture")] = (404, {"error": "there is no run 'train'",
+                                                                   "remedy": "tpuctl runs"})
+        self.expect(["stack", "train"], 1, stdout="",
+                    stderr="tpuctl: there is no run 'train'\nto do:  tpuctl runs\n")
 
     def test_stack_without_hostd(self):
-        self.launchd().answers[26] = (27, field(1, "train") + field(3, 1763701200000000) + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken 2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 (CPython 3.11.2)\n")
+        self.launchd().answers[26] = (27, field(1, "train") + field(3, 1763701200000000)
+                                      + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken "
+                                                         "2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 "
+                                                         "(CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)
 
 

@@ -4,32 +4,46 @@ import unittest
 
 from ctl_case import Ctl, ago
 
-BAD = {"address": "10.0.0.2", "peer": "1", "nic": "eth0", "connections": 4, "bad": True, "silence": 12.4, "rtt": 0.0123, "min_rtt": 85e-6, "leaves_by": "eth9",
+BAD = {"address": "10.0.0.2", "peer": "1", "nic": "eth0", "connections": 4, "bad": True, "silence": 12.4,
+       "rtt": 0.0123, "min_rtt": 85e-6, "leaves_by": "eth9",
        "receive_buffer_full": 2,
-       "interval": {"timeouts": 2, "retransmits": 30, "segments": 1000, "sent_bytes": 1e9, "received_bytes": 5e7, "busy": 10, "receive_window_limited": 3,
+       "interval": {"timeouts": 2, "retransmits": 30, "segments": 1000, "sent_bytes": 1e9,
+                    "received_bytes": 5e7, "busy": 10, "receive_window_limited": 3,
                     "send_buffer_limited": 0.5, "syn_retries": 1, "drops": 4},
-       "kernel": {"timeouts": 2, "syns": 1, "resets_sent": 1, "resets_received": 2, "connect_failures": 1, "connects": 5, "fast": 3, "rto": 2, "probes": 1}}
+       "kernel": {"timeouts": 2, "syns": 1, "resets_sent": 1, "resets_received": 2, "connect_failures": 1,
+                  "connects": 5, "fast": 3, "rto": 2, "probes": 1}}
 GOOD = {"address": "10.0.0.3", "peer": "10.0.0.3", "nic": "eth1", "connections": 1, "bad": False,
         "interval": {"timeouts": 0, "retransmits": 900, "segments": 1000, "sent_bytes": 10}}
-NET = {"verdict": "WARN", "text": "h1 is bad", "looked": None, "interval": 10.0, "exact_timeouts": False, "left_out": 3,
-       "links": [BAD, GOOD, {"address": "10.0.0.4", "peer": "3", "connections": 0, "kernel": {"timeouts": 0}},
-                 {"address": "10.0.0.5", "peer": "4", "connections": 0, "kernel": {"timeouts": 3, "rto": 3}}],
-       "nics": [{"run": "a", "nic": "eth0", "share": 0.61}, {"run": "a", "nic": "eth1", "share": 0.39}, {"run": "b", "nic": "eth0", "share": 1}],
+NET = {"verdict": "WARN", "text": "h1 is bad", "looked": None, "interval": 10.0, "exact_timeouts": False,
+       "left_out": 3,
+       "links": [BAD, GOOD,
+                 {"address": "10.0.0.4", "peer": "3", "connections": 0, "kernel": {"timeouts": 0}},
+                 {"address": "10.0.0.5", "peer": "4", "connections": 0,
+                  "kernel": {"timeouts": 3, "rto": 3}}],
+       "nics": [{"run": "a", "nic": "eth0", "share": 0.61}, {"run": "a", "nic": "eth1", "share": 0.39},
+                {"run": "b", "nic": "eth0", "share": 1}],
        "receive_buffer": {"text": "tcp_rmem suffices"},
-       "kernel": {"connects": 5, "connect_failures": 1, "connect_mean": 0.0021, "dropped": 30, "unplaced": 2, "uncounted": 1,
-                  "drops": [{"place": "tcp_v4_rcv", "reason": "NO_SOCKET", "packets": 7, "meaning": "nobody listens"}]}}
+       "kernel": {"connects": 5, "connect_failures": 1, "connect_mean": 0.0021, "dropped": 30, "unplaced": 2,
+                  "uncounted": 1,
+                  "drops": [{"place": "tcp_v4_rcv", "reason": "NO_SOCKET", "packets": 7,
+                             "meaning": "nobody listens"}]}}
 PRESSURE = {"some": 0.3, "full": 0.01}
 SCHED = {"run": "run1", "tasks": 12, "seconds": 1.0,
-         "cpu": {"user": 0.5, "system": 0.1, "throttled": 0, "threads": 40, "more_threads": True, "waited": 0.2, "pressure": PRESSURE}}
-SCHED_WATCH = {"delays": {"seconds": 1.5, "n": 100, "p50": 1e-5, "p99": 2e-3}, "preempted": {"seconds": 0.1, "n": 7},
-               "blocked": {"seconds": 0.4, "n": 3, "places": [{"seconds": 0.3, "waits": 2, "longest": 0.2, "comm": "py", "stack": "a;b"}]},
+         "cpu": {"user": 0.5, "system": 0.1, "throttled": 0, "threads": 40, "more_threads": True,
+                 "waited": 0.2, "pressure": PRESSURE}}
+SCHED_WATCH = {"delays": {"seconds": 1.5, "n": 100, "p50": 1e-5, "p99": 2e-3},
+               "preempted": {"seconds": 0.1, "n": 7},
+               "blocked": {"seconds": 0.4, "n": 3, "places": [{"seconds": 0.3, "waits": 2, "longest": 0.2,
+                                                               "comm": "py", "stack": "a;b"}]},
                "softirqs": {"seconds": 0.01, "n": 5}, "migrations": {"cpus": 3, "nodes": 1}, "lost": 4}
 IO = {"run": "run1", "tasks": 12, "seconds": 1.0,
-      "storage": {"read_bytes": 123456789, "written_bytes": 5, "refaults": 7, "major_faults": 2, "direct_reclaim": 0, "io_pressure": PRESSURE,
+      "storage": {"read_bytes": 123456789, "written_bytes": 5, "refaults": 7, "major_faults": 2,
+                  "direct_reclaim": 0, "io_pressure": PRESSURE,
                   "memory_pressure": PRESSURE}}
 TIMES = {"n": 5, "seconds": 0.2, "bytes": 1 << 20, "p50": 1e-3, "p99": 0.1}
 SLOW = {"seconds": 0.2, "bytes": 4096, "comm": "py", "file": "/x/y"}
-IO_WATCH = {"requests": [{"operation": "read", **TIMES}], "slow_requests": [{"operation": "read", "disk": "sda", **SLOW}], "calls": [],
+IO_WATCH = {"requests": [{"operation": "read", **TIMES}],
+            "slow_requests": [{"operation": "read", "disk": "sda", **SLOW}], "calls": [],
             "slow_calls": [{"call": "fsync", "filesystem": "nfs", **SLOW}], "held_back": 3, "lost": 2}
 
 
@@ -93,7 +107,8 @@ moved              3 times to another CPU, 1 of them to another NUMA node
 4 waits found no room and are not counted
 """)
         self.assertEqual(self.server.seen[-1][1], "/v1/sched?watch=10")
-        self.assertTrue(self.shown("/v1/sched", dict(SCHED, not_watched="no BPF"), 0, "sched", "--seconds", "3", "a").endswith("\nnot watched: no BPF\n"))
+        self.assertTrue(self.shown("/v1/sched", dict(SCHED, not_watched="no BPF"), 0, "sched", "--seconds",
+                                   "3", "a").endswith("\nnot watched: no BPF\n"))
         self.assertEqual(self.server.seen[-1][1], "/v1/sched?run=a&watch=3")
 
     def test_io(self):
@@ -111,15 +126,21 @@ fsync    200 ms  4 KiB  nfs    py  /x/y
 its writers were held back 3 times until the disk had caught up
 2 requests or calls found no room and are not counted
 """)
-        self.assertTrue(self.shown("/v1/io", IO, 0, "io").endswith(" all did\nwhat exactly, and where: sudo tpuctl io --watch\n"))
+        self.assertTrue(self.shown("/v1/io", IO, 0, "io").endswith(" all did\nwhat exactly, and where: sudo "
+                                                                   "tpuctl io --watch\n"))
 
     def test_uplink(self):
-        classes = {"events": {"kept": 3, "oldest": ago(200), "bytes": 30000, "sent": 7, "retried": 1, "body_bytes": 1000, "wire_bytes": 300,
+        classes = {"events": {"kept": 3, "oldest": ago(200), "bytes": 30000, "sent": 7, "retried": 1,
+                              "body_bytes": 1000, "wire_bytes": 300,
                               "dropped_by": {"400 malformed": 2, "byte limit": 1, "other": 0}},
                    "metrics": {"kept": 0, "bytes": 1023 << 20, "sent": 0, "retried": 0, "dropped_by": {}}}
-        uplink = {"endpoints": [{"url": "http://a", "events": {"state": "ok", "sent": 5, "until": None, "why": ""},
-                                 "metrics": {"state": "waits", "sent": 1, "until": ago(-7300), "why": "HTTP 503"}, "dns_error": "no name"}],
-                  "classes": classes, "certificate": {"file": "/c.pem", "until": "2026-01-01T00:00:00Z", "error": None}, "durable": False, "spool_error": "full",
+        uplink = {"endpoints": [{"url": "http://a",
+                                 "events": {"state": "ok", "sent": 5, "until": None, "why": ""},
+                                 "metrics": {"state": "waits", "sent": 1, "until": ago(-7300),
+                                             "why": "HTTP 503"}, "dns_error": "no name"}],
+                  "classes": classes,
+                  "certificate": {"file": "/c.pem", "until": "2026-01-01T00:00:00Z", "error": None},
+                  "durable": False, "spool_error": "full",
                   "parked": False}
         self.assertEqual(self.shown("/v1/status", {"uplink": uplink}, 1, "uplink"), """\
 ENDPOINT  CLASS    STATE  SENT  NEXT TRY  WHY
@@ -133,10 +154,15 @@ metrics  0        -       1023 MiB  0     -        0        -
 certificate /c.pem: EXPIRED at 2026-01-01T00:00:00Z
 the spool cannot be written, new records are lost: full
 """)
-        for certificate, line in (({"error": "bad"}, "certificate: bad"), ({"file": None}, "certificate: none of this host's own")):
-            self.assertTrue(self.shown("/v1/status", {"uplink": dict(uplink, certificate=certificate, durable=True)}, 0, "uplink").endswith(f"\n\n{line}\n"))
-        text = self.shown("/v1/status", {"uplink": dict(uplink, endpoints=[], parked=True, durable=True)}, 2, "uplink")
-        self.assertTrue(text.startswith("no endpoint is configured: records are kept on this host only\n\nCLASS "))
+        for certificate, line in (({"error": "bad"}, "certificate: bad"),
+                                  ({"file": None}, "certificate: none of this host's own")):
+            self.assertTrue(self.shown("/v1/status",
+                                       {"uplink": dict(uplink, certificate=certificate, durable=True)}, 0,
+                                       "uplink").endswith(f"\n\n{line}\n"))
+        text = self.shown("/v1/status", {"uplink": dict(uplink, endpoints=[], parked=True, durable=True)}, 2,
+                          "uplink")
+        self.assertTrue(text.startswith("no endpoint is configured: records are kept on this host only\n\n"
+                                        "CLASS "))
 
 
 if __name__ == "__main__":

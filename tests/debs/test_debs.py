@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What the built packages hold: hardened programs, debug symbols that fit them, and nothing of the machine they were built on.
+"""What the built packages hold: hardened programs, debug symbols that fit them, and nothing of the machine
+they were built on.
 
 Judged by dpkg-deb, readelf and gdb. TPU_HOSTD_DEBS names the folder; default: build/debs.
 """
@@ -13,14 +14,16 @@ import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DEBS = pathlib.Path(os.environ.get("TPU_HOSTD_DEBS") or TOP / "build/debs")
-PROGRAMS = {"tpu-hostd": ("usr/bin/tpu-stack", "usr/lib/tpu-hostd/tpu-hostd-probe", "usr/lib/tpu-hostd/tpu-hostd-bpf", "usr/bin/tpuctl",
+PROGRAMS = {"tpu-hostd": ("usr/bin/tpu-stack", "usr/lib/tpu-hostd/tpu-hostd-probe",
+                          "usr/lib/tpu-hostd/tpu-hostd-bpf", "usr/bin/tpuctl",
                           "usr/sbin/tpu-hostd", "usr/sbin/tpu-launchd", "usr/sbin/tpu-netcfg"),
             "tpu-collector": ("usr/sbin/tpu-collectord",)}
 ENDBR64 = bytes.fromhex("f30f1efa")  # where -fcf-protection lets an indirect jump land
 
 
 def run(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, env=os.environ | {"LC_ALL": "C"}).stdout
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True,
+                          env=os.environ | {"LC_ALL": "C"}).stdout
 
 
 def build_id(path):
@@ -67,7 +70,8 @@ class Debs(unittest.TestCase):
                 self.assertNotRegex(symbols, r"\b(strcpy|strcat|sprintf|vsprintf|gets)@")
 
     def test_indirect_jumps(self):
-        """-fcf-protection: marks in the code; the note too where the C library's own start files have it (Debian 12's have not)."""
+        """-fcf-protection: marks in the code; the note too where the C library's own start files have it
+        (Debian 12's have not)."""
         start = run("gcc", "-print-file-name=Scrt1.o").strip()
         noted = "IBT" in run("readelf", "-Wn", start)
         for _, path in self.programs():
@@ -79,14 +83,16 @@ class Debs(unittest.TestCase):
                 self.assertEqual("IBT" in run("readelf", "-Wn", path), noted)
 
     def test_no_test_feed(self):
-        """What tests feed the agent with (tests/fault/feed.c) is in the program that they build, and in none of these."""
+        """What tests feed the agent with (tests/fault/feed.c) is in the program that they build, and in
+        none of these."""
         fed = TOP / "build/dev/tests/fault/tpu-hostd-fed"
         words = b"TPU_HOSTD_TEST_FEED"
         if fed.exists():
             self.assertIn(words, fed.read_bytes())
         for name in PROGRAMS:
             for package in (name, f"{name}-dbgsym"):
-                for path in filter(lambda p: p.is_file() and not p.is_symlink(), self.tree[package].rglob("*")):
+                for path in filter(lambda p: p.is_file() and not p.is_symlink(),
+                                   self.tree[package].rglob("*")):
                     self.assertNotIn(words, path.read_bytes(), path)
                     self.assertNotIn(b"tests/fault", path.read_bytes(), path)
 
@@ -99,12 +105,14 @@ class Debs(unittest.TestCase):
                 self.assertEqual(build_id(debug), number)
                 self.assertNotIn(".symtab", run("readelf", "-WS", path))
                 # gdb finds it by the id alone and knows the line where main() starts.
-                said = run("gdb", "-nx", "-batch", "-iex", f"set debug-file-directory {self.tree[f'{package}-dbgsym'] / 'usr/lib/debug'}",
+                said = run("gdb", "-nx", "-batch", "-iex",
+                           f"set debug-file-directory {self.tree[f'{package}-dbgsym'] / 'usr/lib/debug'}",
                            "-ex", "info line main", path)
                 self.assertRegex(said, r'Line \d+ of ".*\.c" starts at address 0x')
 
     def test_nothing_of_the_machine(self):
-        """No path, no user, no id of where it was built; no file that is not plain; nothing outside /usr and /lib."""
+        """No path, no user, no id of where it was built; no file that is not plain; nothing outside /usr
+        and /lib."""
         unique = {str(TOP).encode(), b"/tmp/tmp."}
         for name in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
             if (text := pathlib.Path(name).read_text().strip() if pathlib.Path(name).exists() else ""):

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """The packages baked into an image: installed in a chroot twice, compared file by file, then purged.
 
-What no two images may share is born on the host, so two images must be the same to the byte, and after a purge nothing is left but
-dpkg's own memory and the users. Needs root, the lab's cache (tests/lab) and the packages; TPU_HOSTD_DEBS names their folder.
+What no two images may share is born on the host, so two images must be the same to the byte, and after a
+purge nothing is left but
+dpkg's own memory and the users. Needs root, the lab's cache (tests/lab) and the packages; TPU_HOSTD_DEBS
+names their folder.
 """
 import hashlib
 import os
@@ -22,13 +24,16 @@ from lab.tree import cache_dir, OVERLAY_OPTIONS, remove_tree, run_script        
 import scenario                                                                    # noqa: E402
 
 # dpkg's memory of what was done, and of when.
-KEPT_BY_DPKG = {"var/lib/dpkg/status", "var/lib/dpkg/status-old", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend",
-                "var/lib/dpkg/triggers/Lock", "var/log/dpkg.log", "var/log/alternatives.log", "var/lib/dpkg/available"}
+KEPT_BY_DPKG = {"var/lib/dpkg/status", "var/lib/dpkg/status-old", "var/lib/dpkg/lock",
+                "var/lib/dpkg/lock-frontend",
+                "var/lib/dpkg/triggers/Lock", "var/log/dpkg.log", "var/log/alternatives.log",
+                "var/lib/dpkg/available"}
 # systemd's index of all catalogs, made anew by its own trigger.
 CATALOG = "var/lib/systemd/catalog/database"
 # The collector's libraries are not in this image, and nobody starts it there.
 INSTALL = "dpkg --force-depends -i /tmp/*.deb"
-USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow") for old in ("", "-")} | {"etc/.pwd.lock"}
+USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow")
+         for old in ("", "-")} | {"etc/.pwd.lock"}
 
 BAKE = r"""
 set -eu
@@ -54,7 +59,8 @@ def listing(root):
             path = pathlib.Path(folder, name)
             info = path.lstat()
             kind = os.readlink(path) if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-            found[str(path.relative_to(root))] = (oct(info.st_mode), info.st_uid, info.st_gid, info.st_rdev, kind)
+            found[str(path.relative_to(root))] = (oct(info.st_mode), info.st_uid, info.st_gid, info.st_rdev,
+                                                  kind)
     return found
 
 
@@ -76,8 +82,10 @@ class Image(unittest.TestCase):
         work = pathlib.Path(tempfile.mkdtemp(prefix="image-test-", dir=cache_dir()))
         self.addCleanup(remove_tree, work)
         os.chmod(work, 0o755)
-        run_script(BAKE, {"LOWER": ":".join(map(str, self.layer.stack())), "WORK": work, "OUT": work / "upper",
-                          "OVERLAY_OPTIONS": OVERLAY_OPTIONS, "COMMAND": command}, command, [str(deb) for deb in self.debs])
+        run_script(BAKE,
+                   {"LOWER": ":".join(map(str, self.layer.stack())), "WORK": work, "OUT": work / "upper",
+                          "OVERLAY_OPTIONS": OVERLAY_OPTIONS, "COMMAND": command}, command,
+                   [str(deb) for deb in self.debs])
         return work / "upper", listing(work / "upper")
 
     def is_in_image_already(self, path):
@@ -95,7 +103,8 @@ class Image(unittest.TestCase):
                 kind = int(mode, 8)
                 self.assertTrue(stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind), mode)
                 # Configuration is the site's, state is the host's.
-                self.assertFalse(path.startswith(("etc/tpu-", "var/lib/tpu-", "srv/", "home/", "root/")), path)
+                self.assertFalse(path.startswith(("etc/tpu-", "var/lib/tpu-", "srv/", "home/", "root/")),
+                                 path)
         self.assertEqual((upper / "etc/machine-id").exists(), False)
         enabled = {path.rpartition("/")[2] for path in first
                    if path.startswith("etc/systemd/system/") and path.endswith((".service", ".socket"))}
@@ -104,10 +113,12 @@ class Image(unittest.TestCase):
 
     def test_purge_leaves_nothing(self):
         made = "/var/lib/tpu-hostd/spool /var/lib/tpu-launchd/runs /var/lib/tpu-collectord /run/tpu-netcfg /run/tpu-launchd"
-        upper, after = self.bake(f"{INSTALL} && mkdir -p {made} && for d in {made}; do echo x >$d/x; done && "
+        upper, after = self.bake(f"{INSTALL} && mkdir -p {made} && for d in {made}; do echo x >$d/x; done "
+                                 f"&& "
                              "dpkg --purge tpu-hostd tpu-collector && ! ls -d /run/tpu-* 2>/dev/null")
         left = {path for path, what in after.items()
-                if path not in KEPT_BY_DPKG | USERS | {CATALOG} and not self.is_folder_of_the_image(path, what)}
+                if path not in KEPT_BY_DPKG | USERS | {CATALOG}
+                and not self.is_folder_of_the_image(path, what)}
         self.assertEqual(left, set())
         self.assertNotIn(b"tpu-", (upper / CATALOG).read_bytes())
         users = (upper / "etc/passwd").read_text()

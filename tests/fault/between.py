@@ -1,7 +1,9 @@
 """What stands between agent and collector in some tests: it passes requests on, as badly as it is told to.
 
-LOSES_ANSWERS: every third answer is lost after the collector gave it, as networks do. HASTY: answers 200 itself before the collector
-has stored anything. NAMELESS: LOSES_ANSWERS, and takes the record's number away, so that the collector cannot tell repeats.
+LOSES_ANSWERS: every third answer is lost after the collector gave it, as networks do. HASTY: answers 200
+itself before the collector
+has stored anything. NAMELESS: LOSES_ANSWERS, and takes the record's number away, so that the collector
+cannot tell repeats.
 """
 
 import http.client
@@ -26,7 +28,8 @@ class Between:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                headers = {k: self.headers[k] for k in ("Content-Type", "Content-Encoding", "TPU-Spool-Record") if self.headers[k]}
+                headers = {k: self.headers[k] for k in ("Content-Type", "Content-Encoding",
+                                                        "TPU-Spool-Record") if self.headers[k]}
                 if how == NAMELESS:
                     del headers["TPU-Spool-Record"]
                 if how == HASTY:
@@ -65,7 +68,8 @@ class Between:
                 pass  # an agent that was killed
 
         self.server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         return self.server.server_address[1]
 
     def stop(self):

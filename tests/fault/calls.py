@@ -1,4 +1,5 @@
-"""What the runner of crash points wrote down, and the disk it leaves behind when the power goes at one of the calls."""
+"""What the runner of crash points wrote down, and the disk it leaves behind when the power goes at one of
+the calls."""
 
 import random
 import subprocess
@@ -87,7 +88,8 @@ class Disk:
             self.now[path].sync()
 
     def power_cut(self, how, rng):
-        """{name: content}. how: none, all, prefix (in the order of the calls) or any (a write sector by sector)."""
+        """{name: content}. how: none, all, prefix (in the order of the calls) or any (a write sector by
+        sector)."""
         last = rng.randrange(self.order + 1)
         keep = {"none": lambda op: False, "all": lambda op: True, "prefix": lambda op: op[-1] < last,
                 "any": lambda op: rng.random() < 0.6}[how]
@@ -113,7 +115,8 @@ def fill(folder, files):
 
 
 def stop_at(binary, folder, log, n, when, *command):
-    return subprocess.run([binary, folder, log, str(n), when, *command], stdout=subprocess.DEVNULL, timeout=120).returncode
+    return subprocess.run([binary, folder, log, str(n), when, *command], stdout=subprocess.DEVNULL,
+                          timeout=120).returncode
 
 
 def chosen(of, n):

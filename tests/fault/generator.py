@@ -1,9 +1,13 @@
 #!/usr/bin/python3
-"""Feeds tpu-hostd-fed (feed.c) with events and metrics from outside, and writes down what was fed and what was answered.
+"""Feeds tpu-hostd-fed (feed.c) with events and metrics from outside, and writes down what was fed and what
+was answered.
 
-The log's lines, in the order of things: "event ID NAME SHA256" or "points ID SERIES FIRST N" before a frame is sent,
-"answered ID CLASS SEQ" when its answer came, "refused ID WHY". It is written by one write(2) a line, so that it survives whatever
-happens to this program. Goes on until SIGTERM; then waits a little for answers, and ends. Nothing of the project is imported.
+The log's lines, in the order of things: "event ID NAME SHA256" or "points ID SERIES FIRST N" before a frame
+is sent,
+"answered ID CLASS SEQ" when its answer came, "refused ID WHY". It is written by one write(2) a line, so that
+it survives whatever
+happens to this program. Goes on until SIGTERM; then waits a little for answers, and ends. Nothing of the
+project is imported.
 """
 
 import argparse
@@ -108,11 +112,13 @@ class Log:
 
     def answered(self, number, error, *record):
         with self.lock:
-            self._write(*(("refused", number, error.replace(" ", "_")) if error else ("answered", number, *record)))
+            self._write(*(("refused", number, error.replace(" ", "_")) if error
+                          else ("answered", number, *record)))
 
 
 class Connection(threading.Thread):
-    """Feeds events, or points: those are answered up to a second later, and would keep the others waiting."""
+    """Feeds events, or points: those are answered up to a second later, and would keep the others
+    waiting."""
 
     def __init__(self, options, log, number, over):
         super().__init__(daemon=True)
@@ -151,7 +157,8 @@ class Connection(threading.Thread):
         if (version, kind) != (1, ANSWER):
             give_up(f"a frame of kind {kind}, version {version}")
         answer = parse(self.exactly(size))
-        self.log.answered(answer[1], answer.get(2, b"").decode(), answer.get(3, b"").decode(), answer.get(4, 0))
+        self.log.answered(answer[1], answer.get(2, b"").decode(), answer.get(3, b"").decode(),
+                          answer.get(4, 0))
         return answer[1]
 
     def talk(self):
@@ -169,7 +176,9 @@ class Connection(threading.Thread):
                 sent = len(waiting)
                 while waiting:
                     waiting.remove(self.take_answer())
-                self.over.wait(self.random.uniform(0, 2) * sent * (self.options.events + self.options.points) / self.options.rate)
+                self.over.wait(self.random.uniform(0,
+                                                   2) * sent * (self.options.events
+                                                                + self.options.points) / self.options.rate)
 
     def run(self):
         while not self.over.is_set():
@@ -188,7 +197,8 @@ def main():
     p.add_argument("--events", type=int, default=4, help="connections that feed events")
     p.add_argument("--points", type=int, default=2, help="connections that feed points")
     p.add_argument("--rate", type=float, default=60, help="frames a second of all connections, at most")
-    p.add_argument("--largest", type=int, default=200_000, help="bytes of an event's payload; all sizes down to 50 come, small ones often")
+    p.add_argument("--largest", type=int, default=200_000,
+                   help="bytes of an event's payload; all sizes down to 50 come, small ones often")
     p.add_argument("--most", type=int, default=200, help="points of a frame, at most (1000)")
     p.add_argument("--seed", type=int, default=1)
     options = p.parse_args()

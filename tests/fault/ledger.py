@@ -1,7 +1,10 @@
-"""What a generator's log (generator.py) and a collector's database say of each other. Nothing of the project is imported.
+"""What a generator's log (generator.py) and a collector's database say of each other. Nothing of the project
+is imported.
 
-The rule: what was answered is stored exactly once, as it was fed and under the number that the answer named; what was not answered
-is there once or not at all; nothing is there that was never fed. Where gaps are allowed, what was answered may instead be one of
+The rule: what was answered is stored exactly once, as it was fed and under the number that the answer named;
+what was not answered
+is there once or not at all; nothing is there that was never fed. Where gaps are allowed, what was answered
+may instead be one of
 the records that a gap record (event tpu.spool.gap) tells of: then those must be as many as are missing.
 """
 
@@ -39,7 +42,8 @@ def zigzag(v):
 
 
 def integers(row):
-    """(series, value) of the points of a row of the database that are whole numbers (collector/telemetry/store/samples.h)."""
+    """(series, value) of the points of a row of the database that are whole numbers
+    (collector/telemetry/store/samples.h)."""
     take, more = varints(row)
     series = 0
     while more():
@@ -57,7 +61,8 @@ def integers(row):
 
 
 class Fed:
-    """The generator's log: events {id: (name, SHA-256)}, points {id: values}, answered {id: (class, sequence)}, refused {id}."""
+    """The generator's log: events {id: (name, SHA-256)}, points {id: values}, answered {id: (class,
+    sequence)}, refused {id}."""
 
     def __init__(self, path):
         self.events, self.points, self.answered, self.refused = {}, {}, {}, set()
@@ -75,7 +80,8 @@ class Fed:
 
 
 class Stored:
-    """The collector's database: events [(id, name, payload's SHA-256, (class, sequence))], values [value], records
+    """The collector's database: events [(id, name, payload's SHA-256, (class, sequence))], values [value],
+    records
     [(spool, class, sequence)] of all events, gaps {(spool, class, number): body}."""
 
     def __init__(self, path):
@@ -93,7 +99,8 @@ class Stored:
                 if sha256 != body["sha256"]:
                     self.damaged.append(body["fed"])
         ours = {i for i, in db.execute("SELECT id FROM series WHERE name = ?", (METRIC,))}
-        self.values = [v for row, in db.execute("SELECT data FROM samples") for series, v in integers(row) if series in ours]
+        self.values = [v for row, in db.execute("SELECT data FROM samples") for series,
+                       v in integers(row) if series in ours]
         db.close()
 
     def _add_gap(self, body):
@@ -105,7 +112,8 @@ class Stored:
     def told(self, class_):
         """(ranges of numbers, records, points) of the gaps of a class."""
         gaps = [g for (_, c, _), g in self.gaps.items() if c == class_]
-        return ([range(g["from_seq"], g["to_seq"] + 1) for g in gaps], sum(g["records"] for g in gaps), sum(g.get("points", 0) for g in gaps))
+        return ([range(g["from_seq"], g["to_seq"] + 1) for g in gaps], sum(g["records"] for g in gaps),
+                sum(g.get("points", 0) for g in gaps))
 
 
 def few(items):
@@ -114,7 +122,8 @@ def few(items):
 
 
 def missing(fed, stored):
-    """(answered ids of which nothing is stored, of which not all is stored, all ids of which nothing is stored)."""
+    """(answered ids of which nothing is stored, of which not all is stored, all ids of which nothing is
+    stored)."""
     there = {number for number, *_ in stored.events}
     values = set(stored.values)
     n_there = {number: sum(v in values for v in r) for number, r in fed.points.items()}
@@ -140,28 +149,34 @@ def compare_gaps(fed, stored, class_, lost, gone, alone):
 
 
 def compare(fed, stored, gaps_allowed=(), alone=False):
-    """{what is wrong: how many and which}; empty when all is as it must be. alone: the agent had no points of its own."""
+    """{what is wrong: how many and which}; empty when all is as it must be. alone: the agent had no
+    points of its own."""
     events, values = Counter(number for number, *_ in stored.events), Counter(stored.values)
     lost, torn, gone = missing(fed, stored)
     excused = {number for number in lost if fed.answered[number][0] in gaps_allowed}
     wrong = {
         "answered events that are lost": (lost - excused) & fed.events.keys(),
-        "answered points that are lost": {v for n in (lost - excused) & fed.points.keys() for v in fed.points[n]},
+        "answered points that are lost": {v for n in (lost - excused) & fed.points.keys()
+                                          for v in fed.points[n]},
         "points of which some are there": torn,
         "events that are there more than once": {n for n, times in events.items() if times > 1},
         "points that are there more than once": {v for v, times in values.items() if times > 1},
-        "records that are there more than once": {str(r) for r, times in Counter(stored.records).items() if times > 1},
+        "records that are there more than once": {str(r) for r,
+                                                  times in Counter(stored.records).items() if times > 1},
         "events that nobody fed": events.keys() - fed.events.keys(),
         "points that nobody fed": values.keys() - {v for r in fed.points.values() for v in r},
-        "events that are not as they were fed": {n for n, *rest, _ in stored.events if n in fed.events and tuple(rest) != fed.events[n]}
+        "events that are not as they were fed": {n for n, *rest, _ in stored.events if n in fed.events
+                                                 and tuple(rest) != fed.events[n]}
         | set(stored.damaged),
-        "events under another number than was answered": {n for n, *_, r in stored.events if fed.answered.get(n, r) != r},
+        "events under another number than was answered": {n for n, *_,
+                                                          r in stored.events if fed.answered.get(n, r) != r},
         "gaps that are told in two ways": stored.unclear_gaps,
         "gaps that cannot be": [key for key in stored.gaps if key[1] not in gaps_allowed],
     }
     wrong = {what: few(which) for what, which in wrong.items() if which}
     for class_ in gaps_allowed:
-        wrong |= compare_gaps(fed, stored, class_, {n for n in excused if fed.answered[n][0] == class_}, gone, alone)
+        wrong |= compare_gaps(fed, stored, class_, {n for n in excused if fed.answered[n][0] == class_},
+                              gone, alone)
     return wrong
 
 
@@ -170,9 +185,12 @@ def figures(fed, stored):
     events = {number for number, *_ in stored.events}
     answered = sum(len(fed.points[n]) for n in fed.answered.keys() & fed.points.keys())
     unanswered = fed.events.keys() - fed.answered.keys()
-    told = {reason: [sum(g[k] for g in stored.gaps.values() if g["reason"] == reason and k in g) for k in ("records", "points")]
+    told = {reason: [sum(g[k] for g in stored.gaps.values() if g["reason"] == reason and k in g)
+                     for k in ("records", "points")]
             for reason in sorted({g["reason"] for g in stored.gaps.values()})}
-    return (f"events: {len(fed.events)} fed, {len(fed.events) - len(unanswered)} answered, {len(stored.events)} stored "
+    return (f"events: {len(fed.events)} fed, {len(fed.events) - len(unanswered)} answered, "
+            f"{len(stored.events)} stored "
             f"({len(unanswered & events)} of {len(unanswered)} unanswered ones); "
-            f"points: {sum(map(len, fed.points.values()))} fed, {answered} answered, {len(stored.values)} stored; refused: {len(fed.refused)}"
+            f"points: {sum(map(len, fed.points.values()))} fed, {answered} answered, {len(stored.values)} "
+            f"stored; refused: {len(fed.refused)}"
             + (f"; told in gaps [records, points]: {told}" if told else ""))

@@ -1,4 +1,5 @@
-"""A host's agent with the feed, a collector and a generator beside them, each a process that may be killed at any moment."""
+"""A host's agent with the feed, a collector and a generator beside them, each a process that may be
+killed at any moment."""
 
 import ctypes
 import os
@@ -21,9 +22,11 @@ from around import TOP, Hostd, wait_until  # noqa: E402
 from ledger import Fed, Stored, compare, figures  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD_DIR", TOP / "build/dev"))
-FED, COLLECTORD, KILL_AT = (BUILD / p for p in ("tests/fault/tpu-hostd-fed", "collector/tpu-collectord", "tests/fault/libkill_at.so"))
+FED, COLLECTORD, KILL_AT = (BUILD / p for p in ("tests/fault/tpu-hostd-fed", "collector/tpu-collectord",
+                                                "tests/fault/libkill_at.so"))
 LIVES = (0.3, 0.3, 0.3, 1.2)  # seconds that a process is left to live, at most
-AT_CALLS = {"before a call": "before", "half a write": "half", "behind a call": "after"}  # KILL_HOW of kill_at.c
+# KILL_HOW of kill_at.c
+AT_CALLS = {"before a call": "before", "half a write": "half", "behind a call": "after"}
 FIRST_CALLS = 60  # of those that change the disk: at one of them it may die
 STANDSTILL = 60  # seconds without any delivery; a failing exchange is tried again within 30
 AT_A_CALL_WITHIN = 0.7  # seconds; else it is killed from outside
@@ -50,9 +53,12 @@ class Collector:
 
     def spawn(self):
         with open(self.output, "ab") as out:
-            self.process = subprocess.Popen([COLLECTORD, "--config", "/dev/null", "--database", self.database,
-                                             "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api", f"127.0.0.1:{self.api_port}"],
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, **self.environment})
+            self.process = subprocess.Popen([COLLECTORD, "--config", "/dev/null", "--database",
+                                             self.database,
+                                             "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api",
+                                             f"127.0.0.1:{self.api_port}"],
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                            env={**os.environ, **self.environment})
 
     def get(self, path):
         """None: it is not up."""
@@ -72,7 +78,8 @@ class Collector:
 
 
 class Killer(threading.Thread):
-    """Starts one process again and again, and lets it die each time: at any moment, at its start, at or within a call that writes."""
+    """Starts one process again and again, and lets it die each time: at any moment, at its start, at or
+    within a call that writes."""
 
     def __init__(self, process, count, seed, starts_within, before_kill=lambda: None):
         super().__init__(daemon=True)
@@ -114,7 +121,8 @@ class Killer(threading.Thread):
 
 
 class Site:
-    """Use it in a with statement: ends all its processes, and removes its folder unless something was wrong."""
+    """Use it in a with statement: ends all its processes, and removes its folder unless something was
+    wrong."""
 
     def __init__(self, seed, through=None, **hostd):
         self.random = random.Random(seed)
@@ -123,10 +131,12 @@ class Site:
         self.hostd.owners.server.handle_error = lambda *a: None  # a caller that was killed
         self.folder = self.hostd.folder
         self.socket, self.log = self.folder / "feed.sock", self.folder / "fed.log"
-        self.always = {"TPU_HOSTD_TEST_FEED": str(self.socket), "NOTIFY_SOCKET": ""}  # nobody would read what it says there
+        # nobody would read what it says there
+        self.always = {"TPU_HOSTD_TEST_FEED": str(self.socket), "NOTIFY_SOCKET": ""}
         self.collector = Collector(self.folder)
         port = through(self.collector.port) if through else self.collector.port
-        self.hostd.config.write_text(self.hostd.config.read_text().replace("Endpoint=\n", f"Endpoint=http://127.0.0.1:{port}\n"))
+        self.hostd.config.write_text(self.hostd.config.read_text().replace("Endpoint=\n",
+                                                                           f"Endpoint=http://127.0.0.1:{port}\n"))
         self.generator, self.kills = None, {"agent": Counter(), "collector": Counter()}
         spawn = self.hostd.spawn
         self.hostd.spawn = lambda *a: (self.hostd.environment.update(self.always), spawn(*a))
@@ -146,8 +156,10 @@ class Site:
         self.hostd.close(failed=bool(kind))
 
     def feed(self, *options):
-        self.generator = subprocess.Popen([sys.executable, "-B", HERE / "generator.py", self.socket, self.log, "--seed",
-                                           str(self.random.randrange(1 << 30)), *map(str, options)], preexec_fn=ending_with_us)
+        self.generator = subprocess.Popen([sys.executable, "-B", HERE / "generator.py", self.socket,
+                                           self.log, "--seed",
+                                           str(self.random.randrange(1 << 30)), *map(str, options)],
+                                          preexec_fn=ending_with_us)
 
     def feed_no_more(self):
         self.generator.terminate()
@@ -180,7 +192,8 @@ class Site:
         self._kill(("agent", n))
 
     def _kill(self, *counts):
-        what = {"agent": (self.hostd, 0.08, lambda: None), "collector": (self.collector, 0.012, self.collector.count_repeats)}
+        what = {"agent": (self.hostd, 0.08, lambda: None),
+                "collector": (self.collector, 0.012, self.collector.count_repeats)}
         killers = []
         for name, n in counts:
             process, within, before = what[name]
@@ -201,7 +214,8 @@ class Site:
     def answered(self):
         """(events, frames of points) so far."""
         fed = Fed(self.log) if self.log.exists() else None
-        return (len(fed.answered.keys() & fed.events.keys()), len(fed.answered.keys() & fed.points.keys())) if fed else (0, 0)
+        return (len(fed.answered.keys() & fed.events.keys()),
+                len(fed.answered.keys() & fed.points.keys())) if fed else (0, 0)
 
     def classes(self):
         try:
@@ -210,7 +224,8 @@ class Site:
             return None
 
     def drain(self):
-        """Everything that is in the spool by now is in the collector; how long that takes is the machine's to say, while it goes on."""
+        """Everything that is in the spool by now is in the collector; how long that takes is the
+        machine's to say, while it goes on."""
         self.start()
         goal = {name: c["next_seq"] for name, c in self.classes().items()}
         before = None
@@ -237,4 +252,5 @@ class Site:
     def compare(self, **rule):
         """What is wrong, and the line of figures."""
         fed, stored = Fed(self.log), Stored(self.collector.database)
-        return compare(fed, stored, **rule), f"{figures(fed, stored)}; pushes known already: at least {self.collector.repeats}"
+        return compare(fed, stored,
+                       **rule), f"{figures(fed, stored)}; pushes known already: at least {self.collector.repeats}"

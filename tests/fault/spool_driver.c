@@ -57,7 +57,8 @@ static void make_durable(struct spool *s, bool halves) {
                 ASSERT_OK(spool_sync(s));
         else if (spool_sync_begin(s, &task) > 0) {
                 for (size_t i = 0; i < task.n_fds; i++) {
-                        ASSERT_OK(task.directory && i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i]));
+                        ASSERT_OK(task.directory &&
+                                  i + 1 == task.n_fds ? fsync(task.fds[i]) : fdatasync(task.fds[i]));
                         (void) close(task.fds[i]);
                 }
                 ASSERT_OK(spool_sync_end(s, &task, 0));
@@ -112,7 +113,8 @@ static void tell(struct spool *s, bool forget) {
 
                 if (!g)
                         continue;
-                say("gap %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", g->number, (int) why,
+                say("gap %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", g->number,
+                    (int) why,
                     g->from_seq, g->to_seq, g->records, g->items);
                 if (forget)
                         ledger_told(spool_ledger(s), why);

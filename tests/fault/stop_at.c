@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program and writes down every system call of it that changes something below a directory, with what was
- * written; kills it with SIGKILL before or after the one with a given number.
+ * Runs a program and writes down every system call of it that changes something below a directory, with what
+ * was written; kills it with SIGKILL before or after the one with a given number.
  *
  *     stop_at DIR LOG KILL before|after COMMAND…      KILL 0: never
  *
- * A line of the log a call, from 1: "N NAME PATH RESULT …" with PATH relative to DIR ("." itself); "say TEXT" for what
- * goes to standard output, which is not numbered. The call that was stopped before has "-" for its result. Threads are
- * followed, children are not. Ends with the program's code, or 137 when it was killed.
+ * A line of the log a call, from 1: "N NAME PATH RESULT …" with PATH relative to DIR ("." itself); "say
+ * TEXT" for what goes to standard output, which is not numbered. The call that was stopped before has "-"
+ * for its result. Threads are followed, children are not. Ends with the program's code, or 137 when it was
+ * killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -164,7 +165,8 @@ static bool wanted(const struct run *r, struct thread *t) {
                 return path_at(r, tid, AT_FDCWD, a[0], t->path);
         case SYS_renameat:
         case SYS_renameat2:
-                return path_at(r, tid, (int) a[0], a[1], t->path) && path_at(r, tid, (int) a[2], a[3], t->other);
+                return path_at(r, tid, (int) a[0], a[1], t->path) &&
+                       path_at(r, tid, (int) a[2], a[3], t->other);
         case SYS_rename:
                 return path_at(r, tid, AT_FDCWD, a[0], t->path) && path_at(r, tid, AT_FDCWD, a[1], t->other);
         default:
@@ -317,7 +319,8 @@ int main(int argc, char **argv) {
         }
         if (waitpid(r.pid, &status, 0) != r.pid ||
             ptrace(PTRACE_SETOPTIONS, r.pid, 0,
-                   PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL) < 0 ||
+                   PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                   PTRACE_O_EXITKILL) < 0 ||
             ptrace(PTRACE_SYSCALL, r.pid, 0, 0) < 0)
                 die("ptrace");
         status = follow(&r);

@@ -1,4 +1,5 @@
-"""The spool stopped at each real system call that changes its directory, by SIGKILL and by a power cut: what was promised is there."""
+"""The spool stopped at each real system call that changes its directory, by SIGKILL and by a power cut:
+what was promised is there."""
 
 import os
 import random
@@ -43,7 +44,8 @@ class Promises:
     def broken(self):
         """After a check: None, or what is wrong."""
         s = self.durable
-        mine = [g for g in self.gaps.values() if g[2] <= s]  # behind that: torn pieces of what nobody was promised
+        # behind that: torn pieces of what nobody was promised
+        mine = [g for g in self.gaps.values() if g[2] <= s]
         there = {n for n in self.delivered if n <= s}
         lost, lost_items = sum(g[4] for g in mine), sum(g[5] for g in mine)
         if any(g[3] > s for g in mine):  # lost when it was durable and nobody had been told yet
@@ -61,7 +63,8 @@ class Promises:
 class CrashPoints(unittest.TestCase):
     def setUp(self):
         base = Path("/dev/shm")
-        self.folder = Path(tempfile.mkdtemp(prefix="crash-points-", dir=base if os.access(base, os.W_OK) else None))
+        self.folder = Path(tempfile.mkdtemp(prefix="crash-points-",
+                                            dir=base if os.access(base, os.W_OK) else None))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         seed = int(os.environ.get("TEST_SEED", time.time()))
         print(f"TEST_SEED={seed}", end=" ", flush=True)
@@ -75,7 +78,8 @@ class CrashPoints(unittest.TestCase):
     def whole(self):
         """One run to its end: the log's entries."""
         spool, log = self.fresh(), self.folder / "log"
-        self.assertEqual(calls.stop_at(STOP_AT, spool, log, 0, "after", DRIVER, "work", spool, str(self.seed)), 0)
+        self.assertEqual(calls.stop_at(STOP_AT, spool, log, 0, "after", DRIVER, "work", spool,
+                                       str(self.seed)), 0)
         shutil.rmtree(spool)
         return calls.read(log)
 
@@ -83,7 +87,8 @@ class CrashPoints(unittest.TestCase):
         """Recovers with the real code; now and then that is killed, too."""
         if random.randrange(4) == 0:
             log = self.folder / "check-log"
-            code = calls.stop_at(STOP_AT, spool, log, random.randrange(1, 12), random.choice(("before", "after")), DRIVER, "check", spool)
+            code = calls.stop_at(STOP_AT, spool, log, random.randrange(1, 12),
+                                 random.choice(("before", "after")), DRIVER, "check", spool)
             self.assertIn(code, (0, 137), what)
             promises.hear(c[1] for c in calls.read(log) if c[0] == "say")
         r = subprocess.run([DRIVER, "check", spool], capture_output=True, text=True, timeout=60)
@@ -99,8 +104,10 @@ class CrashPoints(unittest.TestCase):
         entries = self.whole()
         n = sum(c[0] != "say" for c in entries)
         kinds = {c[0] for c in entries}
-        self.assertGreaterEqual(kinds, {"open", "write", "allocate", "truncate", "rename", "unlink", "sync", "say"})
-        points = calls.chosen([(i, when) for i in range(1, n + 1) for when in ("before", "after")], 10**6 if FULL else 60)
+        self.assertGreaterEqual(kinds,
+                                {"open", "write", "allocate", "truncate", "rename", "unlink", "sync", "say"})
+        points = calls.chosen([(i, when) for i in range(1, n + 1) for when in ("before", "after")],
+                              10**6 if FULL else 60)
         for i, when in points:
             spool, log = self.fresh(), self.folder / "log"
             code = calls.stop_at(STOP_AT, spool, log, i, when, DRIVER, "work", spool, str(self.seed))

@@ -1,4 +1,5 @@
-"""The real tpu-hostd stopped before and after the system calls that change its spool, one life after the other: every number that was
+"""The real tpu-hostd stopped before and after the system calls that change its spool, one life after the
+other: every number that was
 given arrives, each with one content, and what was refused is told."""
 
 import os
@@ -23,7 +24,8 @@ CALLS = 150  # of one life that are looked at
 
 class CrashPointsHostd(unittest.TestCase):
     def setUp(self):
-        self.refusing = lambda path, record: Answer(400 if path == "/v1/metrics" and int(record.split("/")[2]) % 5 == 0 else 200)
+        self.refusing = lambda path, record: Answer(400 if path == "/v1/metrics"
+                                                    and int(record.split("/")[2]) % 5 == 0 else 200)
         self.e = Endpoint(self.refusing).start()
         self.addCleanup(self.e.stop)
         self.h = Hostd(endpoint=self.e.url)
@@ -38,7 +40,8 @@ class CrashPointsHostd(unittest.TestCase):
     def life(self, n, when):
         """Until it was stopped. Returns the call."""
         with open(self.h.output, "ab") as out:
-            code = subprocess.run([STOP_AT, self.h.folder / "spool", self.log, str(n), when, BINARY, "--root", self.h.root, "--config", self.h.config],
+            code = subprocess.run([STOP_AT, self.h.folder / "spool", self.log, str(n), when, BINARY,
+                                   "--root", self.h.root, "--config", self.h.config],
                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=600).returncode
         self.assertEqual(code, 137, self.h.output.read_text()[-2000:])
         return [c for c in calls.read(self.log) if c[0] != "say"][-1]
@@ -49,12 +52,16 @@ class CrashPointsHostd(unittest.TestCase):
             call = self.life(random.randrange(1, CALLS), random.choice(("before", "after")))
             kinds[call[0]] += 1
         self.e.answer = Answer()
-        self.h.config.write_text(self.h.config.read_text().replace("MetricsInterval=100ms", "MetricsInterval=1s"))
+        self.h.config.write_text(self.h.config.read_text().replace("MetricsInterval=100ms",
+                                                                   "MetricsInterval=1s"))
         self.h.start()
-        wait_until(lambda: all(c["kept"] <= 1 for c in self.h.get("/v1/status")["uplink"]["classes"].values()), 60, "an empty spool")
+        wait_until(lambda: all(c["kept"] <= 1
+                               for c in self.h.get("/v1/status")["uplink"]["classes"].values()), 60,
+                   "an empty spool")
 
         def told():
-            """What was refused before a stop that came before the disk knew is sent again, and taken now: all else is told."""
+            """What was refused before a stop that came before the disk knew is sent again, and taken now:
+            all else is told."""
             taken = {r for _, r, _ in list(self.e.got)}
             refused = {r: b for _, r, b in self.e.refused if r not in taken}
             gaps = self.gaps().values()
@@ -75,10 +82,12 @@ class CrashPointsHostd(unittest.TestCase):
         self.assertEqual(len(spools), 2)
         for name, there in by_class.items():
             self.assertEqual(set(range(1, max(there) + 1)) - there, set(), name)
-        print(f"{LIVES} lives, ended at {dict(kinds)}; {({k: len(v) for k, v in by_class.items()})} records", end=" ", flush=True)
+        print(f"{LIVES} lives, ended at {dict(kinds)}; {({k: len(v) for k, v in by_class.items()})} records",
+              end=" ", flush=True)
 
     def gaps(self):
-        events = [event[3] for path, _, body in list(self.e.got) if path == "/v1/logs" for event in otlp.logs(body) if event[1] == "tpu.spool.gap"]
+        events = [event[3] for path, _, body in list(self.e.got) if path == "/v1/logs"
+                  for event in otlp.logs(body) if event[1] == "tpu.spool.gap"]
         return {(g["spool_id"], g["gap"]): g for g in events}
 
 

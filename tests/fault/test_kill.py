@@ -1,8 +1,11 @@
 #!/usr/bin/python3
-"""Agent and collector killed again and again under load: nothing that was answered is lost, nothing is there twice.
+"""Agent and collector killed again and again under load: nothing that was answered is lost, nothing is there
+twice.
 
-BUILD_DIR=… [KILLS=n] [FULL=1] [TEST_SEED=n] tests/fault/test_kill.py. What is fed and answered is written down by a program
-outside (generator.py) and compared with the collector's database file (ledger.py). A quarter of the kills meets the agent, a
+BUILD_DIR=… [KILLS=n] [FULL=1] [TEST_SEED=n] tests/fault/test_kill.py. What is fed and answered is written
+down by a program
+outside (generator.py) and compared with the collector's database file (ledger.py). A quarter of the kills
+meets the agent, a
 quarter the collector, and half of them come to both at once.
 """
 
@@ -41,7 +44,8 @@ class Kill(unittest.TestCase):
             self.assertEqual(sum(sum(k.values()) for k in s.kills.values()), KILLS)
 
     def test_a_child_at_work_keeps_nobody_out(self):
-        """The agent dies while its child writes a small file to a disk that hangs: the next one starts at once."""
+        """The agent dies while its child writes a small file to a disk that hangs: the next one starts at
+        once."""
         with Site(1) as s:
             with open(s.hostd.config, "a") as f:
                 f.write(f"StateFile={s.folder}/state.json\n")

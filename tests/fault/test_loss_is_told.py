@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What the byte limit forces out is told: stored points and those that gap records tell of are together what was answered.
+"""What the byte limit forces out is told: stored points and those that gap records tell of are together what
+was answered.
 
-The collector is away while more points are fed than the spool may hold, the agent is killed meanwhile, and both while the
+The collector is away while more points are fed than the spool may hold, the agent is killed meanwhile, and
+both while the
 rest is delivered. BUILD_DIR=… [FULL=1] [TEST_SEED=n] tests/fault/test_loss_is_told.py
 """
 
@@ -26,14 +28,16 @@ class LossIsTold(unittest.TestCase):
         with Site(seed, SpoolBytes=str(SPOOL), MetricsInterval="300ms") as s:
             s.always["TPU_HOSTD_TEST_FEED_ALONE"] = "1"
             s.start()
-            s.feed("--events", 2, "--largest", 1000, "--points", 8, "--most", 1000, "--rate", 150)  # 8000 series: the collector takes 10000 of a host
+            # 8000 series: the collector takes 10000 of a host
+            s.feed("--events", 2, "--largest", 1000, "--points", 8, "--most", 1000, "--rate", 150)
             time.sleep(1)
             s.collector.process.kill()
             s.collector.process.wait()
             s.kill_agent_alone(KILLS)
             s.start_agent()
             try:
-                wait_until(lambda: (s.classes() or {"metrics": {"dropped": 0}})["metrics"]["dropped"] > 20, 240, "the byte limit")
+                wait_until(lambda: (s.classes() or {"metrics": {"dropped": 0}})["metrics"]["dropped"] > 20,
+                           240, "the byte limit")
             except AssertionError as failure:
                 raise AssertionError(f"{failure}: {s.classes()}") from None
             s.kill(agent=KILLS // 2, collector=KILLS // 2)

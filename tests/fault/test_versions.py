@@ -1,5 +1,7 @@
-"""Agent, spool, database and registry of this version and of the release before it, together and one after the other: nothing is lost on the way
-up or down, and a run goes over both. With FULL=1 and git's history the programs of that release are built and take part."""
+"""Agent, spool, database and registry of this version and of the release before it, together and one after
+the other: nothing is lost on the way
+up or down, and a run goes over both. With FULL=1 and git's history the programs of that release are built
+and take part."""
 
 import os
 import signal
@@ -46,7 +48,8 @@ class SpoolAndDatabase(Case):
         self.port = free_port()
         self.h = self.hostd(f"http://127.0.0.1:{self.port}")
         # no faster than a collector on a slow disk takes them
-        self.h.config.write_text(self.h.config.read_text().replace("MetricsInterval=300ms", "MetricsInterval=1s"))
+        self.h.config.write_text(self.h.config.read_text().replace("MetricsInterval=300ms",
+                                                                   "MetricsInterval=1s"))
         self.collector, self.db = None, self.h.folder / "collector.db"
         self.addCleanup(setattr, around, "BINARY", around.BINARY)
         self.addCleanup(self.end)
@@ -55,10 +58,13 @@ class SpoolAndDatabase(Case):
         """Both, until all that is spooled is delivered."""
         around.BINARY = self.trees[agent] / previous.PROGRAMS["agent"]
         with open(self.h.folder / "collector-output", "ab") as out:
-            self.collector = subprocess.Popen([self.trees[collector] / previous.PROGRAMS["collector"], "--config", "/dev/null", "--database", self.db,
-                                               "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api", "127.0.0.1:0"], stdout=out, stderr=out)
+            self.collector = subprocess.Popen([self.trees[collector] / previous.PROGRAMS["collector"],
+                                               "--config", "/dev/null", "--database", self.db,
+                                               "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api",
+                                               "127.0.0.1:0"], stdout=out, stderr=out)
         self.h.start()
-        wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(self.h)["classes"].values()), 60, "delivery")
+        wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(self.h)["classes"].values()), 60,
+                   "delivery")
         return {name: c["next_seq"] for name, c in self.uplink(self.h)["classes"].items()}
 
     def end(self):
@@ -79,9 +85,11 @@ class SpoolAndDatabase(Case):
             db.close()
 
     def stored(self):
-        """{class: numbers} of what the collector has of the one spool of each class; each event is there once."""
+        """{class: numbers} of what the collector has of the one spool of each class; each event is there
+        once."""
         events, records = self.rows(
-            "SELECT json_extract(attributes, '$.\"tpu.spool.id\"'), json_extract(attributes, '$.\"tpu.spool.seq\"') FROM events",
+            "SELECT json_extract(attributes, '$.\"tpu.spool.id\"'), json_extract(attributes, "
+            "'$.\"tpu.spool.seq\"') FROM events",
             "SELECT spool, class, first, last FROM records")
         events = Counter(events)
         self.assertEqual([e for e, n in events.items() if n > 1], [])
@@ -90,14 +98,17 @@ class SpoolAndDatabase(Case):
             out.setdefault(name, {}).setdefault(spool, set()).update(range(first, last + 1))
         self.assertEqual({len(v) for v in out.values()}, {1}, "a new spool was begun")
         out = {name: next(iter(v.values())) for name, v in out.items()}
-        self.assertEqual({n for _, n in events}, out["events"], "an event is missing that was counted as there")
+        self.assertEqual({n for _, n in events}, out["events"],
+                         "an event is missing that was counted as there")
         return out
 
     def test_up_and_down(self):
-        for agent, collector in (("old", "old"), ("new", "new"), ("old", "old"), ("new", "old"), ("old", "new"), ("new", "new")):
+        for agent, collector in (("old", "old"), ("new", "new"), ("old", "old"), ("new", "old"),
+                                 ("old", "new"), ("new", "new")):
             with self.subTest(agent=agent, collector=collector):
                 next_seq = self.begin(agent, collector)
-                self.collector.send_signal(signal.SIGSTOP)  # something waits when the next version comes, and it is killed
+                # something waits when the next version comes, and it is killed
+                self.collector.send_signal(signal.SIGSTOP)
                 time.sleep(3)
                 self.h.process.kill()
                 self.h.process.wait()
@@ -105,7 +116,8 @@ class SpoolAndDatabase(Case):
                 self.end()
                 for name, there in self.stored().items():
                     self.assertGreaterEqual(there, set(range(1, next_seq[name] - 1)), name)
-        self.assertEqual(list(self.db.parent.glob(f"{self.db.name}.damaged*")), [], "a database was moved aside")
+        self.assertEqual(list(self.db.parent.glob(f"{self.db.name}.damaged*")), [],
+                         "a database was moved aside")
 
 
 class RunOverSlices(test_gang.Gang):

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The test of the kill test: parts that break the promise, each in one way, and each time the comparison must say so.
+"""The test of the kill test: parts that break the promise, each in one way, and each time the comparison
+must say so.
 
-BUILD_DIR=… FULL=1 tests/fault/test_would_notice.py: only with FULL=1, because it says nothing about our programs.
+BUILD_DIR=… FULL=1 tests/fault/test_would_notice.py: only with FULL=1, because it says nothing about our
+programs.
 """
 
 import os

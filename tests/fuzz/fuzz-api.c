@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of any client on a server's socket, through libmicrohttpd to a handler that reads path, arguments, headers and body
- * as the calls of the agent and of the collector do, and answers at once or later: what comes back is HTTP, nobody stays, and
- * no body is kept.
+ * Bytes of any client on a server's socket, through libmicrohttpd to a handler that reads path, arguments,
+ * headers and body as the calls of the agent and of the collector do, and answers at once or later: what
+ * comes back is HTTP, nobody stays, and no body is kept.
  */
 #include <assert.h>
 
@@ -28,7 +28,7 @@ static const struct http_route routes[] = {
                                     TAKES_TIME("until"), TAKES_TEXT("peer", 0))),
         ROUTE("POST", "/v1/NAME/capture"),
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
 static void make_answer(struct http_reply *ret, unsigned status, const char *text) {
         *ret = (struct http_reply) {
@@ -53,7 +53,8 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
                 return;
         }
         if (!routes_check_arguments(&q, &routed, ret)) {
-                assert(ret->status == 400 && utf8_scrub(routed.arguments.why, strlen(routed.arguments.why)) == 0);
+                assert(ret->status == 400 &&
+                       utf8_scrub(routed.arguments.why, strlen(routed.arguments.why)) == 0);
                 return;
         }
         if (routed.route == &routes[1] && route_number(&q, "wait", 0) > 0 && !server.waits) {
@@ -76,7 +77,8 @@ static int on_later(sd_event_source *source, void *userdata) {
 }
 
 static void start(void) {
-        struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 16384, .bodies_max = 65536,
+        struct http_server_options o = { .name = "fuzz", .connections = 8, .header_max = 16384,
+                                         .bodies_max = 65536,
                                          .discard_max = 65536, .header_time = 15 * USEC_PER_SEC,
                                          .body_time = 15 * USEC_PER_SEC, .answer_time = 15 * USEC_PER_SEC,
                                          .body_max = 4096, .handle = on_request };

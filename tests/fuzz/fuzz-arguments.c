@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first byte chooses a table (255: a capture's words); then "key\0value\0…" as libmicrohttpd hands a query over, any bytes.
- * What is refused is named in valid UTF-8; what is taken is in the table, once, and within its bounds.
+ * The first byte chooses a table (255: a capture's words); then "key\0value\0…" as libmicrohttpd hands a
+ * query over, any bytes. What is refused is named in valid UTF-8; what is taken is in the table, once, and
+ * within its bounds.
  */
 #include <assert.h>
 
@@ -67,7 +68,8 @@ static void read_capture(const struct http_request *q) {
         if (r < 0)
                 check_why(r, why);
         else
-                assert(words.slice[0] && words.host[0] && words.incarnation[0] && words.round >= 0 && words.round <= 1 &&
+                assert(words.slice[0] && words.host[0] && words.incarnation[0] && words.round >= 0 &&
+                       words.round <= 1 &&
                        words.worker >= 0 && words.taken >= 0 && words.hosts >= 0);
 }
 

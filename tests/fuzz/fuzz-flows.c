@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any answers of the kernel to three dumps of its sockets, one after the other, and all that is said of them. */
+/* Any answers of the kernel to three dumps of its sockets, one after the other, and all that is said of
+ * them. */
 #include <stdlib.h>
 
 #include "flow_samples.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of JSON: ["say", MEMBER], ["want", KEY, VALUE], ["load", KEY, VALUE], ["gone", SLICE, WORKER, INCARNATION],
- * ["release", SLICE, WORKER], ["part", RUN, SLICE, WORKER]; the planner decides behind each, ten seconds later. Whatever it gives out it
- * can be loaded from, and then nothing is other than before.
+ * Lines of JSON: ["say", MEMBER], ["want", KEY, VALUE], ["load", KEY, VALUE], ["gone", SLICE, WORKER,
+ * INCARNATION], ["release", SLICE, WORKER], ["part", RUN, SLICE, WORKER]; the planner decides behind each,
+ * ten seconds later. Whatever it gives out it can be loaded from, and then nothing is other than before.
  */
 #include "gang.h"
 #include "member_part.h"
@@ -24,7 +24,8 @@ static void on_changed(const char *key, const json_t *value, void *userdata) {
 static void load_into(const char *key, const json_t *value, void *userdata) {
         char why[GANG_WHY_MAX];
 
-        if (gang_load(userdata, key, value, USEC_PER_SEC, why) == -EBADMSG && !startswith(key, "run/") && !startswith(key, "intent/"))
+        if (gang_load(userdata, key, value, USEC_PER_SEC, why) == -EBADMSG && !startswith(key, "run/") &&
+            !startswith(key, "intent/"))
                 abort(); /* what it gave out itself */
 }
 
@@ -42,7 +43,8 @@ static void take(struct gang *g, const json_t *line, usec_t now) {
         if (streq(verb, "say"))
                 (void) gang_say(g, json_array_get(line, 1), now, why);
         else if (streq(verb, "want"))
-                (void) gang_want(g, text_at(line, 1), json_is_object(json_array_get(line, 2)) ? json_array_get(line, 2) : NULL, now, why);
+                (void) gang_want(g, text_at(line, 1), json_is_object(json_array_get(line, 2))
+                                 ? json_array_get(line, 2) : NULL, now, why);
         else if (streq(verb, "load") && json_array_size(line) > 2)
                 (void) gang_load(g, text_at(line, 1), json_array_get(line, 2), now, why);
         else if (streq(verb, "gone"))

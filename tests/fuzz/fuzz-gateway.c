@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any answer of etcd's gateway, whole or as a stream: what is taken of it is bounded. The first byte says which. */
+/* Any answer of etcd's gateway, whole or as a stream: what is taken of it is bounded. The first byte says
+ * which. */
 #include "gateway.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,7 +21,8 @@ static void answer(const char *data, size_t size) {
         _cleanup_gateway_answer_ struct gateway_answer a = GATEWAY_ANSWER_NULL;
 
         gateway_parse(data + 1, size - 1, data[0] & 1 ? 200 : 503, &a);
-        if ((a.error == 0) != (a.body != NULL) || !memchr(a.why, 0, sizeof(a.why)) || (a.error < 0 && !a.why[0]))
+        if ((a.error == 0) != (a.body != NULL) || !memchr(a.why, 0, sizeof(a.why)) ||
+            (a.error < 0 && !a.why[0]))
                 abort();
         look_at_kvs(json_object_get(a.body, "kvs"));
         for (size_t i = 0; i < 3; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server of gRPC on this host sends over HTTP/2: every call ends exactly once, with an answer within its
- * limit or without one; nothing is taken beyond the budget. First byte: how many calls, and in what pieces the
- * rest comes.
+ * What a server of gRPC on this host sends over HTTP/2: every call ends exactly once, with an answer within
+ * its limit or without one; nothing is taken beyond the budget. First byte: how many calls, and in what
+ * pieces the rest comes.
  */
 #include <assert.h>
 
@@ -35,7 +35,8 @@ static void done(int error, const uint8_t *data, size_t len, const char *why, vo
 
 static void ask(struct seen *s) {
         const struct grpc_session_question q = {
-                .method = "/a.B/C", .data = "hello", .len = 5, .timeout = USEC_PER_SEC, .done = done, .userdata = s
+                .method = "/a.B/C", .data = "hello", .len = 5, .timeout = USEC_PER_SEC, .done = done,
+                .userdata = s
         };
 
         if (grpc_session_ask(s->session, &q) == 0)
@@ -73,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         break;
                 drain(s.session);
         }
-        while (grpc_session_open(s.session) > 0 || grpc_session_has_ended(s.session)) /* done asks again, ASKED_MAX times in all */
+        /* done asks again, ASKED_MAX times in all */
+        while (grpc_session_open(s.session) > 0 || grpc_session_has_ended(s.session))
                 grpc_session_fail(s.session, -ECONNRESET, "the end");
         assert(grpc_session_open(s.session) == 0 && s.ended == s.asked);
         (void) grpc_session_free(s.session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file in place of the agent's memory: it is refused with a reason, or what is read of it is written and read alike. */
+/* Any file in place of the agent's memory: it is refused with a reason, or what is read of it is written and
+ * read alike. */
 #include <assert.h>
 
 #include "health_file.h"

@@ -28,7 +28,8 @@ static inline void fuzz_turn(sd_event *e) {
 }
 
 /* What came back in all, with a 0 behind; malloc'ed. */
-static inline char *fuzz_exchange(sd_event *e, const struct sockaddr_un *to, socklen_t to_len, const uint8_t *data,
+static inline char *fuzz_exchange(sd_event *e, const struct sockaddr_un *to, socklen_t to_len,
+                                  const uint8_t *data,
                                   size_t size, size_t *ret_len) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         char *answer = malloc(FUZZ_ANSWER_MAX + 1);

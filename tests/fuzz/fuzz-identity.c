@@ -33,7 +33,8 @@ static void check_identity(const struct host *h) {
 static void check_intent(const struct host *h) {
         static struct intent i;
 
-        if (intent_load(h, NULL, &i) < 0 || (i.network_mtu > 0 && !i.network_mtu_source[0]) || i.mtu != (i.no_tpu ? 0 : 8896))
+        if (intent_load(h, NULL, &i) < 0 || (i.network_mtu > 0 && !i.network_mtu_source[0]) ||
+            i.mtu != (i.no_tpu ? 0 : 8896))
                 abort();
 }
 

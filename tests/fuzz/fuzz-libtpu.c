@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process says on libtpu's port. First byte: what was asked (the list, the cores, or a metric). What is
- * taken is sound: labels printable and short, numbers finite, a histogram's bounds rising and its counts whole.
+ * What a process says on libtpu's port. First byte: what was asked (the list, the cores, or a metric). What
+ * is taken is sound: labels printable and short, numbers finite, a histogram's bounds rising and its counts
+ * whole.
  */
 #include <assert.h>
 #include <math.h>
@@ -72,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         else if (data[0] == 254)
                 read_cores(&r, data + 1, size - 1);
         else
-                (void) libtpu_metric_read(&r, (enum libtpu_metric)(data[0] % _LIBTPU_METRIC_MAX), data + 1, size - 1,
+                (void) libtpu_metric_read(&r, (enum libtpu_metric)(data[0] % _LIBTPU_METRIC_MAX), data + 1,
+                                          size - 1,
                                           1795237200 * USEC_PER_SEC, take, &reading);
         assert(r.memory.total <= LIBTPU_MEMORY_MAX);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any content of the file originals of the runtime directory: what is taken names nothing but what netcfg writes, comes
- * back when it is written again, and follows the names of NICs within its bounds.
+ * Any content of the file originals of the runtime directory: what is taken names nothing but what netcfg
+ * writes, comes back when it is written again, and follows the names of NICs within its bounds.
  */
 #include <assert.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes back from the network and the kernel, by the first byte: an echo's answer (ICMP, ICMPv6), what
- * an ICMP error quotes, control messages of the error queue, rtnetlink's answer to a question for a route. */
+ * an ICMP error quotes, control messages of the error queue, rtnetlink's answer to a question for a
+ * route. */
 #include <limits.h>
 
 #include "lane.h"

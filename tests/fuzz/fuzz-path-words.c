@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (!list)
                 return 0;
-        if (path_peers_add(&p, list, why) < 0 && (why[0] == '\0' || strnlen(why, sizeof(why)) == sizeof(why)))
+        if (path_peers_add(&p, list, why) < 0 &&
+            (why[0] == '\0' || strnlen(why, sizeof(why)) == sizeof(why)))
                 abort();
         if (p.n > PATH_PEERS_MAX)
                 abort();

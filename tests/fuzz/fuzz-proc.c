@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host whose every file of /proc, /sys and its control groups holds the same bytes: each number that comes out is finite, each
- * text printable and whole. The files are links to one file that stays open, as on a real host. */
+/* A host whose every file of /proc, /sys and its control groups holds the same bytes: each number that comes
+ * out is finite, each text printable and whole. The files are links to one file that stays open, as on a
+ * real host. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -10,10 +11,14 @@
 #define RUN "sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-a.slice/"
 
 static const char *const links[] = {
-        "proc/stat", "proc/pressure/cpu", "proc/pressure/io", "proc/meminfo", "proc/vmstat", "proc/net/dev", "proc/net/softnet_stat",
-        "proc/net/snmp", "proc/net/netstat", "proc/net/stat/nf_conntrack", "proc/sys/net/netfilter/nf_conntrack_max",
-        "proc/diskstats", "sys/devices/system/cpu/online", "sys/block/sda", "sys/fs/cgroup/cgroup.controllers", RUN "cpu.stat",
-        RUN "memory.current", RUN "memory.stat", RUN "memory.events", RUN "pids.current", RUN "io.stat", RUN "cpu.pressure",
+        "proc/stat", "proc/pressure/cpu", "proc/pressure/io", "proc/meminfo", "proc/vmstat", "proc/net/dev",
+        "proc/net/softnet_stat",
+        "proc/net/snmp", "proc/net/netstat", "proc/net/stat/nf_conntrack",
+        "proc/sys/net/netfilter/nf_conntrack_max",
+        "proc/diskstats", "sys/devices/system/cpu/online", "sys/block/sda",
+        "sys/fs/cgroup/cgroup.controllers", RUN "cpu.stat",
+        RUN "memory.current", RUN "memory.stat", RUN "memory.events", RUN "pids.current", RUN "io.stat",
+        RUN "cpu.pressure",
 };
 
 static char root[] = "/tmp/tpu-hostd-fuzz-XXXXXX";
@@ -43,7 +48,8 @@ static void remove_all(void) {
         for (size_t i = 0; i < ELEMENTSOF(links); i++) {
                 at(links[i], path);
                 (void) unlink(path);
-                for (char *slash; (slash = strrchr(path, '/')) > path + strlen(root);) { /* folders that are empty now */
+                /* folders that are empty now */
+                for (char *slash; (slash = strrchr(path, '/')) > path + strlen(root);) {
                         *slash = 0;
                         (void) rmdir(path);
                 }

@@ -9,7 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_whole(int dir, const char *what, const uint8_t *data, size_t size) {
-        const struct state_format f = { .what = what, .version = streq(what, "run") ? 2 : 1, .max = SIZE_MAX, .options = { .mode = 0600 } };
+        const struct state_format f = { .what = what, .version = streq(what, "run") ? 2 : 1, .max = SIZE_MAX,
+                                        .options = { .mode = 0600 } };
 
         assert(state_file_write(dir, "a", &f, data, size) == 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A RunRequest as any local user may send it: what is taken of it can be a run, and comes back from its own JSON the same;
- * secrets are whole variables.
+ * A RunRequest as any local user may send it: what is taken of it can be a run, and comes back from its own
+ * JSON the same; secrets are whole variables.
  */
 #include <assert.h>
 
@@ -47,7 +47,8 @@ static void check_world(const Local__RunRequest *q) {
         if (request_world_view(q, &w, &p) < 0)
                 assert(p.text[0] && p.remedy[0]);
         else
-                (void) environment_build(&i, &(struct environment_options){ .framework = FRAMEWORK_PLAIN, .gang = &w.gang }, &e, why);
+                (void) environment_build(&i, &(struct environment_options){ .framework = FRAMEWORK_PLAIN,
+                                                                            .gang = &w.gang }, &e, why);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

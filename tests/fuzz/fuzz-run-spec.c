@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys' readers: JSON of people and of the registry, and spec files. What is taken can be written and read again. */
+/* The table of keys' readers: JSON of people and of the registry, and spec files. What is taken can be
+ * written and read again. */
 #include <assert.h>
 
 #include "run_spec.h"

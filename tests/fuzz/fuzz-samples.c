@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         struct samples_in in = samples_read(data, len, 1000), again;
         struct samples_out o = { 0 };
-        struct sample a, b;
+        struct stored_sample a, b;
         size_t n = 0;
 
         samples_begin(&o, 1000);

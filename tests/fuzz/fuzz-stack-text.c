@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file with stacks, of anybody. First byte: in what pieces it is read. Every snapshot is bounded, printable and made of
- * lines that stood in the file; the reader always comes to the end.
+ * A file with stacks, of anybody. First byte: in what pieces it is read. Every snapshot is bounded,
+ * printable and made of lines that stood in the file; the reader always comes to the end.
  */
 #include <assert.h>
 
@@ -11,7 +11,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct stack_text *t) {
-        assert(t->len < sizeof(t->text) && strlen(t->text) == t->len && strlen(t->reason) < sizeof(t->reason));
+        assert(t->len < sizeof(t->text) && strlen(t->text) == t->len &&
+               strlen(t->reason) < sizeof(t->reason));
         assert(t->len == 0 || t->text[t->len - 1] == '\n');
         assert((unsigned) t->kind < _STACK_TEXT_KIND_MAX);
         assert(t->frames > 0 || t->kind == STACK_TEXT_CRASH);

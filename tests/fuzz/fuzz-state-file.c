@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes in place of a state file: what is taken of them is what the program itself would have written. */
+/* Any bytes in place of a state file: what is taken of them is what the program itself would have
+ * written. */
 #include <assert.h>
 
 #include "state_file.h"

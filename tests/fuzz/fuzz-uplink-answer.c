@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What endpoints answer, and the times that are read out of records. First byte: which. Nothing crashes, what a person reads is
- * printable, a record is given up for a refusal only.
+ * What endpoints answer, and the times that are read out of records. First byte: which. Nothing crashes,
+ * what a person reads is printable, a record is given up for a refusal only.
  */
 #include <assert.h>
 

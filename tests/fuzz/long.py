@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every fuzz target for a while, from its corpus and from what earlier runs found; prints PASS or FAIL for each. ctest runs a fixed number
+"""Every fuzz target for a while, from its corpus and from what earlier runs found; prints PASS or FAIL for
+each. ctest runs a fixed number
 of inputs from a fixed seed instead.
-BUILD_DIR: the sanitized build (build/asan). FUZZ_SECONDS=60: how much processor time each; FUZZ_AT_ONCE=2; TEST_SEED=N repeats, as far as time allows.
+BUILD_DIR: the sanitized build (build/asan). FUZZ_SECONDS=60: how much processor time each; FUZZ_AT_ONCE=2;
+TEST_SEED=N repeats, as far as time allows.
 Usage: long.py [NAME…]      only these targets, as json for fuzz-json
-What it finds stays in BUILD_DIR/tests/fuzz/found-NAME/; what ends a target in BUILD_DIR/tests/fuzz/ended-NAME/, for the corpus once mended."""
+What it finds stays in BUILD_DIR/tests/fuzz/found-NAME/; what ends a target in
+BUILD_DIR/tests/fuzz/ended-NAME/, for the corpus once mended."""
 import concurrent.futures
 import os
 import re
@@ -35,8 +38,10 @@ def target(name):
         folder.mkdir(exist_ok=True)
     # 300 s for one input: a machine that stands still is no endless loop.
     with tempfile.TemporaryFile("w+", errors="replace") as out:
-        p = subprocess.Popen([BUILD / f"fuzz-{name}", f"-seed={SEED}", "-timeout=300", "-print_final_stats=1", f"-artifact_prefix={ended}/",
-                              found, SOURCE / "corpus" / name], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        p = subprocess.Popen([BUILD / f"fuzz-{name}", f"-seed={SEED}", "-timeout=300",
+                              "-print_final_stats=1", f"-artifact_prefix={ended}/",
+                              found, SOURCE / "corpus" / name], stdin=subprocess.DEVNULL, stdout=out,
+                             stderr=subprocess.STDOUT)
         asked = False
         while p.poll() is None:
             time.sleep(0.2)
@@ -53,7 +58,8 @@ def target(name):
 
 
 def main():
-    have = {p.name.removeprefix("fuzz-") for p in BUILD.glob("fuzz-*") if p.is_file() and os.access(p, os.X_OK)}
+    have = {p.name.removeprefix("fuzz-") for p in BUILD.glob("fuzz-*") if p.is_file()
+            and os.access(p, os.X_OK)}
     wanted = {p.stem.removeprefix("fuzz-") for p in SOURCE.glob("fuzz-*.c")}
     names = sorted(sys.argv[1:] or wanted)
     if missing := [name for name in names if name not in have]:

@@ -1,4 +1,5 @@
-"""Callers of the agent's API over TCP: certificates of several kinds, a tpu-hostd that answers to some, and calls as one of them."""
+"""Callers of the agent's API over TCP: certificates of several kinds, a tpu-hostd that answers to some,
+and calls as one of them."""
 
 import http.client
 import json
@@ -12,7 +13,8 @@ READER, ACTOR = "spiffe://site/people", "spiffe://site/control/drainer"
 
 
 class Site:
-    """An authority with a server certificate, and one client certificate of each kind: {name: (certificate, key)}."""
+    """An authority with a server certificate, and one client certificate of each kind: {name:
+    (certificate, key)}."""
 
     def __init__(self, folder):
         self.authority = Authority(folder / "ca")
@@ -30,8 +32,10 @@ class Site:
         }
 
     def settings(self, **changes):
-        keys = {"Listen": "127.0.0.1:0", "Certificate": self.server[0], "Key": self.server[1], "ClientCa": self.authority.cert,
-                "AllowReaders": f"spiffe://elsewhere/x {READER}", "AllowActors": "spiffe://site/control/*", **changes}
+        keys = {"Listen": "127.0.0.1:0", "Certificate": self.server[0], "Key": self.server[1],
+                "ClientCa": self.authority.cert,
+                "AllowReaders": f"spiffe://elsewhere/x {READER}", "AllowActors": "spiffe://site/control/*",
+                **changes}
         return "[Api]\n" + "".join(f"{k}={v}\n" for k, v in keys.items() if v is not None)
 
     def context(self, who=None):
@@ -54,12 +58,15 @@ class TlsHostd(Hostd):
 
     def port(self):
         """Where it listens now."""
-        found = wait_until(lambda: re.findall(r"the API answers on \S*:(\d+) too", self.output.read_text()), 10, "the listener")
+        found = wait_until(lambda: re.findall(r"the API answers on \S*:(\d+) too", self.output.read_text()),
+                           10, "the listener")
         return int(found[-1])
 
     def remote(self, who, path, method="GET", host="127.0.0.1", context=None, body=None):
-        """(status, body as JSON or text) of a call as one of the site's clients; None: without a certificate."""
-        c = http.client.HTTPSConnection(host, self.port(), timeout=60, context=context or self.site.context(who))
+        """(status, body as JSON or text) of a call as one of the site's clients; None: without a
+        certificate."""
+        c = http.client.HTTPSConnection(host, self.port(), timeout=60,
+                                        context=context or self.site.context(who))
         try:
             c.request(method, path, body)
             r = c.getresponse()

@@ -1,4 +1,5 @@
-"""What stands around tpu-hostd in these tests: a machine of fixtures, systemd's notify socket, an OTLP receiver, tpu-launchd."""
+"""What stands around tpu-hostd in these tests: a machine of fixtures, systemd's notify socket, an OTLP
+receiver, tpu-launchd."""
 
 import gzip
 import http.client
@@ -30,7 +31,8 @@ PATIENCE = 60  # seconds that anything may take on a slow disk or a busy machine
 
 
 def wait_until(what, seconds, name):
-    """seconds: longer than that on a good machine means that something is wrong; others are given a minute. name: text, or what makes it at the end."""
+    """seconds: longer than that on a good machine means that something is wrong; others are given a
+    minute. name: text, or what makes it at the end."""
     seconds = max(seconds, PATIENCE)
     end = time.monotonic() + seconds
     while True:
@@ -57,7 +59,8 @@ def free_port():
 def has_failed(case):
     """Inside its cleanups, where case._outcome.success speaks of the cleanup alone."""
     result = case._outcome and case._outcome.result
-    return bool(result) and any(test is case or getattr(test, "test_case", None) is case for test, _ in result.failures + result.errors)
+    return bool(result) and any(test is case or getattr(test, "test_case", None) is case for test,
+                                _ in result.failures + result.errors)
 
 
 class Receiver:
@@ -98,7 +101,8 @@ class Receiver:
         connections = self.connections = []
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         return self
 
     def stop(self):
@@ -114,7 +118,8 @@ class Receiver:
         self.server = None
 
     def events(self):
-        return [e + (record,) for path, record, body in list(self.got) if path == "/v1/logs" for e in otlp.logs(body)]
+        return [e + (record,) for path, record,
+                body in list(self.got) if path == "/v1/logs" for e in otlp.logs(body)]
 
     def points(self):
         return [p for path, _, body in list(self.got) if path == "/v1/metrics" for p in otlp.metrics(body)]
@@ -133,7 +138,8 @@ ERROR, RUN_LIST_REQUEST, RUN_LIST_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_
 
 
 class Launchd:
-    """tpu-launchd's socket: runs is the list it tells; capture(name) gives (kind, payload), or None to say nothing."""
+    """tpu-launchd's socket: runs is the list it tells; capture(name) gives (kind, payload), or None to
+    say nothing."""
 
     def __init__(self, path):
         self.runs, self.capture, self.asked = [], None, []
@@ -178,7 +184,8 @@ class Launchd:
             daemon_threads = True
 
         self.server = Server(str(path), Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def stop(self):
         self.server.shutdown()
@@ -196,8 +203,10 @@ class Hostd:
         (self.root / "run/tpu-launchd").mkdir(parents=True)
         self.owners = Launchd(self.root / "run/tpu-launchd/launchd.sock")  # whom the workers of probes ask
         self.api = self.folder / "api.sock"
-        settings = {"Endpoint": endpoint, "MetricsInterval": "300ms", "ProbeInterval": "100ms", "ApiSocket": self.api,
-                    "SpoolDirectory": self.folder / "spool", "LaunchdSocket": self.folder / "launchd.sock", "CaptureTimeout": "2s", **hostd}
+        settings = {"Endpoint": endpoint, "MetricsInterval": "300ms", "ProbeInterval": "100ms",
+                    "ApiSocket": self.api,
+                    "SpoolDirectory": self.folder / "spool", "LaunchdSocket": self.folder / "launchd.sock",
+                    "CaptureTimeout": "2s", **hostd}
         self.config = self.folder / "hostd.conf"
         self.config.write_text("[Hostd]\n" + "".join(f"{k}={v}\n" for k, v in settings.items()) +
                                "[Health]\nFailAfter=3\nHealAfter=3\nHold=0\n")
@@ -210,13 +219,16 @@ class Hostd:
         self.binary = BINARY
 
     def spawn(self, watchdog_usec=None):
-        environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(self.folder / "notify"), "LC_ALL": "C.UTF-8",
-                       **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}, **self.environment}
+        environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(self.folder / "notify"),
+                       "LC_ALL": "C.UTF-8",
+                       **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")},
+                       **self.environment}
         if watchdog_usec:
             environment["WATCHDOG_USEC"] = str(watchdog_usec)
         self.told.clear()
         with open(self.output, "ab") as out:
-            self.process = subprocess.Popen([*self.wrapper, self.binary, "--root", self.root, "--config", self.config], env=environment,
+            self.process = subprocess.Popen([*self.wrapper, self.binary, "--root", self.root, "--config",
+                                             self.config], env=environment,
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def start(self, watchdog_usec=None):
@@ -245,7 +257,8 @@ class Hostd:
         self.notify.close()
         self.owners.stop()
         if failed and self.output.exists():
-            print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
+            print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---",
+                  file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, path, method="GET", timeout=PATIENCE, headers=None, body=None):

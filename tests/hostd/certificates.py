@@ -1,4 +1,5 @@
-"""Certificates for tests, made by openssl: authorities, certificates of servers and of hosts, any validity."""
+"""Certificates for tests, made by openssl: authorities, certificates of servers and of hosts, any
+validity."""
 
 import subprocess
 import time
@@ -24,8 +25,10 @@ class Authority:
         self.folder.mkdir(parents=True)
         self.cert, self.key, self.serial = self.folder / "ca.pem", self.folder / "ca.key", 1
         (self.folder / "index").touch()
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.key, "-out", self.cert,
-                "-subj", f"/CN={name}", "-days", "30", "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-keyout", self.key, "-out", self.cert,
+                "-subj", f"/CN={name}", "-days", "30", "-addext", "basicConstraints=critical,CA:TRUE",
+                "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def sign(self, csr, san, seconds=86400, since=-3600):
         """The certificate for a request in PEM, valid from since to seconds from now."""
@@ -51,14 +54,16 @@ basicConstraints=critical,CA:FALSE
 """)
         request = self.folder / "request.pem"
         request.write_bytes(csr)
-        openssl("ca", "-batch", "-notext", "-config", config, "-cert", self.cert, "-keyfile", self.key, "-in", request, "-out", self.folder / "out.pem",
+        openssl("ca", "-batch", "-notext", "-config", config, "-cert", self.cert, "-keyfile", self.key,
+                "-in", request, "-out", self.folder / "out.pem",
                 "-startdate", stamp(since), "-enddate", stamp(seconds))
         return (self.folder / "out.pem").read_bytes()
 
     def issue(self, name, san="IP:127.0.0.1,DNS:localhost", subject=None, **validity):
         """(certificate, key) files in the authority's folder."""
         cert, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        csr = openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-subj", subject or f"/CN={name}")
+        csr = openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                      "-keyout", key, "-subj", subject or f"/CN={name}")
         cert.write_bytes(self.sign(csr, san, **validity))
         key.chmod(0o600)
         return cert, key

@@ -4,13 +4,15 @@ import pathlib
 import re
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `([^`]+)` \| `[^`]+` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([^`]+)` \| `[^`]+` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|",
+                 re.MULTILINE)
 KINDS = {"sum": "counter", "gauge": "gauge", "histogram": "histogram"}
 
 
 def table():
     """{name: (kind, unit, attributes)}"""
-    return {name: (kind, unit, frozenset(re.findall(r"`([^`]+)`", keys))) for name, kind, unit, keys in ROW.findall(TABLE.read_text())}
+    return {name: (kind, unit, frozenset(re.findall(r"`([^`]+)`", keys))) for name, kind, unit,
+            keys in ROW.findall(TABLE.read_text())}
 
 
 def prometheus():
@@ -30,7 +32,8 @@ def of_the_tpu_runtime():
 
 def of_the_network():
     """What nobody sends where there are only files: no kernel to watch, no run's connections."""
-    return (chapter("The network of runs") | chapter("The network, as the kernel's programs saw it") | of_watches()) - {"tpu.net.left_out"}
+    return (chapter("The network of runs") | chapter("The network, as the kernel's programs saw it")
+            | of_watches()) - {"tpu.net.left_out"}
 
 
 def of_watches():

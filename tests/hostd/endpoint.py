@@ -24,7 +24,8 @@ OK, HANG, RESET, LORIS = Answer(), Answer(how="hang"), Answer(how="reset"), Answ
 
 
 class Endpoint:
-    """answer: an Answer, or a function (path, record) -> Answer; limit: larger bodies are answered 413; got: [(path, record, body)] of what was answered 200."""
+    """answer: an Answer, or a function (path, record) -> Answer; limit: larger bodies are answered 413;
+    got: [(path, record, body)] of what was answered 200."""
 
     def __init__(self, answer=OK, port=0):
         self.answer, self.port = answer, port
@@ -106,7 +107,8 @@ class Endpoint:
 
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         return self
 
     def cut(self):

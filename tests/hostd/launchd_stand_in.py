@@ -1,4 +1,5 @@
-"""A tpu-launchd of a test: it keeps runs in memory, starts and stops nothing, and tells those who watch, as proto/local.proto has it."""
+"""A tpu-launchd of a test: it keeps runs in memory, starts and stops nothing, and tells those who watch,
+as proto/local.proto has it."""
 
 import socketserver
 import struct
@@ -19,13 +20,16 @@ def text(m, number):
 
 
 class Runs:
-    """runs: name → {number: value} of the message Run. starts, stops, signals: what was asked for. refuse: (errno, text, remedy) of the next ones."""
+    """runs: name → {number: value} of the message Run. starts, stops, signals: what was asked for.
+    refuse: (errno, text, remedy) of the next ones."""
 
     def __init__(self, path):
         self.path, self.runs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
         self.refuse = self.refuse_check = None
         self.silent = False  # it takes questions and says nothing
-        self.captures, self.stacks = [], None  # what was captured; stacks(name): what tpu-stack --native --capture would write, in capture_wire.py's form
+        # what was captured; stacks(name): what tpu-stack --native --capture would write, in
+        # capture_wire.py's form
+        self.captures, self.stacks = [], None
         self.late = 0        # seconds until it answers a question
         self.stuck = False   # what is stopped goes on
         self.lock = threading.RLock()
@@ -47,7 +51,8 @@ class Runs:
                         continue
                     time.sleep(runs.late)
                     with runs.lock:
-                        if kind == RUN_LIST_REQUEST and parse(payload).get(2, [0])[-1] and self.request not in runs.watchers:
+                        if kind == RUN_LIST_REQUEST and parse(payload).get(2,
+                                                                           [0])[-1] and self.request not in runs.watchers:
                             runs.watchers.append(self.request)
                         answer = runs.answer(kind, parse(payload))
                         runs.send(self.request, *answer)
@@ -71,7 +76,8 @@ class Runs:
             daemon_threads = True
 
         self.server = Server(self.path, Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         return self
 
     def stop(self):
@@ -94,7 +100,8 @@ class Runs:
             pass
 
     def reply(self):
-        return RUN_LIST_REPLY, message({1: [message({k: v for k, v in j.items() if v not in ("", 0)}) for j in self.runs.values()]})
+        return RUN_LIST_REPLY, message({1: [message({k: v for k, v in j.items() if v not in ("", 0)})
+                                            for j in self.runs.values()]})
 
     def tell(self):
         with self.lock:
@@ -103,7 +110,8 @@ class Runs:
 
     def exit(self, name, cause="success", code="exited", status="0", **more):
         with self.lock:
-            self.runs[name].update({3: "exited", 4: cause, 5: code, 6: status, 12: time.time_ns() // 1000, **more})
+            self.runs[name].update({3: "exited", 4: cause, 5: code, 6: status, 12: time.time_ns() // 1000,
+                                    **more})
             self.tell()
 
     def state(self, name):
@@ -137,11 +145,13 @@ class Runs:
             self.captures.append((name, m.get(2, [0])[-1]))
             if self.state(name) != "running":
                 return self.error(ESRCH, f"run {name} has ended")
-            return CAPTURE_REPLY, message({1: name, 3: time.time_ns() // 1000, 6: capture_wire.packed(self.stacks(name)), 7: 1})
+            return CAPTURE_REPLY, message({1: name, 3: time.time_ns() // 1000,
+                                           6: capture_wire.packed(self.stacks(name)), 7: 1})
         if kind == SIGNAL_REQUEST:
             self.signals.append((name, m.get(2, [0])[-1], text(m, 3)))
             return SIGNAL_REPLY, message({1: name, 2: "TERM to process 4711"})
-        return self.error(EBADMSG, f"a request of kind {kind} cannot be understood", "are tpuctl and tpu-launchd of one version?")
+        return self.error(EBADMSG, f"a request of kind {kind} cannot be understood",
+                          "are tpuctl and tpu-launchd of one version?")
 
     def _run(self, name, m):
         generation, spec = m.get(2, [0])[-1], m["spec"]
@@ -151,8 +161,11 @@ class Runs:
         already = bool(known and known.get(16) == generation and known.get(17) == text(m, 3))
         if not already:
             self.starts.append((name, generation, m))
-            self.runs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(spec, 2) or "plain", 8: "glibc", 9: text(spec, 4) or "alice", 10: "train",
-                               11: time.time_ns() // 1000, 12: 0, 13: 4711, 14: 1, 16: generation, 17: text(m, 3), 18: text(m, 4), 19: text(m, 5)}
-        answer = RUN_REPLY, message({1: name, 2: f"tpu-run-{name}.service", 3: "glibc", 5: int(already), 6: self.runs[name][3], 7: generation})
+            self.runs[name] = {1: name, 2: f"tpu-run-{name}.service", 3: "running", 7: text(spec, 2)
+                               or "plain", 8: "glibc", 9: text(spec, 4) or "alice", 10: "train",
+                               11: time.time_ns() // 1000, 12: 0, 13: 4711, 14: 1, 16: generation,
+                               17: text(m, 3), 18: text(m, 4), 19: text(m, 5)}
+        answer = RUN_REPLY, message({1: name, 2: f"tpu-run-{name}.service", 3: "glibc", 5: int(already),
+                                     6: self.runs[name][3], 7: generation})
         self.tell()
         return answer

@@ -1,5 +1,7 @@
-"""A bus of a test's own, and on it a stand-in for systemd's manager, as org.freedesktop.systemd1(5) has it: it answers for the property SystemState, and
-starts, stops and forgets transient services, of which it knows what tpu-launchd asks for. A service is one process with its group of processes."""
+"""A bus of a test's own, and on it a stand-in for systemd's manager, as org.freedesktop.systemd1(5) has it:
+it answers for the property SystemState, and
+starts, stops and forgets transient services, of which it knows what tpu-launchd asks for. A service is one
+process with its group of processes."""
 
 import os
 import shutil
@@ -19,8 +21,10 @@ TOOL = "/usr/sbin/tpu-launchd"  # what a run's unit names
 
 
 class Manager:
-    """state: a file that says what SystemState is now. silent: it takes questions and does not answer. root, tool: the machine of the services, and which
-    program stands for tpu-launchd in them. forgetful: a file; while it is there, ExecStopPost= is not run."""
+    """state: a file that says what SystemState is now. silent: it takes questions and does not answer. root,
+    tool: the machine of the services, and which
+    program stands for tpu-launchd in them. forgetful: a file; while it is there, ExecStopPost= is not
+    run."""
 
     def __init__(self, root="", tool=""):
         self.folder = tempfile.TemporaryDirectory(prefix="bus-")
@@ -29,9 +33,12 @@ class Manager:
         self.address = f"unix:path={self.folder.name}/bus"
         (Path(self.folder.name) / "bus.conf").write_text(CONFIG.format(path=f"{self.folder.name}/bus"))
         self.forgetful = Path(self.folder.name) / "forgetful"
-        self.bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address", f"--config-file={self.folder.name}/bus.conf"], stdout=subprocess.PIPE, text=True)
+        self.bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
+                                     f"--config-file={self.folder.name}/bus.conf"], stdout=subprocess.PIPE,
+                                    text=True)
         self.bus.stdout.readline()
-        self.manager = subprocess.Popen([sys.executable, __file__, self.address, self.state, self.forgetful, root, tool], stdout=subprocess.PIPE, text=True)
+        self.manager = subprocess.Popen([sys.executable, __file__, self.address, self.state, self.forgetful,
+                                         root, tool], stdout=subprocess.PIPE, text=True)
         self.manager.stdout.readline()
 
     def stop(self):
@@ -71,7 +78,8 @@ class Unit:
             self.secrets = tempfile.mkdtemp(prefix="credentials-")
             shutil.copy(f"{self.root}{path}", f"{self.secrets}/{name}")
             environment["CREDENTIALS_DIRECTORY"] = self.secrets
-        self.process = subprocess.Popen(self.command(self.properties["ExecStart"][0][1]), env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(self.command(self.properties["ExecStart"][0][1]), env=environment,
+                                        stdin=subprocess.DEVNULL, start_new_session=True)
         procs = Path(f"{self.root}/sys/fs/cgroup{self.group}/cgroup.procs")
         procs.parent.mkdir(parents=True, exist_ok=True)
         procs.write_text(f"{self.process.pid}\n")
@@ -89,12 +97,14 @@ class Unit:
             result = "success" if word == "0" else "exit-code"
         else:
             code, word = "killed", signal.Signals(os.WTERMSIG(status)).name[3:]
-            result = "timeout" if self.killed else "success" if word in ("HUP", "INT", "TERM", "PIPE") else "signal"
+            result = "timeout" if self.killed else "success" if word in ("HUP", "INT", "TERM",
+                                                                         "PIPE") else "signal"
         shutil.rmtree(f"{self.root}/sys/fs/cgroup{self.group}")
         if self.secrets:
             shutil.rmtree(self.secrets)
         for _, words, _ in self.properties.get("ExecStopPost", ()) if record else ():
-            subprocess.run(self.command(words), env={"SERVICE_RESULT": result, "EXIT_CODE": code, "EXIT_STATUS": word}, check=True)
+            subprocess.run(self.command(words), env={"SERVICE_RESULT": result, "EXIT_CODE": code,
+                                                     "EXIT_STATUS": word}, check=True)
 
 
 def serve(address, state, forgetful, root, tool):
@@ -109,7 +119,8 @@ def serve(address, state, forgetful, root, tool):
         return dbus.exceptions.DBusException(f"Unit {name} not loaded.", name=NAME + ".NoSuchUnit")
 
     class Object(dbus.service.Object):
-        @dbus.service.method("org.freedesktop.DBus.Properties", in_signature="ss", out_signature="v", async_callbacks=("answer", "fail"))
+        @dbus.service.method("org.freedesktop.DBus.Properties", in_signature="ss", out_signature="v",
+                             async_callbacks=("answer", "fail"))
         def Get(self, interface, name, answer, fail):
             word = Path(state).read_text()
             if (interface, name) != (MANAGER, "SystemState"):
@@ -138,7 +149,8 @@ def serve(address, state, forgetful, root, tool):
         @dbus.service.method(MANAGER, in_signature="ssa(sv)a(sa(sv))", out_signature="o")
         def StartTransientUnit(self, name, mode, properties, aux):
             if name in units:
-                raise dbus.exceptions.DBusException(f"Unit {name} already exists.", name=NAME + ".UnitExists")
+                raise dbus.exceptions.DBusException(f"Unit {name} already exists.",
+                                                    name=NAME + ".UnitExists")
             u = Unit(str(name), {str(k): v for k, v in properties}, root, tool)
             u.start()
             units[name] = u
@@ -183,7 +195,8 @@ def serve(address, state, forgetful, root, tool):
     class UnitObject(dbus.service.Object):
         @dbus.service.method("org.freedesktop.DBus.Properties", in_signature="ss", out_signature="v")
         def Get(self, interface, name):
-            return {"ActiveState": dbus.String("active"), "MainPID": dbus.UInt32(self.unit.process.pid), "ControlGroup": dbus.String(self.unit.group),
+            return {"ActiveState": dbus.String("active"), "MainPID": dbus.UInt32(self.unit.process.pid),
+                    "ControlGroup": dbus.String(self.unit.group),
                     "Job": dbus.Struct((dbus.UInt32(0), dbus.ObjectPath("/")), signature="uo")}[name]
 
     dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)

@@ -45,30 +45,37 @@ def histograms(data):
     out = []
     for p in every(data, 1):
         bounds, counts = one(p, 7), one(p, 6)
-        bounds, counts = struct.unpack(f"<{len(bounds) // 8}d", bounds), struct.unpack(f"<{len(counts) // 8}Q", counts)
+        bounds, counts = struct.unpack(f"<{len(bounds) // 8}d",
+                                       bounds), struct.unpack(f"<{len(counts) // 8}Q", counts)
         count, = struct.unpack("<Q", one(p, 4, bytes(8)))
         assert len(counts) == len(bounds) + 1 and sum(counts) == count and list(bounds) == sorted(set(bounds))
-        out.append(("histogram", key_values(every(p, 9)), (count, struct.unpack("<d", one(p, 5))[0], bounds, counts),
+        out.append(("histogram", key_values(every(p, 9)),
+                    (count, struct.unpack("<d", one(p, 5))[0], bounds, counts),
                     struct.unpack("<Q", one(p, 3))[0], struct.unpack("<Q", one(p, 2, bytes(8)))[0]))
     return out
 
 
 def metrics(body):
-    """[(resource, name, unit, kind, attributes, value, time_ns, start_ns)] of an ExportMetricsServiceRequest."""
+    """[(resource, name, unit, kind, attributes, value, time_ns, start_ns)] of an
+    ExportMetricsServiceRequest."""
     out = []
     for envelope in every(body, 1):
         for scope in every(envelope, 2):
             for m in every(scope, 2):
                 if every(m, 9):
-                    out += [(resource(envelope), one(m, 1).decode(), one(m, 3).decode(), *h) for h in histograms(one(m, 9))]
+                    out += [(resource(envelope), one(m, 1).decode(), one(m, 3).decode(), *h)
+                            for h in histograms(one(m, 9))]
                     continue
                 kind, data = ("gauge", one(m, 5)) if every(m, 5) else ("sum", one(m, 7))
                 if kind == "sum":
                     assert one(data, 2) == 2 and one(data, 3) == 1, "sums are cumulative and monotonic"
                 for p in every(data, 1):
-                    value = struct.unpack("<d", one(p, 4))[0] if every(p, 4) else struct.unpack("<q", one(p, 6))[0]
-                    out.append((resource(envelope), one(m, 1).decode(), one(m, 3).decode(), kind, key_values(every(p, 7)), value,
-                                struct.unpack("<Q", one(p, 3))[0], struct.unpack("<Q", one(p, 2, bytes(8)))[0]))
+                    value = struct.unpack("<d", one(p, 4))[0] if every(p, 4) else struct.unpack("<q",
+                                                                                                one(p, 6))[0]
+                    out.append((resource(envelope), one(m, 1).decode(), one(m, 3).decode(), kind,
+                                key_values(every(p, 7)), value,
+                                struct.unpack("<Q", one(p, 3))[0],
+                                struct.unpack("<Q", one(p, 2, bytes(8)))[0]))
     return out
 
 
@@ -78,6 +85,7 @@ def logs(body):
     for envelope in every(body, 1):
         for scope in every(envelope, 2):
             for r in every(scope, 2):
-                out.append((resource(envelope), one(r, 12).decode(), one(r, 2, 0), any_value(one(r, 5)), key_values(every(r, 6)),
+                out.append((resource(envelope), one(r, 12).decode(), one(r, 2, 0), any_value(one(r, 5)),
+                            key_values(every(r, 6)),
                             struct.unpack("<Q", one(r, 1))[0]))
     return out

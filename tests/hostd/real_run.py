@@ -1,4 +1,5 @@
-"""A tpu-hostd on the real machine, with its BPF programs, and runs of it: real processes in the control group of a run."""
+"""A tpu-hostd on the real machine, with its BPF programs, and runs of it: real processes in the control
+group of a run."""
 import os
 import shutil
 import subprocess
@@ -11,10 +12,12 @@ import around
 
 NOBODY = 65534
 TRIES = 10
-HIDE = ('for d in /var/lib /run; do mount -t tmpfs none "$d"; done; for d in /var/lib/tpu-hostd /run/tpu-hostd; do mkdir "$d"; chown 65534 "$d"; '
+HIDE = ('for d in /var/lib /run; do mount -t tmpfs none "$d"; done; for d in /var/lib/tpu-hostd '
+        '/run/tpu-hostd; do mkdir "$d"; chown 65534 "$d"; '
         'done; exec "$@"')
 # As systemd/tpu-hostd.service has it: a user of its own, with the two capabilities alone.
-AS_SERVICE = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all,+bpf,+perfmon",
+AS_SERVICE = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+              "--inh-caps=-all,+bpf,+perfmon",
               "--ambient-caps=-all,+bpf,+perfmon", "--bounding-set=-all,+bpf,+perfmon", "--no-new-privs"]
 
 
@@ -56,7 +59,8 @@ class Run:
 
     def listed(self, **more):
         """What tpu-launchd reports of it (proto/local.proto, Run)."""
-        return {1: self.name, 2: f"tpu-run-{self.name}.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train",
+        return {1: self.name, 2: f"tpu-run-{self.name}.service", 3: "running", 7: "plain", 8: "glibc",
+                9: "root", 10: "train",
                 11: self.started, 12: 0, 13: self.processes[0].pid, 14: len(self.processes), **more}
 
     started = property(lambda self: int((time.time() - 60) * 1e6))
@@ -68,7 +72,8 @@ class Run:
             p.wait()
         if (self.group / "cgroup.kill").exists():  # their children, too
             (self.group / "cgroup.kill").write_text("1")
-        around.wait_until(lambda: "populated 0" in (self.group / "cgroup.events").read_text(), 60, "the control group is empty")
+        around.wait_until(lambda: "populated 0" in (self.group / "cgroup.events").read_text(), 60,
+                          "the control group is empty")
         self.group.rmdir()
         for parent in list(self.group.parents)[:2]:
             try:
@@ -78,7 +83,8 @@ class Run:
 
 
 class RealHostd(around.Hostd):
-    """On the root of this machine; what it would write in its own folders goes into a mount namespace of its own."""
+    """On the root of this machine; what it would write in its own folders goes into a mount namespace of
+    its own."""
 
     def __init__(self, **hostd):
         super().__init__(**hostd)
@@ -119,7 +125,8 @@ class Case(unittest.TestCase):
         return run
 
     def watched(self, kind, run, work, good=lambda did: True):
-        """(what work() returned, what was watched) of a watch that began before the work and ended behind it. On a machine that stands
+        """(what work() returned, what was watched) of a watch that began before the work and ended behind
+        it. On a machine that stands
         still: again, with more patience, and again when what was done is not good."""
         def watches():
             return [e for e in self.h.events("tpu.api.acted") if "is watched" in e["body"]["result"]]
@@ -139,6 +146,7 @@ class Case(unittest.TestCase):
     def needs(self, *sets):
         """Skips where the kernel does not take these sets of programs."""
         for name in sets:
-            found = around.wait_until(lambda name=name: self.h.check("bpf_" + name), 60, f"the check of {name}")
+            found = around.wait_until(lambda name=name: self.h.check("bpf_" + name), 60,
+                                      f"the check of {name}")
             if found["verdict"] != "OK":
                 self.skipTest(f"BPF set {name}: {found['reason']}")

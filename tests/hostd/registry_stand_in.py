@@ -1,4 +1,5 @@
-"""A tpu-collectord's POST /registry/v1/sync, as docs/registry.md has it, that a test drives: what it holds and answers."""
+"""A tpu-collectord's POST /registry/v1/sync, as docs/registry.md has it, that a test drives: what it
+holds and answers."""
 
 import http.server
 import json
@@ -9,8 +10,10 @@ import time
 
 
 class Registry:
-    """records: key → value that the host shall know. members: what hosts said, whole. asked: every request. leader: the URL that 421 names instead of an
-    answer; None: this one answers. posted: (path, headers, body) of what came to other paths than sync; post: how it is answered, (status, answer)."""
+    """records: key → value that the host shall know. members: what hosts said, whole. asked: every request.
+    leader: the URL that 421 names instead of an
+    answer; None: this one answers. posted: (path, headers, body) of what came to other paths than sync;
+    post: how it is answered, (status, answer)."""
 
     def __init__(self, lease=15, tls=None, term=0, store=""):
         self.lease, self.tls, self.term, self.store, self.leader = lease, tls, term, store, None
@@ -51,12 +54,14 @@ class Registry:
             elif "member" in request:
                 m = request["member"]
                 key = f"{m['slice']}/{m['worker']}"
-                if m["incarnation"] != self.said.get(key, ("", 0))[0] or request["said"] >= self.said[key][1]:
+                if m["incarnation"] != self.said.get(key,
+                                                     ("", 0))[0] or request["said"] >= self.said[key][1]:
                     self.members[key], self.said[key] = m, (m["incarnation"], request["said"])
                 self.news.notify_all()
             else:
                 m = self.members.get(request["same"])
-                tell = not m or self.said[request["same"]] != (request["incarnation"], request["said"]) or self.forgets
+                tell = not m or self.said[request["same"]] != (request["incarnation"],
+                                                               request["said"]) or self.forgets
                 self.forgets = False
             known = self.since(request.get("since"))
             while known is not None and known >= self.revision and not tell and not self.conflict and time.monotonic() < end:
@@ -64,9 +69,12 @@ class Registry:
                     return None
                 self.news.wait(0.05)
             whole = known is None
-            news = {k: v for k, v in self.records.items() if whole and v is not None or not whole and self.changed[k] > known}
-            answer = {"v": 1, "lease": self.lease, "revision": f"{self.epoch}.{self.revision}", "whole": whole, "records": news,
-                      "tell": tell, "conflict": self.conflict, "term": self.term, "store": self.store, "later": "versions may say more"}
+            news = {k: v for k, v in self.records.items() if whole and v is not None or not whole
+                    and self.changed[k] > known}
+            answer = {"v": 1, "lease": self.lease, "revision": f"{self.epoch}.{self.revision}",
+                      "whole": whole, "records": news,
+                      "tell": tell, "conflict": self.conflict, "term": self.term, "store": self.store,
+                      "later": "versions may say more"}
             return 200, answer
 
     @property
@@ -91,7 +99,8 @@ class Registry:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path == "/registry/v1/sync":
                     assert self.headers["Content-Type"] == "application/json", self.headers
-                    answer = registry.sync(json.loads(body), self.gone if not registry.tls else lambda: False)
+                    answer = registry.sync(json.loads(body),
+                                           self.gone if not registry.tls else lambda: False)
                 else:
                     registry.posted.append((self.path, dict(self.headers), body))
                     answer = registry.post
@@ -131,7 +140,8 @@ class Registry:
         connections = self.connections = []
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         return self
 
     def stop(self):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into tpu-hostd: a disk whose fdatasync takes its time, as network disks do. What is in memory only
- * then waits long enough for a kill to meet it.
+ * Preloaded into tpu-hostd: a disk whose fdatasync takes its time, as network disks do. What is in memory
+ * only then waits long enough for a kill to meet it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

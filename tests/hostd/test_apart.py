@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Control without telemetry: real tpu-hostd push to a receiver that is no collector of ours, and are members of a tpu-collectord that keeps no telemetry.
+"""Control without telemetry: real tpu-hostd push to a receiver that is no collector of ours, and are members
+of a tpu-collectord that keeps no telemetry.
 BUILD_DIR names the build."""
 
 import json
@@ -23,7 +24,8 @@ class Apart(Capturing):
         """Its URL, and what says whether something of this host has come."""
         receiver = around.Receiver().start()
         self.addCleanup(receiver.stop)
-        return f"http://127.0.0.1:{receiver.port}", lambda host: any(host.encode() in body for _, _, body in list(receiver.got))
+        return f"http://127.0.0.1:{receiver.port}", lambda host: any(host.encode() in body for _, _,
+                                                                     body in list(receiver.got))
 
     def setUp(self):
         super().setUp()
@@ -36,7 +38,8 @@ class Apart(Capturing):
     def host(self, slice_name, worker, hosts=1, start=True, machine=None, thread=WAITS):
         h = super().host(slice_name, worker, hosts, start=False, machine=machine, thread=thread)
         text = h.config.read_text()
-        h.config.write_text(text.replace(f"Endpoint={self.collector.agents}\n", f"Endpoint={self.elsewhere}\n", 1))
+        h.config.write_text(text.replace(f"Endpoint={self.collector.agents}\n",
+                                         f"Endpoint={self.elsewhere}\n", 1))
         self.assertIn(f"Endpoint={self.collector.agents}\n", h.config.read_text())  # the registry's
         return h.start() if start else h
 
@@ -46,30 +49,37 @@ class Apart(Capturing):
     def told_where(self, *words):
         done = self.ask(*words, code=3)
         self.assertEqual((done.stdout, done.stderr.splitlines()[0]),
-                         ("", f"tpuctl: telemetry goes to {self.elsewhere}: this collector keeps no events, lines and series"))
+                         ("", f"tpuctl: telemetry goes to {self.elsewhere}: this collector keeps no events, "
+                              f"lines and series"))
 
     def test_all_but_telemetry(self):
         self.three_hosts()
         self.assertRegex(self.ask("runs", "--fleet").stdout, r"run1 +running +alice +1 .* s0, s1, s2 +3 ")
-        wait_until(lambda: "3 hosts: 3 ready\n" in self.ask("fleet").stdout, 60, lambda: self.ask("fleet").stdout)
+        wait_until(lambda: "3 hosts: 3 ready\n" in self.ask("fleet").stdout, 60,
+                   lambda: self.ask("fleet").stdout)
         rows = [line.split() for line in self.ask("fleet").stdout.splitlines()]
-        self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]], [(f"s{i}", f"s{i}-0", "ready", "run1") for i in range(3)], rows)
+        self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]],
+                         [(f"s{i}", f"s{i}-0", "ready", "run1") for i in range(3)], rows)
         self.assertEqual(rows[4], ["3", "hosts:", "3", "ready"])
         fleet = json.loads(self.ask("fleet", "--json").stdout)["hosts"]
-        self.assertTrue(all(h["registry"] == "member" and re.match(r"\d+\.\d+", h["version"]) and h["lag_seconds"] is None for h in fleet), fleet)
+        self.assertTrue(all(h["registry"] == "member" and re.match(r"\d+\.\d+", h["version"])
+                            and h["lag_seconds"] is None for h in fleet), fleet)
         self.assertIn("s0", self.ask("fleet", "slices").stdout)
         # Orders reach their hosts.
         self.ask("fleet", "cordon", "s0-0", "disk")
         self.ask("fleet", "drain", "s2-0", "fans")
         self.ask("fleet", "observe", "maintenance")
         wait_until(lambda: self.hosts["s0-0"].get("/v1/status")["mode"] == "observe", 60, "the mode")
-        wait_until(lambda: re.search(r"s0-0 .*cordoned: disk", self.ask("fleet").stdout), 60, lambda: self.ask("fleet").stdout)
-        wait_until(lambda: re.search(r"s2-0 .*draining: fans", self.ask("fleet").stdout), 60, lambda: self.ask("fleet").stdout)
+        wait_until(lambda: re.search(r"s0-0 .*cordoned: disk", self.ask("fleet").stdout), 60,
+                   lambda: self.ask("fleet").stdout)
+        wait_until(lambda: re.search(r"s2-0 .*draining: fans", self.ask("fleet").stdout), 60,
+                   lambda: self.ask("fleet").stdout)
         self.ask("fleet", "repair")
         self.ask("fleet", "uncordon", "s0-0")
         # Who is at fault.
         done = self.ask("diagnose", "s0", "--capture", code=2)
-        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different"), done.stdout)
+        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different"),
+                        done.stdout)
         self.assertIn("3 of 3 hosts answered", done.stdout)
         # What is telemetry's.
         self.told_where("events")
@@ -77,18 +87,22 @@ class Apart(Capturing):
         self.told_where("logs", "run1", "--fleet")
         self.told_where("logs", "run1", "--fleet", "--follow")
         for name in self.hosts:
-            wait_until(lambda name=name: self.has_come(name), 60, f"telemetry of {name} goes where it is told to")
+            wait_until(lambda name=name: self.has_come(name), 60,
+                       f"telemetry of {name} goes where it is told to")
         self.hosts["s2-0"].process.kill()
         self.hosts["s2-0"].process.wait(20)
-        wait_until(lambda: re.search(r"s2-0 +MISSING .* its lease ended", self.ask("fleet").stdout), 60, lambda: self.ask("fleet").stdout)
+        wait_until(lambda: re.search(r"s2-0 +MISSING .* its lease ended", self.ask("fleet").stdout), 60,
+                   lambda: self.ask("fleet").stdout)
 
 
 class Stand:
-    """A collector that keeps a registry: it answers syncs with what it is given and keeps what is posted; a leader's term."""
+    """A collector that keeps a registry: it answers syncs with what it is given and keeps what is posted;
+    a leader's term."""
 
     def __init__(self):
         self.term, self.records, self.captures, self.answers, self.revision, self.away = 1, {}, [], [], 0, False
-        self.gate, self.terms = None, []  # gate: what captures wait for until they are answered; terms: of the syncs that were answered
+        # gate: what captures wait for until they are answered; terms: of the syncs that were answered
+        self.gate, self.terms = None, []
         stand = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -113,7 +127,8 @@ class Stand:
                     if since == f"e.{stand.revision}":
                         time.sleep(0.2)
                     known = since == f"e.{stand.revision}"
-                    answer = {"v": 1, "lease": 15, "revision": f"e.{stand.revision}", "whole": not known, "records": {} if known else stand.records,
+                    answer = {"v": 1, "lease": 15, "revision": f"e.{stand.revision}", "whole": not known,
+                              "records": {} if known else stand.records,
                               "tell": False, "conflict": None, "term": stand.term, "store": "one"}
                     stand.terms.append(stand.term)
                 text = json.dumps(answer).encode()
@@ -129,10 +144,12 @@ class Stand:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def tell(self, **records):
-        self.records, self.revision = {k.replace("__", "/"): v for k, v in records.items()}, self.revision + 1
+        self.records, self.revision = {k.replace("__", "/"): v for k,
+                                       v in records.items()}, self.revision + 1
 
     def stop(self):
         self.server.shutdown()
@@ -147,17 +164,22 @@ class OnTheWay(Capturing):
         self.stand = Stand()
         self.addCleanup(self.stand.stop)
         self.h = self.host("s0", 0, start=False)
-        self.h.config.write_text(self.h.config.read_text().replace(f"[Registry]\nKind=collector\nEndpoint={self.collector.agents}\n",
-                                                                   f"[Registry]\nKind=collector\nEndpoint={self.stand.url}\n"))
-        self.launchds["s0-0"].runs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
+        self.h.config.write_text(self.h.config.read_text().replace(f"[Registry]\nKind=collector\n"
+                                                                   f"Endpoint={self.collector.agents}\n",
+                                                                   f"[Registry]\nKind=collector\n"
+                                                                   f"Endpoint={self.stand.url}\n"))
+        self.launchds["s0-0"].runs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice",
+                                              10: "train", 11: time.time_ns() // 1000, 13: 4711}
         self.launchds["s0-0"].stacks = lambda name: stacks(READS)
 
     def record(self, episode, **more):
-        return {"v": 1, "episode": episode, "at": int(time.time() * 1e6), "second": 1000000, "run": "solo", "generation": 0, "hosts": 1, "slice_hosts": 1, "again": 0,
+        return {"v": 1, "episode": episode, "at": int(time.time() * 1e6), "second": 1000000, "run": "solo",
+                "generation": 0, "hosts": 1, "slice_hosts": 1, "again": 0,
                 "suspected": True, "by": "h", "why": "w", **more}
 
     def sent(self, n):
-        wait_until(lambda: len(self.stand.captures) >= n, 60, lambda: f"{n} captures: {[c[:3] for c in self.stand.captures]}")
+        wait_until(lambda: len(self.stand.captures) >= n, 60,
+                   lambda: f"{n} captures: {[c[:3] for c in self.stand.captures]}")
         return [(term, status, q["episode"], q["round"]) for term, status, q, _, _ in self.stand.captures]
 
     def test_each_leader_gets_them(self):
@@ -168,7 +190,8 @@ class OnTheWay(Capturing):
         self.assertEqual([g for g in got if g[1] == 200], [(1, 200, "e1", "0"), (1, 200, "e1", "1")])
         self.assertEqual(sorted(g[1] for g in got), [200, 200, 421, 503])
         _, _, q, body, encoding = self.stand.captures[-1]
-        self.assertEqual((q["host"], q["slice"], q["worker"], q["run"], q["rounds"], q["hosts"], encoding), ("s0-0", "s0", "0", "solo", "2", "1", "gzip"))
+        self.assertEqual((q["host"], q["slice"], q["worker"], q["run"], q["rounds"], q["hosts"], encoding),
+                         ("s0-0", "s0", "0", "solo", "2", "1", "gzip"))
         self.assertEqual(body[:2], b"\x1f\x8b")
         time.sleep(3)
         self.assertEqual(len(self.stand.captures), 4)  # once is enough
@@ -191,7 +214,8 @@ class OnTheWay(Capturing):
         self.assertEqual([g[2] for g in self.sent(12)[10:]], ["e3", "e3"])
 
     def test_acknowledged_by_who_led_before(self):
-        """Another leads while a capture is on its way: what the one before acknowledges is not acknowledged by it."""
+        """Another leads while a capture is on its way: what the one before acknowledges is not
+        acknowledged by it."""
         self.stand.gate = threading.Event()
         self.h.start()
         self.stand.tell(capture__s0=self.record("e1"))
@@ -199,7 +223,8 @@ class OnTheWay(Capturing):
         self.stand.term = 2
         wait_until(lambda: self.stand.terms.count(2) >= 2, 60, "it knows of the next leader")
         self.stand.gate.set()
-        wait_until(lambda: {g[3] for g in self.sent(1) if g[0] == 2} == {"0", "1"}, 60, lambda: f"the next one gets both: {self.sent(1)}")
+        wait_until(lambda: {g[3] for g in self.sent(1) if g[0] == 2} == {"0", "1"}, 60,
+                   lambda: f"the next one gets both: {self.sent(1)}")
 
     def test_the_registry_is_away_meanwhile(self):
         """They are taken when they were asked for, and go out when it is back."""

@@ -1,4 +1,5 @@
-"""The agent's API over TCP: who may read, who may act, what is left of it in the audit; new certificates; and what a flood can do."""
+"""The agent's API over TCP: who may read, who may act, what is left of it in the audit; new certificates;
+and what a flood can do."""
 
 import http.client
 import os
@@ -17,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from api_clients import ACTOR, READER, Site, TlsHostd  # noqa: E402
 from around import BINARY, Launchd, captured, wait_until  # noqa: E402
 
-TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice",
+         10: "python3 train.py", 13: 4242, 14: 2}
 
 
 class Case(unittest.TestCase):
@@ -48,7 +50,8 @@ class WhoMayCall(Case):
             for who in ("reader", "actor"):
                 self.assertEqual((who, path, h.remote(who, path)[0]), (who, path, 200))
         self.assertEqual(h.remote("reader", "/v1/identity")[1], h.get("/v1/identity"))  # the same handlers
-        for who, why in ((None, "no client certificate"), ("other", "'spiffe://site/other' is not among"), ("unnamed", "has no URI"),
+        for who, why in ((None, "no client certificate"), ("other", "'spiffe://site/other' is not among"),
+                         ("unnamed", "has no URI"),
                          ("expired", "is expired"), ("early", "not valid yet"), ("foreign", "not of a CA")):
             for path in ("/v1/status", "/metrics", "/no/such"):
                 code, answer = h.remote(who, path)
@@ -57,18 +60,24 @@ class WhoMayCall(Case):
                 self.assertIn("AllowReaders=", answer["remedy"])
             self.assertEqual((who, *h.remote(who, "/healthz")), (who, 200, "ok\n"))
         self.assertEqual(self.audit(h), [])  # nobody tried to act
-        self.assertIn("a stranger from 127.0.0.1 called GET /v1/status: no client certificate was given", h.output.read_text())
+        self.assertIn("a stranger from 127.0.0.1 called GET /v1/status: no client certificate was given",
+                      h.output.read_text())
 
     def test_acting(self):
         h = self.hostd().start()
-        for who, why in ((None, "no client certificate was given"), ("other", "'spiffe://site/other' is not among those who may call"),
-                         ("expired", "the client certificate is expired"), ("foreign", "the client certificate is not of a CA that is trusted here")):
+        for who, why in ((None, "no client certificate was given"),
+                         ("other", "'spiffe://site/other' is not among those who may call"),
+                         ("expired", "the client certificate is expired"),
+                         ("foreign", "the client certificate is not of a CA that is trusted here")):
             self.assertEqual((who, h.remote(who, "/v1/cordon?reason=x", "PUT")[0]), (who, 403))
-            self.assertEqual(self.audit(h)[-1], {"call": "PUT /v1/cordon", "caller": "a stranger", "address": "127.0.0.1", "result": why})
+            self.assertEqual(self.audit(h)[-1], {"call": "PUT /v1/cordon", "caller": "a stranger",
+                                                 "address": "127.0.0.1", "result": why})
         code, answer = h.remote("reader", "/v1/cordon?reason=x", "PUT")
         self.assertEqual((code, answer["error"]), (403, f"'{READER}' may read, but not act"))
-        self.assertEqual(self.audit(h)[-1], {"call": "PUT /v1/cordon", "caller": READER, "address": "127.0.0.1", "result": "refused: no right to act"})
-        for call in (("/v1/path", "POST"), ("/v1/runs/train/capture", "POST"), ("/v1/cordon", "DELETE"), ("/v1/status", "POST")):
+        self.assertEqual(self.audit(h)[-1], {"call": "PUT /v1/cordon", "caller": READER,
+                                             "address": "127.0.0.1", "result": "refused: no right to act"})
+        for call in (("/v1/path", "POST"), ("/v1/runs/train/capture", "POST"), ("/v1/cordon", "DELETE"),
+                     ("/v1/status", "POST")):
             self.assertEqual((call, h.remote("reader", *call)[0]), (call, 403))
         self.assertIsNone(h.get("/v1/status")["cordon"])
         before = time.time()
@@ -76,11 +85,14 @@ class WhoMayCall(Case):
         self.assertEqual((code, order["by"], order["reason"]), (200, ACTOR, "bad cable"))
         self.assertEqual(h.get("/v1/status")["cordon"], order)
         event = h.events("tpu.api.acted")[-1]
-        self.assertEqual(event["body"], {"call": "PUT /v1/cordon", "caller": ACTOR, "address": "127.0.0.1", "result": "bad cable"})
-        self.assertLess(abs(time.mktime(time.strptime(event["time"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone - before), 5)
+        self.assertEqual(event["body"], {"call": "PUT /v1/cordon", "caller": ACTOR, "address": "127.0.0.1",
+                                         "result": "bad cable"})
+        self.assertLess(abs(time.mktime(time.strptime(event["time"][:19],
+                                                      "%Y-%m-%dT%H:%M:%S")) - time.timezone - before), 5)
         self.assertEqual(h.events("tpu.host.cordoned")[-1]["body"]["by"], ACTOR)
         self.assertEqual(h.remote("actor", "/v1/cordon", "DELETE")[0], 200)
-        self.assertEqual(h.remote("actor", "/v1/path?peer=192.0.2.1", "POST")[0], 403)  # where packets go is not for the network to say
+        # where packets go is not for the network to say
+        self.assertEqual(h.remote("actor", "/v1/path?peer=192.0.2.1", "POST")[0], 403)
 
     def test_a_capture(self):
         h = self.hostd().start()
@@ -91,7 +103,8 @@ class WhoMayCall(Case):
         daemon.capture = captured
         code, answer = h.remote("actor", "/v1/runs/train/capture", "POST")
         self.assertEqual((code, answer.get("name")), (200, "train"), answer)
-        self.assertEqual([self.audit(h)[-1][k] for k in ("call", "caller")], ["POST /v1/runs/train/capture", ACTOR])
+        self.assertEqual([self.audit(h)[-1][k] for k in ("call", "caller")],
+                         ["POST /v1/runs/train/capture", ACTOR])
 
     def test_refusals_of_strangers_do_not_hide_those_of_this_host(self):
         h = self.hostd().start()
@@ -124,8 +137,10 @@ class WhoMayCall(Case):
         h = self.hostd({"Listen": "[::]:0"}).start()
 
         def curl(host, *words):
-            done = subprocess.run(["curl", "-sS", "--noproxy", "*", "-w", "%{http_code}", "-o", os.devnull, "--cacert", self.site.authority.cert,
-                                   *words, f"https://{host}:{h.port()}/v1/status"], capture_output=True, text=True, timeout=60)
+            done = subprocess.run(["curl", "-sS", "--noproxy", "*", "-w", "%{http_code}", "-o", os.devnull,
+                                   "--cacert", self.site.authority.cert,
+                                   *words, f"https://{host}:{h.port()}/v1/status"], capture_output=True,
+                                  text=True, timeout=60)
             self.assertEqual(done.stderr, "")
             return done.stdout
 
@@ -156,7 +171,8 @@ class Certificates(Case):
 
     def hostd(self, pair=None, **changes):
         h = super().hostd()
-        h.configure(**{"Certificate": h.folder / "server.pem", "Key": h.folder / "server.key", "ClientCa": h.folder / "clients.pem", **changes})
+        h.configure(**{"Certificate": h.folder / "server.pem", "Key": h.folder / "server.key",
+                       "ClientCa": h.folder / "clients.pem", **changes})
         shutil.copy(self.site.authority.cert, h.folder / "clients.pem")
         if pair:
             self.replace(h, pair)
@@ -165,7 +181,8 @@ class Certificates(Case):
     def test_reload(self):
         h = self.hostd(self.site.server).start()
         self.assertEqual(self.shown(h), self.site.server[0].read_text().strip())
-        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("reader"))
+        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60,
+                                            context=self.site.context("reader"))
         self.addCleanup(stays.close)
         stays.request("GET", "/v1/status")
         stays.getresponse().read()
@@ -176,15 +193,18 @@ class Certificates(Case):
         stays.request("GET", "/v1/status")  # made with the old one
         self.assertEqual(stays.getresponse().status, 200)
         (h.folder / "server.pem").write_text("half a certifi")
-        bad = wait_until(lambda: c if "server.pem" in (c := self.check(h, "api.certificate"))["reason"] else None, 10, "the warning")
+        bad = wait_until(lambda: c if "server.pem" in (c := self.check(h, "api.certificate"))["reason"]
+                         else None, 10, "the warning")
         self.assertEqual(bad["verdict"], "WARN")
         self.assertIn("the previous files stay in force", bad["reason"])
         self.assertEqual(self.shown(h), second[0].read_text().strip())
         self.assertEqual(h.remote("reader", "/v1/status")[0], 200)
         self.replace(h, (self.site.server[0], second[1]))  # a key of another certificate
-        wait_until(lambda: "is not the key of" in self.check(h, "api.certificate")["reason"], 10, "the mismatch")
+        wait_until(lambda: "is not the key of" in self.check(h, "api.certificate")["reason"], 10,
+                   "the mismatch")
         self.replace(h, self.site.server)
-        wait_until(lambda: self.shown(h) == self.site.server[0].read_text().strip(), 10, "the first one again")
+        wait_until(lambda: self.shown(h) == self.site.server[0].read_text().strip(), 10,
+                   "the first one again")
         wait_until(lambda: self.check(h, "api.certificate")["verdict"] == "OK", 10, "all well")
 
     def test_another_authority(self):
@@ -198,7 +218,8 @@ class Certificates(Case):
         h = self.hostd().start()
         missing = wait_until(lambda: self.check(h, "api.certificate"), 10, "the check")
         self.assertIn("No such file", missing["reason"])
-        self.assertEqual((self.check(h, "api.listen")["verdict"], h.get("/v1/status")["host"] != ""), ("WARN", True))
+        self.assertEqual((self.check(h, "api.listen")["verdict"], h.get("/v1/status")["host"] != ""),
+                         ("WARN", True))
         self.replace(h, self.site.server)
         self.assertEqual(h.remote("reader", "/v1/status")[0], 200)
         wait_until(lambda: self.check(h, "api.listen")["verdict"] == "OK", 10, "it listens")
@@ -211,12 +232,14 @@ class Certificates(Case):
 
     def test_lists_that_change(self):
         h = self.hostd(self.site.server).start()
-        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("reader"))
+        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60,
+                                            context=self.site.context("reader"))
         self.addCleanup(stays.close)
         stays.request("GET", "/v1/status")
         self.assertEqual((r := stays.getresponse()).status, 200)
         r.read()
-        h.configure(Certificate=h.folder / "server.pem", Key=h.folder / "server.key", ClientCa=h.folder / "clients.pem", AllowReaders="spiffe://site/other")
+        h.configure(Certificate=h.folder / "server.pem", Key=h.folder / "server.key",
+                    ClientCa=h.folder / "clients.pem", AllowReaders="spiffe://site/other")
         h.process.send_signal(signal.SIGHUP)
         wait_until(lambda: h.remote("other", "/v1/status")[0] == 200, 10, "the new list")
         stays.request("GET", "/v1/status")  # the list holds for connections that are there, too
@@ -245,11 +268,13 @@ class Certificates(Case):
         h = self.hostd(self.site.server)
         for listen in ("9470", "localhost:9470", "::1:9470", "127.0.0.1:99999"):
             h.configure(Listen=listen)
-            done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"],
+                                  capture_output=True, text=True, timeout=60)
             self.assertEqual((listen, done.returncode), (listen, 1))
             self.assertIn("no ADDRESS:PORT", done.stderr)
         h.configure(Key=None)
-        done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"],
+                              capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("belong together", done.stderr)
 
@@ -269,10 +294,12 @@ class Limits(Case):
         return out.read()
 
     def test_flood_and_slow_clients(self):
-        """1000 connections that say a byte now and then, which libmicrohttpd's own limit never ends: the Unix socket answers, and they end."""
+        """1000 connections that say a byte now and then, which libmicrohttpd's own limit never ends: the
+        Unix socket answers, and they end."""
         h = self.hostd().start()
         port, sockets, slowest, hello = h.port(), [], 0, self.hello()
-        slow = self.site.context("reader").wrap_socket(socket.create_connection(("127.0.0.1", port), 20), server_hostname="127.0.0.1")
+        slow = self.site.context("reader").wrap_socket(socket.create_connection(("127.0.0.1", port), 20),
+                                                       server_hostname="127.0.0.1")
         self.addCleanup(slow.close)
         slow.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: ")
         slow.setblocking(False)
@@ -316,7 +343,8 @@ class Limits(Case):
         self.assertEqual(h.remote("reader", "/v1/status")[0], 200)
 
     def test_all_leave_at_once(self):
-        """At its limit libmicrohttpd does not listen; it must again, also when the last connections end in one turn."""
+        """At its limit libmicrohttpd does not listen; it must again, also when the last connections end
+        in one turn."""
         h = self.hostd().start()
 
         def unix():
@@ -330,7 +358,8 @@ class Limits(Case):
             s.connect(("127.0.0.1", h.port()))
             return s
 
-        for connect, limit, answers in ((unix, 32, lambda: h.get("/v1/status")), (tcp, 64, lambda: h.remote("reader", "/v1/status"))):
+        for connect, limit, answers in ((unix, 32, lambda: h.get("/v1/status")),
+                                        (tcp, 64, lambda: h.remote("reader", "/v1/status"))):
             held = []
             for _ in range(limit):
                 held.append(connect())
@@ -358,12 +387,14 @@ class Limits(Case):
 
     def test_large_headers_and_bodies(self):
         h = self.hostd().start()
-        c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("actor"))
+        c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60,
+                                        context=self.site.context("actor"))
         c.request("GET", "/v1/status", headers={"X": "x" * 40000})
         try:
             self.assertGreaterEqual(c.getresponse().status, 400)
         except (OSError, http.client.HTTPException):
-            pass  # it does not read to the end of what is too long: the answer may be lost with the connection
+            # it does not read to the end of what is too long: the answer may be lost with the connection
+            pass
         c.close()
         try:
             self.assertEqual(h.remote("actor", "/v1/cordon?reason=x", "PUT", body=b"x" * 200000)[0], 413)

@@ -1,4 +1,5 @@
-"""What an idle tpu-hostd asks of the kernel, counted, not timed: a ratchet. Whoever makes it dearer has to say so here."""
+"""What an idle tpu-hostd asks of the kernel, counted, not timed: a ratchet. Whoever makes it dearer has
+to say so here."""
 
 import os
 import re
@@ -14,15 +15,19 @@ from around import BINARY, Hostd, Receiver, has_failed, wait_until  # noqa: E402
 
 TICKS = 5
 MARK = '"/proc/self/stat"'  # each tick reads it once
-# Calls of the main thread in a tick in which every probe runs, once; the machine of fixtures, a receiver that answers. On a
-# busy machine a tick comes late, and a probe's second run or an answer's second half falls into it: the cheapest whole tick counts.
+# Calls of the main thread in a tick in which every probe runs, once; the machine of fixtures, a receiver
+# that answers. On a
+# busy machine a tick comes late, and a probe's second run or an answer's second half falls into it: the
+# cheapest whole tick counts.
 CALLS_MAX = {"open": 179, "all": 845, "epoll_wait": 45}
-# What a worker does not load before it looks at anything: two thirds of what it cost to start one were libsystemd and what that needs.
+# What a worker does not load before it looks at anything: two thirds of what it cost to start one were
+# libsystemd and what that needs.
 WORKER_WITHOUT = ("libsystemd.", "libgcrypt.", "libcrypto.", "libcurl.", "libmicrohttpd.", "libelf.")
 
 
 def ticks_of(trace):
-    """[(Counter of calls, Counter of files opened)] of each whole tick, without the first two: they learn."""
+    """[(Counter of calls, Counter of files opened)] of each whole tick, without the first two: they
+    learn."""
     found = []
     for line in trace.read_text(errors="replace").splitlines():
         call = re.match(r"(\w+)\(", line)
@@ -51,16 +56,19 @@ class Cost(unittest.TestCase):
     def test_calls_of_a_tick(self):
         receiver = Receiver().start()
         self.addCleanup(receiver.stop)
-        h = Hostd(f"http://127.0.0.1:{receiver.port}", MetricsInterval="1s", ProbeInterval="1s", LaunchdSocket="")
+        h = Hostd(f"http://127.0.0.1:{receiver.port}", MetricsInterval="1s", ProbeInterval="1s",
+                  LaunchdSocket="")
         self.addCleanup(lambda: h.close(failed=has_failed(self)))
-        h.wrapper = ["strace", "-D", "-ff", "-o", h.folder / "trace"]  # -D: it is the child, and tpu-hostd keeps its pid
+        # -D: it is the child, and tpu-hostd keeps its pid
+        h.wrapper = ["strace", "-D", "-ff", "-o", h.folder / "trace"]
         h.start()
         trace = Path(f"{h.folder}/trace.{h.process.pid}")
 
         def cheap():
             ticks = ticks_of(trace)
             found = least(ticks)
-            return len(ticks) >= TICKS and all(found[name] is not None and found[name] <= most for name, most in CALLS_MAX.items())
+            return len(ticks) >= TICKS and all(found[name] is not None and found[name] <= most for name,
+                                               most in CALLS_MAX.items())
 
         wait_until(cheap, 120, lambda: f"{least(ticks_of(trace))} above {CALLS_MAX}: "
                                        f"{sum((paths for _, paths in ticks_of(trace)), Counter()).most_common(20)}")
@@ -71,7 +79,8 @@ class Cost(unittest.TestCase):
 class Worker(unittest.TestCase):
     def test_libraries(self):
         probe = BINARY.parent / "tpu-hostd-probe"
-        loaded = subprocess.run([probe], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True, check=True)
+        loaded = subprocess.run([probe], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"},
+                                capture_output=True, text=True, check=True)
         names = {line.split()[0] for line in loaded.stdout.splitlines() if "=>" in line}
         self.assertIn("libc.so.6", names)
         self.assertEqual({n for n in names if n.startswith(WORKER_WITHOUT)}, set())

@@ -1,6 +1,8 @@
-"""tpu-hostd and tpu-collectord, each killed at random moments: the capture whose call was answered is in the collector exactly once.
+"""tpu-hostd and tpu-collectord, each killed at random moments: the capture whose call was answered is in the
+collector exactly once.
 
-tests/fault/test_kill.py does the same with a generator outside, metrics and kills within calls; here it is the API's answer.
+tests/fault/test_kill.py does the same with a generator outside, metrics and kills within calls; here it is
+the API's answer.
 """
 
 import json
@@ -42,8 +44,10 @@ class Collector:
 
     def start(self):
         with open(self.output, "ab") as out:
-            self.process = subprocess.Popen([COLLECTORD, "--config", "/dev/null", "--database", self.database,
-                                             "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api", "127.0.0.1:0"],
+            self.process = subprocess.Popen([COLLECTORD, "--config", "/dev/null", "--database",
+                                             self.database,
+                                             "--listen-otlp", f"127.0.0.1:{self.port}", "--listen-api",
+                                             "127.0.0.1:0"],
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         return self
 
@@ -65,10 +69,12 @@ class Crash(unittest.TestCase):
         self.addCleanup(self.h.close)
         self.collector = Collector(self.h.folder)
         self.addCleanup(lambda: self.collector.process and self.collector.kill())
-        text = self.h.config.read_text().replace("Endpoint=\n", f"Endpoint=http://127.0.0.1:{self.collector.port}\n")
+        text = self.h.config.read_text().replace("Endpoint=\n",
+                                                 f"Endpoint=http://127.0.0.1:{self.collector.port}\n")
         self.h.config.write_text(text.replace("FailAfter=3\nHealAfter=3", "FailAfter=1\nHealAfter=1"))
         slow = self.h.folder / "slow_disk.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", slow, Path(__file__).parent / "slow_disk.c"], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", slow, Path(__file__).parent / "slow_disk.c"],
+                       check=True)
         self.h.environment = {"LD_PRELOAD": str(slow), "ASAN_OPTIONS": "verify_asan_link_order=0"}
         self.launchd = Launchd(self.h.folder / "launchd.sock")
         self.launchd.server.handle_error = lambda *a: None  # a caller that was killed
@@ -79,7 +85,8 @@ class Crash(unittest.TestCase):
         print(f"TEST_SEED={seed}", end=" ", flush=True)
 
     def _capture(self, name):
-        """Each capture has a text of its own, so that its record can be told from all others; some are long."""
+        """Each capture has a text of its own, so that its record can be told from all others; some are
+        long."""
         with self.lock:
             self.asked += 1
             n = self.asked
@@ -124,8 +131,10 @@ class Crash(unittest.TestCase):
             self.h.process.wait()
             # every third time again while it recovers
             if self.random.randrange(3) == 0:
-                once = subprocess.Popen([BINARY, "--root", self.h.root, "--config", self.h.config], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # the disk is quick here
+                once = subprocess.Popen([BINARY, "--root", self.h.root, "--config", self.h.config],
+                                        stdin=subprocess.DEVNULL,
+                                        # the disk is quick here
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(self.random.uniform(0, 0.03))
                 once.kill()
                 once.wait()
@@ -163,9 +172,11 @@ class Crash(unittest.TestCase):
                 stored[text] += 1
                 if text in self.answered:
                     self.assertEqual((a["tpu.spool.id"], a["tpu.spool.seq"]), self.answered[text])
-        numbers = Counter((json.loads(a)["tpu.spool.id"], json.loads(a)["tpu.spool.seq"]) for _, _, a in rows)
+        numbers = Counter((json.loads(a)["tpu.spool.id"], json.loads(a)["tpu.spool.seq"]) for _, _,
+                          a in rows)
         names = Counter(name for name, _, _ in rows)
-        print(f"{dict(kills)}, {len(self.answered)} answered, {len(rows)} events in the collector", flush=True)
+        print(f"{dict(kills)}, {len(self.answered)} answered, {len(rows)} events in the collector",
+              flush=True)
         self.assertEqual([t[:40] for t in self.answered if stored[t] != 1], [])
         self.assertEqual([t[:40] for t, n in stored.items() if n > 1], [])
         self.assertEqual([n for n, times in numbers.items() if times > 1], [], "a number for two records")

@@ -1,4 +1,5 @@
-"""tpu-hostd on a disk that fails: full, or with errors from its system calls. It goes on, says so, and what it answered arrives."""
+"""tpu-hostd on a disk that fails: full, or with errors from its system calls. It goes on, says so, and
+what it answered arrives."""
 
 import json
 import os
@@ -15,7 +16,8 @@ from endpoint import Answer  # noqa: E402
 from uplink_case import Case  # noqa: E402
 
 FAULTS = ["fdatasync:error=EIO:when=4..8", "fallocate:error=ENOSPC:when=3..9",  # and with FULL=1
-          "pwrite64:error=EIO:when=6..14", "pwrite64:error=EROFS:when=9..20", "renameat:error=EIO:when=2..6", "pwrite64:error=ENOSPC:when=5..30"]
+          "pwrite64:error=EIO:when=6..14", "pwrite64:error=EROFS:when=9..20", "renameat:error=EIO:when=2..6",
+          "pwrite64:error=ENOSPC:when=5..30"]
 
 
 class Disk(Case):
@@ -23,7 +25,8 @@ class Disk(Case):
         h = super().hostd(endpoint)
         text = h.config.read_text().replace("MetricsInterval=300ms", "MetricsInterval=100ms")
         settings = {"SpoolBytes": "1M", **settings}
-        h.config.write_text(text.replace("[Hostd]\n", "[Hostd]\n" + "".join(f"{k}={v}\n" for k, v in settings.items())))
+        h.config.write_text(text.replace("[Hostd]\n",
+                                         "[Hostd]\n" + "".join(f"{k}={v}\n" for k, v in settings.items())))
         launchd = Launchd(h.folder / "launchd.sock")
         launchd.server.handle_error = lambda *a: None
         self.addCleanup(launchd.stop)
@@ -51,7 +54,8 @@ class Disk(Case):
         h.config.write_text(h.config.read_text().replace("MetricsInterval=100ms", "MetricsInterval=1s"))
         h.start()
         wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(h)["classes"].values()), 60, "delivery")
-        there = [event[3]["text"] for path, _, body in list(e.got) if path == "/v1/logs" for event in otlp.logs(body) if event[1] == "tpu.stack.captured"]
+        there = [event[3]["text"] for path, _, body in list(e.got) if path == "/v1/logs"
+                 for event in otlp.logs(body) if event[1] == "tpu.stack.captured"]
         self.assertEqual(self.answered - set(there), set())
         contents = {}
         for _, record, body in list(e.got):
@@ -63,7 +67,8 @@ class Disk(Case):
                 call = fault.split(":")[0]
                 e = self.endpoint().start()
                 h = self.hostd(e.url)
-                h.wrapper = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", str(h.folder / "trace"), "-e", f"trace={call}", "-e", f"inject={fault}"]
+                h.wrapper = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", str(h.folder / "trace"),
+                             "-e", f"trace={call}", "-e", f"inject={fault}"]
                 h.start()
                 codes, slow = [], 0
                 for _ in range(6):
@@ -85,7 +90,8 @@ class Disk(Case):
         h = self.hostd(e.url, SpoolBytes="4M")
         spool = h.folder / "spool"
         spool.mkdir(mode=0o700)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2300k,mode=0700", "tpu-hostd-test", spool], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2300k,mode=0700", "tpu-hostd-test", spool],
+                          capture_output=True).returncode != 0:
             self.skipTest("a tmpfs cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", spool], check=True)
         h.start()

@@ -57,7 +57,8 @@ class Events(unittest.TestCase):
         return self.h.get("/v1/events")["next"]
 
     def order(self, method="PUT"):
-        self.assertEqual(self.h.call("/v1/observe" + ("?reason=x" if method == "PUT" else ""), method)[0], 200)
+        self.assertEqual(self.h.call("/v1/observe" + ("?reason=x" if method == "PUT" else ""), method)[0],
+                         200)
 
     def test_answered_by_the_event(self):
         since = self.now()
@@ -83,7 +84,8 @@ class Events(unittest.TestCase):
         """There is something; nobody said since when; since is of an agent that is gone."""
         since = self.now()
         for path, wanted in ((f"/v1/events?since={since - 1}&wait=30", since), ("/v1/events?wait=30", since),
-                             (f"/v1/events?since={since + 500}&wait=30", since), (f"/v1/events?since={since}", since),
+                             (f"/v1/events?since={since + 500}&wait=30", since),
+                             (f"/v1/events?since={since}", since),
                              (f"/v1/events?since={since}&wait=0", since)):
             status, answer, seconds = Waiter(self.h, path).answer()
             self.assertEqual((status, answer["next"]), (200, wanted), path)
@@ -98,7 +100,8 @@ class Events(unittest.TestCase):
         next_seq = self.now()
         self.assertGreater(next_seq, 300)
         answer = self.h.get("/v1/events?since=3")
-        self.assertEqual((len(answer["events"]), answer["next"], answer["missed"]), (256, next_seq, next_seq - 256 - 3))
+        self.assertEqual((len(answer["events"]), answer["next"], answer["missed"]),
+                         (256, next_seq, next_seq - 256 - 3))
         self.assertEqual(answer["events"][0]["seq"], 3 + answer["missed"])
         self.assertEqual(self.h.get(f"/v1/events?since={next_seq - 256}")["missed"], 0)
         self.assertEqual(self.h.get("/v1/events")["missed"], 0)
@@ -147,15 +150,22 @@ class Events(unittest.TestCase):
 
     def test_arguments(self):
         """Of every call: unknown and repeated ones, and numbers that are none."""
-        for path, method, words in (("/v1/events?since=1&sinse=2", "GET", "sinse= is not known; this call takes since=, wait="),
+        for path, method, words in (("/v1/events?since=1&sinse=2", "GET",
+                                     "sinse= is not known; this call takes since=, wait="),
                                     ("/v1/events?since=1&since=1", "GET", "since= is given twice"),
-                                    ("/v1/events?since=-1", "GET", "since=-1 is no number"), ("/v1/events?since=", "GET", "since= is no number"),
-                                    ("/v1/events?since=9223372036854775808", "GET", "is no number from 0 up"),
-                                    ("/v1/events?since=1x", "GET", "since=1x"), ("/v1/events?since=1&wait=31", "GET", "from 0 to 30"),
-                                    ("/v1/events?wait=%ff%fe", "GET", "wait=??"), ("/v1/events?%ff=1", "GET", "?= is not known"),
+                                    ("/v1/events?since=-1", "GET", "since=-1 is no number"),
+                                    ("/v1/events?since=", "GET", "since= is no number"),
+                                    ("/v1/events?since=9223372036854775808", "GET",
+                                     "is no number from 0 up"),
+                                    ("/v1/events?since=1x", "GET", "since=1x"),
+                                    ("/v1/events?since=1&wait=31", "GET", "from 0 to 30"),
+                                    ("/v1/events?wait=%ff%fe", "GET", "wait=??"),
+                                    ("/v1/events?%ff=1", "GET", "?= is not known"),
                                     ("/v1/status?x", "GET", "x= is not known; this call takes none"),
-                                    ("/v1/cordon?reason=x&untill=2026-11-21T05:00:00Z", "PUT", "untill= is not known"),
-                                    ("/v1/silence?check=nic&reason=x&until=5&until=6", "PUT", "until= is given twice"),
+                                    ("/v1/cordon?reason=x&untill=2026-11-21T05:00:00Z", "PUT",
+                                     "untill= is not known"),
+                                    ("/v1/silence?check=nic&reason=x&until=5&until=6", "PUT",
+                                     "until= is given twice"),
                                     ("/v1/cordon?reason=x", "DELETE", "this call takes none")):
             status, kind, body = self.h.call(path, method)
             self.assertEqual((status, kind), (400, "application/json"), (path, body))

@@ -1,4 +1,5 @@
-"""Runs over slices end to end but for processes: a real tpu-collectord, two tpu-hostd as the hosts of two slices, tpuctl, and stand-ins for tpu-launchd."""
+"""Runs over slices end to end but for processes: a real tpu-collectord, two tpu-hostd as the hosts of two
+slices, tpuctl, and stand-ins for tpu-launchd."""
 
 import os
 import shutil
@@ -23,7 +24,8 @@ class Collectord:
 
     def __init__(self, folder):
         self.folder, self.process = Path(folder), None
-        (self.folder / "collectord.conf").write_text("[Control]\nLease=10s\n")  # a busy machine renews late: a host that is lost is another test's
+        # a busy machine renews late: a host that is lost is another test's
+        (self.folder / "collectord.conf").write_text("[Control]\nLease=10s\n")
         self.ports = [free_port(), free_port()]
         self.agents, self.people = (f"http://127.0.0.1:{p}" for p in self.ports)
         self.output = open(self.folder / "collectord.log", "ab")
@@ -34,9 +36,13 @@ class Collectord:
             path.unlink(missing_ok=True)
             notify.bind(str(path))
             notify.settimeout(30)
-            self.process = subprocess.Popen([BUILD / "collector/tpu-collectord", "--config", self.folder / "collectord.conf", "--database", self.folder / "c.db",
-                                             "--listen-otlp", f"127.0.0.1:{self.ports[0]}", "--listen-api", f"127.0.0.1:{self.ports[1]}"],
-                                            stderr=self.output, env={**os.environ, "NOTIFY_SOCKET": str(path)})
+            self.process = subprocess.Popen([BUILD / "collector/tpu-collectord", "--config",
+                                             self.folder / "collectord.conf", "--database",
+                                             self.folder / "c.db",
+                                             "--listen-otlp", f"127.0.0.1:{self.ports[0]}", "--listen-api",
+                                             f"127.0.0.1:{self.ports[1]}"],
+                                            stderr=self.output,
+                                            env={**os.environ, "NOTIFY_SOCKET": str(path)})
             notify.recv(4096)
         return self
 
@@ -67,10 +73,14 @@ class Gang(unittest.TestCase):
         folder = h.root / "etc/tpu-hostd/identity.conf.d"
         for f in folder.iterdir():
             f.unlink()
-        (folder / "50-test.conf").write_text(f"[Identity]\nHostName={machine or name}\nSliceName={slice_name}\nWorkerId={worker}\nAcceleratorType=v6e-4\n"
+        (folder / "50-test.conf").write_text(f"[Identity]\nHostName={machine or name}\n"
+                                             f"SliceName={slice_name}\nWorkerId={worker}\n"
+                                             f"AcceleratorType=v6e-4\n"
                                              f"WorkerHostnames={','.join(f'{slice_name}-{w}' for w in range(hosts))}\n")
         (h.root / "etc/machine-id").write_text(f"{abs(hash(machine or name)):032x}\n")
-        h.config.write_text(h.config.read_text() + f"[Registry]\nKind=collector\nEndpoint={self.collector.agents}\nAddress=127.0.0.1\nSplay=0\n")
+        h.config.write_text(h.config.read_text() + f"[Registry]\nKind=collector\n"
+                                                   f"Endpoint={self.collector.agents}\nAddress=127.0.0.1\n"
+                                                   f"Splay=0\n")
         launchd = Runs(h.folder / "launchd.sock")
         self.addCleanup(launchd.stop)
         launchd.start()
@@ -78,30 +88,36 @@ class Gang(unittest.TestCase):
         return h.start() if start else h
 
     def tpuctl(self, *words, check=0):
-        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "--root", self.folder, *words], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "--root", self.folder, *words],
+                              capture_output=True, text=True, timeout=100, check=False)
         if check is not None:
             self.assertEqual(done.returncode, check, done.stdout + done.stderr)
         return done
 
     def run_over(self, *words, check=0, name="run1"):
-        return self.tpuctl("run", "--collector", self.collector.people, "--name", name, "--user", "alice", "--port", self.port, "--grace", "2s", *words,
+        return self.tpuctl("run", "--collector", self.collector.people, "--name", name, "--user", "alice",
+                           "--port", self.port, "--grace", "2s", *words,
                            "--", "train", check=check)
 
     def ready(self, name):
-        wait_until(lambda: (self.hosts[name].get("/v1/status")["slice"] or {}).get("state") == "ready", 60, f"slice of {name} is ready")
+        wait_until(lambda: (self.hosts[name].get("/v1/status")["slice"] or {}).get("state") == "ready", 60,
+                   f"slice of {name} is ready")
 
     def starts(self, name):
         return [(n, g) for n, g, _ in self.launchds[name].starts]
 
     def until_runs(self, name, generation, run="run1"):
-        wait_until(lambda: self.launchds[name].runs.get(run, {}).get(16) == generation and self.launchds[name].state(run) == "running", 60,
-                   lambda: f"{name} runs generation {generation}: {self.starts(name)}, {self.hosts[name].get('/v1/status')['runs']}")
+        wait_until(lambda: self.launchds[name].runs.get(run, {}).get(16) == generation
+                   and self.launchds[name].state(run) == "running", 60,
+                   lambda: f"{name} runs generation {generation}: {self.starts(name)}, "
+                           f"{self.hosts[name].get('/v1/status')['runs']}")
 
     def part(self, name, run="run1"):
         return next(r for r in self.hosts[name].get("/v1/status")["runs"] if r["name"] == run)
 
     def ended(self, name, outcome):
-        wait_until(lambda: (self.part(name)["state"], self.part(name)["outcome"]) == ("ended", outcome), 60, lambda: f"it ended: {self.part(name)}")
+        wait_until(lambda: (self.part(name)["state"], self.part(name)["outcome"]) == ("ended", outcome), 60,
+                   lambda: f"it ended: {self.part(name)}")
 
 
 class TwoSlices(Gang):
@@ -145,7 +161,8 @@ class TwoSlices(Gang):
     def test_a_host_refuses_and_is_named(self):
         self.host("s0", 0)
         self.host("s1", 0)
-        self.launchds["s1-0"].refuse_check = (EACCES, "requests that come through tpu-hostd may not start runs of alice on this host", "[Remote] Start=alice")
+        self.launchds["s1-0"].refuse_check = (EACCES, "requests that come through tpu-hostd may not start "
+                                                      "runs of alice on this host", "[Remote] Start=alice")
         self.ready("s0-0")
         self.ready("s1-0")
         done = self.run_over("--slices", "2", "--wait", "5s", check=None)
@@ -165,7 +182,8 @@ class TwoSlices(Gang):
         h.process.kill()  # the machine is off: nothing of it answers
         h.process.wait(20)
         self.launchds["s1-0"].runs.clear()
-        wait_until(lambda: self.part("s0-0")["state"] == "running" and self.part("s0-0")["generation"] > 1, 150,
+        wait_until(lambda: self.part("s0-0")["state"] == "running" and self.part("s0-0")["generation"] > 1,
+                   150,
                    lambda: f"it goes on with one: {self.part('s0-0')}")
         self.until_runs("s0-0", self.part("s0-0")["generation"])
 
@@ -183,7 +201,8 @@ class TwoSlices(Gang):
             h.start()
         self.collector.start()
         for name in self.hosts:
-            wait_until(lambda name=name: self.hosts[name].get("/v1/status")["registry"]["state"] == "member", 60, "it is back")
+            wait_until(lambda name=name: self.hosts[name].get("/v1/status")["registry"]["state"] == "member",
+                       60, "it is back")
         self.ready("s0-0")
         wait_until(lambda: self.part("s0-0")["state"] == "running", 60, "the record is back")
         self.assertEqual((self.starts("s0-0"), self.starts("s1-0")), ([("run1", 1)], [("run1", 1)]))

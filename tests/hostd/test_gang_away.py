@@ -1,4 +1,5 @@
-"""An agent that is away is no lost host: while the steps of the others rise the run is left alone, and how it ended meanwhile is heard when the agent is back."""
+"""An agent that is away is no lost host: while the steps of the others rise the run is left alone, and
+how it ended meanwhile is heard when the agent is back."""
 
 import sys
 import threading
@@ -50,7 +51,8 @@ class Away(Gang):
         self.hosts[name].process.wait(20)
 
     def waits(self, words):
-        wait_until(lambda: words in str(self.part("s0-0")["waits_for"]), 60, lambda: f"'{words}': {self.part('s0-0')}")
+        wait_until(lambda: words in str(self.part("s0-0")["waits_for"]), 60,
+                   lambda: f"'{words}': {self.part('s0-0')}")
 
     def test_steps_go_on_then_success(self):
         training = self.begin()
@@ -77,7 +79,8 @@ class Away(Gang):
         self.until_runs("s0-0", 2)
         self.assertIn("s1-0 (127.0.0.1) was lost", self.part("s0-0")["why"])
         self.hosts["s1-0"].start()  # it was its agent alone after all: what it has is of before
-        wait_until(lambda: ("run1", 1) in self.launchds["s1-0"].stops or self.starts("s1-0")[-1] != ("run1", 1), 60, "generation 1 is ended there")
+        wait_until(lambda: ("run1", 1) in self.launchds["s1-0"].stops
+                   or self.starts("s1-0")[-1] != ("run1", 1), 60, "generation 1 is ended there")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A machine that is shut down says so, and a run over slices goes on without it at once; a daemon that is stopped alone says nothing."""
+"""A machine that is shut down says so, and a run over slices goes on without it at once; a daemon that is
+stopped alone says nothing."""
 
 import sys
 import unittest
@@ -41,7 +42,7 @@ class Leave(Gang):
         self.assertEqual(h.stop(), 0)
         self.until_runs("s0-0", 2)  # far before the lease and --shrink-after would have ended
         self.assertIn("s1-0 (127.0.0.1) was lost: it was shut down", self.part("s0-0")["why"])
-        self.assertIn("the machine is shut down: the registry is told", h.output.read_text())
+        self.assertIn("the machine is shut down: this host leaves the registry", h.output.read_text())
         self.manager.state.write_text("running")
         self.launchds["s1-0"].runs.clear()  # it has booted
         h.start()

@@ -23,12 +23,14 @@ class Gaps(Case):
     def hostd(self, endpoint, **hostd):
         h = super().hostd(endpoint)
         text = h.config.read_text().replace("MetricsInterval=300ms", "MetricsInterval=100ms")
-        h.config.write_text(text.replace("[Hostd]\n", "[Hostd]\n" + "".join(f"{k}={v}\n" for k, v in hostd.items())))
+        h.config.write_text(text.replace("[Hostd]\n",
+                                         "[Hostd]\n" + "".join(f"{k}={v}\n" for k, v in hostd.items())))
         return h
 
     @staticmethod
     def gaps(e, class_, refused=False):
-        """{(spool, gap number): body} of what the endpoint was told of a class; the same number is the same gap."""
+        """{(spool, gap number): body} of what the endpoint was told of a class; the same number is the
+        same gap."""
         out = {}
         for path, _, body in list(e.refused if refused else e.got):
             for event in otlp.logs(body) if path == "/v1/logs" else []:
@@ -48,7 +50,8 @@ class Gaps(Case):
     @staticmethod
     def refused(e, class_):
         """Of what was refused, each record once: {number: body}; parts of one have no number."""
-        return {int(r.split("/")[2]): body for _, r, body in list(e.refused) if r and r.split("/")[1] == class_}
+        return {int(r.split("/")[2]): body for _, r,
+                body in list(e.refused) if r and r.split("/")[1] == class_}
 
     def settle(self, h, e, class_, reasons):
         """All is delivered or told; returns the sums of what was told: {reason: [records, points]}."""
@@ -78,7 +81,8 @@ class Gaps(Case):
         return sums
 
     def test_refused_is_told_exactly(self):
-        codes = {2: (400, "refused: 400 malformed"), 4: (422, "refused: 422 unprocessable"), 5: (413, "refused: 413 too large")}
+        codes = {2: (400, "refused: 400 malformed"), 4: (422, "refused: 422 unprocessable"),
+                 5: (413, "refused: 413 too large")}
         last = [1 << 40]  # the last number that is refused
 
         def answer(path, record):
@@ -93,7 +97,8 @@ class Gaps(Case):
             return self.uplink(h)["classes"]["metrics"]
         e = self.endpoint(answer).start()
         h = self.hostd(e.url).start()
-        wait_until(lambda: all(status()["dropped_by"][reason] >= 3 for _, reason in codes.values()), 60, "each reason several times")
+        wait_until(lambda: all(status()["dropped_by"][reason] >= 3 for _, reason in codes.values()), 60,
+                   "each reason several times")
         last[0] = max(self.refused(e, "metrics")) + 2
         wait_until(lambda: status()["first_seq"] > last[0], 120, "a decision about each that may be refused")
         sums = self.settle(h, e, "metrics", [reason for _, reason in codes.values()])
@@ -105,7 +110,8 @@ class Gaps(Case):
         self.assertEqual(self.uplink(h)["classes"]["events"]["dropped_by"]["refused: 400 malformed"], 0)
 
     def test_killed_at_any_moment(self):
-        e = self.endpoint(lambda path, record: Answer(400 if record and path == "/v1/metrics" and int(record.split("/")[2]) % 2 else 200)).start()
+        e = self.endpoint(lambda path, record: Answer(400 if record and path == "/v1/metrics"
+                                                      and int(record.split("/")[2]) % 2 else 200)).start()
         h = self.hostd(e.url)
         chance = random.Random(seed := int(time.time()))
         print(f"TEST_SEED={seed}", end=" ", flush=True)
@@ -118,7 +124,8 @@ class Gaps(Case):
             h.process.wait()
         h.start()
         sums = self.settle(h, e, "metrics", ["refused: 400 malformed"])
-        # A refusal that a kill kept from the disk is not known any more: the record was sent again, and taken at the end.
+        # A refusal that a kill kept from the disk is not known any more: the record was sent again, and
+        # taken at the end.
         got = self.numbers(e.got, "metrics")
         lost = [body for number, body in self.refused(e, "metrics").items() if number not in got]
         self.assertEqual(sums["refused: 400 malformed"], [len(lost), self.points(lost)])
@@ -140,13 +147,15 @@ class Gaps(Case):
         h = self.hostd(e.url).start()
 
         def plain():
-            return sum(event[1] != GAP for body in self.refused(e, "events").values() for event in otlp.logs(body))
+            return sum(event[1] != GAP for body in self.refused(e, "events").values()
+                       for event in otlp.logs(body))
 
         def told():
             return sum(g["records"] for g in self.gaps(e, "events", refused=True).values())
 
         def all_told(more_than):
-            """Each refused event, and nothing else: a gap about a gap would be one too many, at the next one at the latest."""
+            """Each refused event, and nothing else: a gap about a gap would be one too many, at the next
+            one at the latest."""
             def look():
                 self.seen = plain(), told()
                 return self.uplink(h)["classes"]["events"]["kept"] == 0 and more_than < plain() == told()

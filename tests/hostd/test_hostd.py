@@ -1,4 +1,5 @@
-"""tpu-hostd as systemd, a collector, tpu-launchd and its callers see it: the real program, driven from outside."""
+"""tpu-hostd as systemd, a collector, tpu-launchd and its callers see it: the real program, driven from
+outside."""
 
 import errno
 import grp
@@ -17,11 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import documented  # noqa: E402
-from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, capture_wire, captured, message, wait_until  # noqa: E402
+from around import (BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver,  # noqa: E402
+                    capture_wire, captured, message, wait_until)
 
 JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
 WRONG = "4096\t131072\t6291456"
-TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice",
+         10: "python3 train.py", 13: 4242, 14: 2}
 
 
 class Case(unittest.TestCase):
@@ -31,7 +34,8 @@ class Case(unittest.TestCase):
         return h
 
     def has_failed(self):
-        return not self._outcome.success  # private to unittest; what a daemon said is shown for a failure only
+        # private to unittest; what a daemon said is shown for a failure only
+        return not self._outcome.success
 
     def receiver(self):
         r = Receiver().start()
@@ -75,7 +79,8 @@ class Service(Case):
         site.write_text(site.read_text().replace("SliceName=v6e-a", "SliceName=v6e-b"))
         h.config.write_text(h.config.read_text().replace("ApiSocket=", "ApiSocket=/elsewhere"))
         h.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: h.notified("RELOADING=1") and h.notified("READY=1") == 2, 5, "RELOADING=1 and READY=1 again")
+        wait_until(lambda: h.notified("RELOADING=1") and h.notified("READY=1") == 2, 5,
+                   "RELOADING=1 and READY=1 again")
         self.assertEqual(h.get("/v1/status")["identity"]["slice"], "v6e-b")
         self.assertIn("ApiSocket= changed: restart", h.output.read_text())
 
@@ -103,7 +108,8 @@ class Service(Case):
         h = self.hostd().start()
         other = h.folder / "other.conf"
         other.write_text(h.config.read_text().replace("api.sock", "api2.sock"))
-        r = subprocess.run([BINARY, "--root", h.root, "--config", other], capture_output=True, text=True, timeout=60)
+        r = subprocess.run([BINARY, "--root", h.root, "--config", other], capture_output=True, text=True,
+                           timeout=60)
         self.assertEqual(r.returncode, 1)
         self.assertIn(str(h.folder / "spool"), r.stderr)
 
@@ -133,12 +139,15 @@ class Health(Case):
     def test_everything_is_ready(self):
         h = self.hostd().start()
         status = h.get("/v1/status")
-        self.assertEqual((status["state"], status["reasons"], status["host"]), ("ready", [], "t1v-n-0a1b2c3d-w-0"))
-        self.assertEqual(status["identity"], {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"})
+        self.assertEqual((status["state"], status["reasons"], status["host"]),
+                         ("ready", [], "t1v-n-0a1b2c3d-w-0"))
+        self.assertEqual(status["identity"],
+                         {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"})
         self.assertEqual(status["boot_id"], "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b")
         self.assertTrue(status["uplink"]["durable"])
         checks = h.get("/v1/checks")["checks"]
-        self.assertTrue({"nic", "sysctl", "tpu", "memory"} <= {c["check"].split(".")[0] for c in checks}, checks)
+        self.assertTrue({"nic", "sysctl", "tpu", "memory"} <= {c["check"].split(".")[0] for c in checks},
+                        checks)
         self.assertEqual({c["settled"] for c in checks}, {"OK"})
 
     def test_one_drift_is_one_event(self):
@@ -149,7 +158,8 @@ class Health(Case):
         changed = h.events("tpu.check.changed")
         self.assertEqual(len(changed), 1, changed)
         body = changed[0]["body"]
-        self.assertEqual((body["check"].split(".")[0], body["from"], body["found"]), ("sysctl", "OK", "4096 131072 6291456"))
+        self.assertEqual((body["check"].split(".")[0], body["from"], body["found"]),
+                         ("sysctl", "OK", "4096 131072 6291456"))
         status = h.get("/v1/status")
         self.assertEqual(len(status["reasons"]), 1)
         self.assertIn("4096 131072 6291456", status["reasons"][0]["reason"])
@@ -163,7 +173,8 @@ class Health(Case):
         h = self.hostd(ProbeInterval="300ms").start()
         before = h.events()
         h.rmem(WRONG)
-        wait_until(lambda: any(c["verdict"] != c["settled"] for c in h.get("/v1/checks")["checks"]), 5, "one look at it")
+        wait_until(lambda: any(c["verdict"] != c["settled"] for c in h.get("/v1/checks")["checks"]), 5,
+                   "one look at it")
         h.rmem("4096\t41943040\t314572800")
         time.sleep(1)
         self.assertEqual(h.events(), before)
@@ -177,12 +188,15 @@ class Health(Case):
     def test_a_removed_nic_is_forgotten(self):
         h = self.hostd().start()
         shutil.copy(h.root / "netlink/links.drift", h.root / "netlink/links")
-        wait_until(lambda: any(r["subject"] == "eth1" for r in h.get("/v1/status")["reasons"]), 10, "eth1's MTU to count")
+        wait_until(lambda: any(r["subject"] == "eth1" for r in h.get("/v1/status")["reasons"]), 10,
+                   "eth1's MTU to count")
         dump = (h.root / "netlink/links").read_bytes()
         at = dump.index(b"eth1\0")
         (h.root / "netlink/links").write_bytes(dump[:at] + b"eth7\0" + dump[at + 5:])
-        wait_until(lambda: not any(c["subject"] == "eth1" for c in h.get("/v1/checks")["checks"]), 10, "eth1 to be forgotten")
-        self.assertIn(("eth1", "absent"), {(e["body"]["subject"], e["body"]["to"]) for e in h.events("tpu.check.changed")})
+        wait_until(lambda: not any(c["subject"] == "eth1" for c in h.get("/v1/checks")["checks"]), 10,
+                   "eth1 to be forgotten")
+        self.assertIn(("eth1", "absent"),
+                      {(e["body"]["subject"], e["body"]["to"]) for e in h.events("tpu.check.changed")})
 
 
 class Uplink(Case):
@@ -190,7 +204,8 @@ class Uplink(Case):
         began = time.time_ns()
         r = self.receiver()
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
-        wait_until(lambda: {"tpu.host.state", "tpu.check.verdict"} <= {p[1] for p in r.points()}, 10, "metrics")
+        wait_until(lambda: {"tpu.host.state", "tpu.check.verdict"} <= {p[1] for p in r.points()}, 10,
+                   "metrics")
         points = r.points()
         resource = points[0][0]
         self.assertEqual(resource["service.name"], "tpu-hostd")
@@ -198,19 +213,24 @@ class Uplink(Case):
         self.assertEqual((resource["tpu.slice.name"], resource["tpu.worker.id"]), ("v6e-a", "0"))
         state = {p[4]["tpu.host.state"]: p[5] for p in points if p[1] == "tpu.host.state"}
         self.assertEqual(state, {"ready": 1, "degraded": 0, "unfit": 0, "unknown": 0})
-        received = [p for p in points if p[1] == "system.network.io" and p[4].get("network.io.direction") == "receive"]
+        received = [p for p in points if p[1] == "system.network.io"
+                    and p[4].get("network.io.direction") == "receive"]
         self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
                          {("eth0", 123456789, "By", "sum"), ("eth1", 123456790, "By", "sum")})
         self.assertEqual(documented.undocumented(points), set())
         self.assertTrue(all(began <= p[6] <= time.time_ns() for p in points))
         self.assertTrue(all(0 < p[7] < p[6] for p in points if p[3] == "sum"))
         h.rmem(WRONG)
-        found = "4096 131072 6291456"  # not any change: a check of which a slow machine knows nothing has one, too
+        # not any change: a check of which a slow machine knows nothing has one, too
+        found = "4096 131072 6291456"
         _, _, severity, body, attributes, _, record = wait_until(
-            lambda: next((e for e in r.events() if e[1] == "tpu.check.changed" and e[3]["found"] == found), None), 10, "the event")
-        self.assertIn(body["to"], [e["body"]["to"] for e in h.events("tpu.check.changed") if e["body"]["found"] == found])
+            lambda: next((e for e in r.events() if e[1] == "tpu.check.changed" and e[3]["found"] == found),
+                         None), 10, "the event")
+        self.assertIn(body["to"], [e["body"]["to"] for e in h.events("tpu.check.changed")
+                                   if e["body"]["found"] == found])
         self.assertGreaterEqual(severity, 13)
-        self.assertEqual(record, f"{attributes['tpu.spool.id']}/{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
+        self.assertEqual(record,
+                         f"{attributes['tpu.spool.id']}/{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
 
     def test_receiver_away_and_back(self):
         r = self.receiver()
@@ -223,7 +243,8 @@ class Uplink(Case):
             h.rmem("4096\t41943040\t314572800")
             wait_until(lambda: h.get("/v1/status")["state"] == "ready", 10, "healing")
         r.start()
-        wait_until(lambda: sum(e[1] == "tpu.check.changed" for e in r.events()) >= 6, 90, "the events of the outage")
+        wait_until(lambda: sum(e[1] == "tpu.check.changed" for e in r.events()) >= 6, 90,
+                   "the events of the outage")
         self.all_there_once(r, h)
 
     def test_kill_keeps_the_spool(self):
@@ -236,7 +257,8 @@ class Uplink(Case):
         wait_until(lambda: len(h.events("tpu.check.changed")) == 1, 10, "the event")
         appended = h.get("/v1/status")["uplink"]["classes"]["events"]["appended"]
         spooled = h.folder / "spool/events"
-        wait_until(lambda: sum(f.read_bytes().count(b"tpu.spool.seq") for f in spooled.glob("*.seg")) >= appended, 10, "all of them in the file")
+        wait_until(lambda: sum(f.read_bytes().count(b"tpu.spool.seq")
+                               for f in spooled.glob("*.seg")) >= appended, 10, "all of them in the file")
         h.process.kill()
         h.process.wait()
         h.start()
@@ -251,7 +273,8 @@ class Uplink(Case):
         self.all_there_once(r, h)
 
     def all_there_once(self, r, h):
-        """Every record of the class of events from 1 on, none twice: the agent had no reason to repeat any."""
+        """Every record of the class of events from 1 on, none twice: the agent had no reason to repeat
+        any."""
         def appended():
             return h.get("/v1/status")["uplink"]["classes"]["events"]["appended"]
 
@@ -266,7 +289,8 @@ class Uplink(Case):
         r = self.receiver()
         r.status = 401
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
-        bad = wait_until(lambda: (s := h.get("/v1/status"))["state"] == "unfit" and s, 10, "the parked endpoint to count")
+        bad = wait_until(lambda: (s := h.get("/v1/status"))["state"] == "unfit" and s, 10,
+                         "the parked endpoint to count")
         self.assertEqual([x["check"] for x in bad["reasons"]], ["uplink.delivery"])
         self.assertIn("401", bad["reasons"][0]["reason"])
         self.assertTrue(bad["uplink"]["parked"])
@@ -287,8 +311,10 @@ class Runs(Case):
         launchd.runs = [{**TRAIN, 11: time.time_ns() // 1000}]
         wait_until(lambda: h.events("tpu.run.started"), 10, "the start")
         run = h.get("/v1/runs")["runs"][0]
-        self.assertEqual((run["name"], run["user"], run["main_pid"], run["ended"], run["step"]), ("train", "alice", 4242, None, None))
-        launchd.runs = [{**launchd.runs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000}]
+        self.assertEqual((run["name"], run["user"], run["main_pid"], run["ended"], run["step"]),
+                         ("train", "alice", 4242, None, None))
+        launchd.runs = [{**launchd.runs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL",
+                         12: time.time_ns() // 1000}]
         ended = wait_until(lambda: h.events("tpu.run.exited"), 10, "the end")
         self.assertEqual({k: ended[0]["body"][k] for k in ("run", "cause", "code", "status")},
                          {"run": "train", "cause": "signal", "code": "killed", "status": "KILL"})
@@ -309,11 +335,13 @@ class Runs(Case):
         wait_until(lambda: any(e[1] == "tpu.stack.captured" for e in r.events()), 10, "the record")
         event = next(e for e in r.events() if e[1] == "tpu.stack.captured")
         self.assertEqual({k: event[3][k] for k in ("verb", "node", "slice", "worker", "run", "text")},
-                         {"verb": "stacktraceanalyzer", "node": "t1v-n-0a1b2c3d-w-0", "slice": "v6e-a", "worker": "0", "run": "train",
+                         {"verb": "stacktraceanalyzer", "node": "t1v-n-0a1b2c3d-w-0", "slice": "v6e-a",
+                          "worker": "0", "run": "train",
                           "text": answer["text"]})
         self.assertEqual(event[6], "{spool}/{class}/{seq}".format(**answer["record"]))
         audit = h.events("tpu.api.acted")
-        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/runs/train/capture", os.getuid())])
+        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit],
+                         [("POST /v1/runs/train/capture", os.getuid())])
         self.assertIn("captured", audit[0]["body"]["result"])
 
     def test_long_stacks_are_cut(self):
@@ -330,24 +358,34 @@ class Runs(Case):
         """Also with words that make no sense; for the moment alone, it says when to ask again."""
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
-        launchd.capture = lambda name: (ERROR, message({1: errno.ENOENT, 2: f"there is no run {name}", 3: "tpuctl runs"}))
+        launchd.capture = lambda name: (ERROR, message({1: errno.ENOENT, 2: f"there is no run {name}",
+                                                        3: "tpuctl runs"}))
         code, _, body = h.call("/v1/runs/train/capture", "POST")
-        self.assertEqual((code, json.loads(body)), (404, {"error": "there is no run train", "remedy": "tpuctl runs"}))
-        for error, answer in ((errno.EBUSY, (503, "1")), (errno.EAGAIN, (503, "1")), (errno.ESRCH, (404, None)), (errno.EIO, (502, None))):
-            launchd.capture = lambda name, error=error: (ERROR, message({1: error, 2: "a capture was taken a moment ago", 3: "ask again in a second"}))
+        self.assertEqual((code, json.loads(body)),
+                         (404, {"error": "there is no run train", "remedy": "tpuctl runs"}))
+        for error, answer in ((errno.EBUSY, (503, "1")), (errno.EAGAIN, (503, "1")),
+                              (errno.ESRCH, (404, None)), (errno.EIO, (502, None))):
+            launchd.capture = lambda name, error=error: (ERROR,
+                                                         message({1: error, 2: "a capture was taken a "
+                                                                               "moment ago",
+                                                                  3: "ask again in a second"}))
             code, headers, _ = h.exchange("/v1/runs/train/capture", "POST")
             self.assertEqual((code, headers["Retry-After"]), answer)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
         self.assertEqual(h.call("/v1/runs/train/capture", "POST")[0], 502)
-        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: b"\x0a\x02\x08\x01\x0a\x02\x18\x09"}))
+        launchd.capture = lambda name: (CAPTURE_REPLY,
+                                        message({1: name, 6: b"\x0a\x02\x08\x01\x0a\x02\x18\x09"}))
         code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["error"]),
-                         (502, "tpu-launchd sent a capture that cannot be read: part 2: cut off, or no protobuf"))
-        nothing = {"processes": [{"pid": 7, "command": "bash", "error": "no CPython interpreter in its memory map"}]}
+                         (502,
+                          "tpu-launchd sent a capture that cannot be read: part 2: cut off, or no protobuf"))
+        nothing = {"processes": [{"pid": 7, "command": "bash",
+                                  "error": "no CPython interpreter in its memory map"}]}
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 6: capture_wire.packed(nothing)}))
         code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual((code, json.loads(body)["error"]),
-                         (404, "run train: no Python process in it: process 7: no CPython interpreter in its memory map"))
+                         (404, "run train: no Python process in it: process 7: no CPython interpreter in "
+                               "its memory map"))
         self.assertEqual(len(h.events("tpu.api.acted")), 8)
         self.assertEqual(h.get("/v1/status")["state"], "ready")
 
@@ -361,7 +399,8 @@ class Runs(Case):
         self.assertEqual(len(h.events("tpu.api.acted")), 1)
 
     def test_client_goes_while_waiting(self):
-        """The others are served meanwhile; the one that went leaves nothing behind, and too many at once are told so."""
+        """The others are served meanwhile; the one that went leaves nothing behind, and too many at once
+        are told so."""
         h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
         go_on = threading.Event()
@@ -395,7 +434,8 @@ class Runs(Case):
         launchd.runs = [{**TRAIN, 11: 1}]
 
         def as_nobody(path, method, groups="--clear-groups"):
-            return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", groups, "curl", "-s", "-o", "/dev/null", "-w",
+            return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", groups, "curl", "-s", "-o",
+                                   "/dev/null", "-w",
                                    "%{http_code}", "-X", method, "--unix-socket", h.api, f"http://h{path}"],
                                   capture_output=True, text=True, timeout=60).stdout
 
@@ -406,10 +446,13 @@ class Runs(Case):
         audit = h.events("tpu.api.acted")[-1]["body"]
         self.assertEqual(audit["uid"], 65534)
         self.assertIn("refused", audit["result"])
-        # Who may start runs may not look into those of others: tpu-launchd, asked by the user, says no as well.
+        # Who may start runs may not look into those of others: tpu-launchd, asked by the user, says no as
+        # well.
         for number, group in enumerate(grp.getgrall()[:30]):
-            self.assertEqual(as_nobody("/v1/runs/train/capture", "POST", f"--groups={group.gr_gid}"), "403", (number, group.gr_name))
-        # Nobody floods the spool with what he may not do: ten refusals a minute are told one by one, the others counted.
+            self.assertEqual(as_nobody("/v1/runs/train/capture", "POST", f"--groups={group.gr_gid}"), "403",
+                             (number, group.gr_name))
+        # Nobody floods the spool with what he may not do: ten refusals a minute are told one by one, the
+        # others counted.
         refused = [e["body"]["result"] for e in h.events("tpu.api.acted")]
         self.assertEqual(len(refused), 10)
         owned = h.root / "proc/4242"  # the run's main process is that user's
@@ -422,17 +465,21 @@ class Runs(Case):
 @unittest.skipUnless(os.path.exists(JOURNAL_WRITER), "systemd-journal-remote is not installed")
 class Journal(Case):
     def test_steps(self):
-        """Only what the journal itself says is a run's counts, from the start of the agent on, however much comes at once."""
+        """Only what the journal itself says is a run's counts, from the start of the agent on, however
+        much comes at once."""
         h = self.hostd(Journal="/tmp")
         folder = h.folder / "journal"
         folder.mkdir()
         h.config.write_text(h.config.read_text().replace("Journal=/tmp", f"Journal={folder}"))
-        writer = subprocess.Popen([JOURNAL_WRITER, "-o", folder / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        writer = subprocess.Popen([JOURNAL_WRITER, "-o", folder / "system.journal", "-"],
+                                  stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (writer.stdin.close(), writer.wait(60)))
 
         def entry(unit, line, identifier="tpu-run"):
-            writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"
-                                f"_BOOT_ID={'5e0f3a5252a74d2b9b1c6a1f0e4d7c3b'}\nSYSLOG_IDENTIFIER={identifier}\n"
+            writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n"
+                                f"__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"
+                                f"_BOOT_ID={'5e0f3a5252a74d2b9b1c6a1f0e4d7c3b'}\n"
+                                f"SYSLOG_IDENTIFIER={identifier}\n"
                                 f"_SYSTEMD_UNIT={unit}\nMESSAGE={line}\n\n").encode())
             writer.stdin.flush()
 
@@ -453,9 +500,11 @@ class Journal(Case):
         entry("tpu-run-train.service", step(9999), identifier="liar")
         entry("tpu-run-train.service", "completed step: nan, seconds: 1")
         wait_until(lambda: h.get("/v1/runs")["runs"][0]["step"] == 399, 10, "step 399")
-        wait_until(lambda: 'tpu_run_step_number{tpu_run_name="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
+        wait_until(lambda: 'tpu_run_step_number{tpu_run_name="train"} 399' in h.call("/metrics")[2].decode(),
+                   5, "the metric")
         launchd.runs = [{**TRAIN, 3: "exited"}]
-        wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5, "the ended run's metrics to go")
+        wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5,
+                   "the ended run's metrics to go")
         self.assertNotIn("8888", h.output.read_text())
 
 
@@ -475,8 +524,10 @@ class Api(Case):
 
     def test_bad_http(self):
         h = self.hostd().start()
-        for data in (b"\x00\xff\xfe" * 100, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
-                     b"POST /v1/status HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n" + b"b" * 200000, b"GET /v1/status HT"):
+        for data in (b"\x00\xff\xfe" * 100, b"GET / HTTP/9.9\r\n\r\n",
+                     b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                     b"POST /v1/status HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n"
+                     + b"b" * 200000, b"GET /v1/status HT"):
             s = socket.socket(socket.AF_UNIX)
             s.settimeout(2)
             s.connect(str(h.api))

@@ -1,4 +1,5 @@
-"""The real tpu-launchd on a machine of fixtures, asked by the real tpuctl; what starts the runs stands in for systemd's manager, on a bus of its own."""
+"""The real tpu-launchd on a machine of fixtures, asked by the real tpuctl; what starts the runs stands in
+for systemd's manager, on a bus of its own."""
 
 import json
 import os
@@ -31,7 +32,8 @@ class Launchd(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.root = self.folder / "root"
         shutil.copytree(MACHINE, self.root, symlinks=True)
-        for name in ("run/tpu-launchd", "var/lib/tpu-launchd", "bin", "run/systemd/system" if self.systemd else "run/init"):
+        for name in ("run/tpu-launchd", "var/lib/tpu-launchd", "bin",
+                     "run/systemd/system" if self.systemd else "run/init"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         (self.root / "bin/sh").touch()
         self.manager = Manager(self.root, LAUNCHD)
@@ -48,8 +50,11 @@ class Launchd(unittest.TestCase):
         self.addCleanup(self.kill)
 
     def start(self):
-        self.daemon = subprocess.Popen([sys.executable, "-c", ACTIVATE, str(self.socket.fileno()), LAUNCHD, "--root", self.root], pass_fds=[self.socket.fileno()],
-                                       env={"PATH": os.environ["PATH"], "DBUS_SYSTEM_BUS_ADDRESS": self.manager.address}, stdout=self.output, stderr=self.output)
+        self.daemon = subprocess.Popen([sys.executable, "-c", ACTIVATE, str(self.socket.fileno()), LAUNCHD,
+                                        "--root", self.root], pass_fds=[self.socket.fileno()],
+                                       env={"PATH": os.environ["PATH"],
+                                            "DBUS_SYSTEM_BUS_ADDRESS": self.manager.address},
+                                       stdout=self.output, stderr=self.output)
 
     def kill(self):
         self.daemon.kill()
@@ -59,10 +64,12 @@ class Launchd(unittest.TestCase):
         return (self.folder / "output").read_text()
 
     def tpuctl(self, *words):
-        return subprocess.run([TPUCTL, "--root", self.root, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+        return subprocess.run([TPUCTL, "--root", self.root, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
 
     def run_of(self, script, *options):
-        done = self.tpuctl("run", "--name", "a", "--directory", "/", "--share-devices", "--malloc", "glibc", *options, "--", "/bin/sh", "-c", script)
+        done = self.tpuctl("run", "--name", "a", "--directory", "/", "--share-devices", "--malloc", "glibc",
+                           *options, "--", "/bin/sh", "-c", script)
         self.assertEqual(done.returncode, 0, done.stderr + self.said())
         return done
 
@@ -91,14 +98,16 @@ class Launchd(unittest.TestCase):
 
 class WithSystemd(Launchd):
     def test_ends(self):
-        for script, cause, status in (("exit 0", "success", "0"), ("exit 93", "never-restart", "93"), ("exit 3", "exit-code", "3"),
+        for script, cause, status in (("exit 0", "success", "0"), ("exit 93", "never-restart", "93"),
+                                      ("exit 3", "exit-code", "3"),
                                       ("kill -KILL $$", "signal", "KILL")):
             self.run_of(script)
             self.ended(cause, status)
 
     def test_environment_and_secrets(self):
         (self.folder / "key").write_text("s3cret\n")
-        self.run_of(f"env >{self.folder}/env.new; mv {self.folder}/env.new {self.folder}/env", "--env", "MINE=a b", "--secret", f"KEY={self.folder}/key")
+        self.run_of(f"env >{self.folder}/env.new; mv {self.folder}/env.new {self.folder}/env", "--env",
+                    "MINE=a b", "--secret", f"KEY={self.folder}/key")
         self.ended("success", "0")
         lines = (self.folder / "env").read_text().splitlines()
         self.assertIn("MINE=a b", lines)
@@ -107,20 +116,23 @@ class WithSystemd(Launchd):
             self.assertNotIn(b"s3cret", file.read_bytes(), file)
 
     def test_stop_and_kill(self):
-        self.run_of(f"trap '' TERM; echo $$ >{self.folder}/pid; while :; do sleep 0.05; done", "--grace", "1s")
+        self.run_of(f"trap '' TERM; echo $$ >{self.folder}/pid; while :; do sleep 0.05; done", "--grace",
+                    "1s")
         self.pid()
         self.assertEqual(self.tpuctl("stop", "a").returncode, 0)
         self.ended("timeout", "KILL")
 
     def test_outlives_us(self):
-        """It goes on while tpu-launchd is dead, and its end is known to the next one, and to the one after that."""
+        """It goes on while tpu-launchd is dead, and its end is known to the next one, and to the one
+        after that."""
         self.run_of(f"echo $$ >{self.folder}/pid; exec sleep 1000")
         pid = self.pid()
         self.kill()
         self.start()
         run = self.listed()
         self.assertEqual((run["state"], run["name"]), ("running", "a"))
-        wait_until(lambda: self.listed()["main_pid"] == pid and self.listed()["processes"] == 1, 20, self.said)
+        wait_until(lambda: self.listed()["main_pid"] == pid and self.listed()["processes"] == 1, 20,
+                   self.said)
         self.kill()
         os.kill(pid, signal.SIGSEGV)
         self.start()
@@ -130,7 +142,8 @@ class WithSystemd(Launchd):
         self.ended("signal", "SEGV")
 
     def test_told_of_a_preemption(self):
-        self.run_of(f"trap 'exit 5' USR1; echo $$ >{self.folder}/pid; while :; do sleep 0.05; done", "--preempt", "USR1")
+        self.run_of(f"trap 'exit 5' USR1; echo $$ >{self.folder}/pid; while :; do sleep 0.05; done",
+                    "--preempt", "USR1")
         self.pid()
         request = message({1: "a"})
         with socket.socket(socket.AF_UNIX) as s:
@@ -157,13 +170,15 @@ class WithoutSystemd(Launchd):
     systemd = False
 
     def test_refused(self):
-        done = self.tpuctl("run", "--name", "a", "--directory", "/", "--share-devices", "--", "/bin/sh", "-c", "exit 0")
+        done = self.tpuctl("run", "--name", "a", "--directory", "/", "--share-devices", "--", "/bin/sh",
+                           "-c", "exit 0")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("systemd is not the first process", done.stderr)
         self.assertIn("to do:  start it on a machine that systemd has booted", done.stderr)
         self.assertIn("no run can be started: systemd is not the first process of this machine", self.said())
         self.assertNotIn("system bus", self.said())
-        self.assertEqual(json.loads(self.tpuctl("runs", "--json").stdout)["runs"], [])  # all else is answered
+        # all else is answered
+        self.assertEqual(json.loads(self.tpuctl("runs", "--json").stdout)["runs"], [])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What a client of the query API may not do: hold all connections, be slow for ever, send endless headers or bodies."""
+"""What a client of the query API may not do: hold all connections, be slow for ever, send endless headers
+or bodies."""
 
 import ctypes
 import json
@@ -103,7 +104,8 @@ class Limits(unittest.TestCase):
                 self.assertEqual(self.h.call("/healthz")[0], 200)
                 self.assertLessEqual(self.descriptors(), before + CONNECTIONS)
             let_in = OF_USER + sum(b" 503 " not in self.receive(s) for s in mine[OF_USER:])
-            # Who asks nothing gives its place back in time; on a machine that is slow enough another one has it then.
+            # Who asks nothing gives its place back in time; on a machine that is slow enough another one has
+            # it then.
             self.assertLessEqual(let_in, OF_USER * (1 + (time.monotonic() - began) // (REQUEST_TIME - 3)))
             for s in mine:
                 s.close()
@@ -111,11 +113,14 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.ask(self.connect(1001)), b"HTTP/1.1 200 OK")
 
     def test_slow_clients(self):
-        """One byte a second is no silence: it ends all the same, as does who asks nothing, or leaves a body open. Who waits for us may wait."""
+        """One byte a second is no silence: it ends all the same, as does who asks nothing, or leaves a
+        body open. Who waits for us may wait."""
         drip, idle, body, chunked, kept, crowded, waits = (self.connect() for _ in range(7))
         since = self.h.get("/v1/events")["next"]
-        waits.sendall(f"GET /v1/events?since={since}&wait={REQUEST_TIME + 4} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        crowded.sendall(b"GET /healthz?" + b"a&" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")  # finds no room and no answer
+        waits.sendall(f"GET /v1/events?since={since}&wait={REQUEST_TIME + 4} HTTP/1.1\r\nHost: x\r\n"
+                      f"Connection: close\r\n\r\n".encode())
+        # finds no room and no answer
+        crowded.sendall(b"GET /healthz?" + b"a&" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
         body.sendall(b"POST /v1/path HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx")
         chunked.sendall(b"POST /v1/path HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nxx")
         self.assertEqual(self.ask(kept), b"HTTP/1.1 200 OK")  # and then asks nothing more
@@ -156,8 +161,10 @@ class Limits(unittest.TestCase):
 
     def test_headers(self):
         for head, status in ((b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (414, 431)),
-                             (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20000 + b"\r\n\r\n", (431,)),
-                             (b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 5000 + b"\r\n", (431,)),
+                             (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20000 + b"\r\n\r\n",
+                              (431,)),
+                             (b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 5000 + b"\r\n",
+                              (431,)),
                              (b"GET /healthz HTTP/1.1\r\n\r\n", (400,))):  # no Host
             s = self.connect()
             try:
@@ -177,7 +184,8 @@ class Limits(unittest.TestCase):
         self.assertEqual(set(json.loads(body)), {"error", "remedy"})
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         s = self.connect()
-        s.sendall(b"POST /v1/path HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
+        s.sendall(b"POST /v1/path HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3
+                  + b"0\r\n\r\n")
         self.assertIn(b" 413 ", s.recv(65536).split(b"\r\n")[0])
         s = self.connect()
         sent = 0
@@ -190,7 +198,8 @@ class Limits(unittest.TestCase):
             pass
         self.assertLess(sent, 100)
         s = self.connect()
-        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello" + GET)  # a short one is passed over
+        # a short one is passed over
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello" + GET)
         answers = b""
         while answers.count(b"HTTP/1.1 200 OK") < 2:
             part = s.recv(65536)

@@ -1,4 +1,5 @@
-"""tpu-hostd and the metadata server: the real program, a stand-in server on loopback, and a stand-in for tpu-netcfg."""
+"""tpu-hostd and the metadata server: the real program, a stand-in server on loopback, and a stand-in for
+tpu-netcfg."""
 
 import json
 import os
@@ -42,7 +43,8 @@ class Netcfg:
                         continue
                     assert (version, kind) == (1, KIND_NETWORK_MTU), (version, kind)
                     entries = [{n: v for n, (v,) in parse(e).items()} for e in parse(payload).get(1, [])]
-                    netcfg.got.append(({e[1].hex(":"): e[2] for e in entries}, {e[3].decode() for e in entries}))
+                    netcfg.got.append(({e[1].hex(":"): e[2] for e in entries},
+                                       {e[3].decode() for e in entries}))
                     reply = message({1: len(entries), 2: netcfg.refuse})
                     self.wfile.write(struct.pack("<IHH", len(reply), 1, KIND_NETWORK_MTU_REPLY) + reply)
 
@@ -50,7 +52,8 @@ class Netcfg:
             daemon_threads = True
 
         self.server = Server(str(path), Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def stop(self):
         self.server.shutdown()
@@ -66,8 +69,10 @@ class Case(unittest.TestCase):
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         self.addCleanup(self.netcfg.stop)
         self.copy = self.h.folder / "metadata.json"
-        text = self.h.config.read_text().replace("[Hostd]\n", f"[Hostd]\nNetcfgSocket={self.h.folder}/netcfg.sock\n")
-        self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\nCopyAfter=300ms\n")
+        text = self.h.config.read_text().replace("[Hostd]\n",
+                                                 f"[Hostd]\nNetcfgSocket={self.h.folder}/netcfg.sock\n")
+        self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\n"
+                                        f"CopyAfter=300ms\n")
         self.site = self.h.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
         lines = self.site.read_text().splitlines(keepends=True)
         self.site.write_text("".join(line for line in lines if not line.startswith("MachineType=")))
@@ -79,7 +84,8 @@ class Case(unittest.TestCase):
         return self.h.get("/v1/identity")["machine-type"]
 
     def handed(self, mtu, source="metadata"):
-        return wait_until(lambda: self.netcfg.got and self.netcfg.got[-1] == ({n["mac"]: mtu for n in NICS}, {source}), 10,
+        return wait_until(lambda: self.netcfg.got
+                          and self.netcfg.got[-1] == ({n["mac"]: mtu for n in NICS}, {source}), 10,
                           f"{mtu} handed to tpu-netcfg")
 
     def asked_nics(self):
@@ -87,7 +93,8 @@ class Case(unittest.TestCase):
         return [a for a in self.server.asked if "network-interfaces" in a[0]]
 
     def waits(self):
-        return wait_until(lambda: (n := self.asked_nics()) and "last_etag" in n[-1][1], 10, "a wait for a change")
+        return wait_until(lambda: (n := self.asked_nics()) and "last_etag" in n[-1][1], 10,
+                          "a wait for a change")
 
     def check(self):
         return next((c for c in self.h.get("/v1/checks")["checks"] if c["check"] == "metadata"), {})
@@ -98,7 +105,8 @@ class Good(Case):
         self.h.start()
         wait_until(self.machine_type, 5, "the machine type")
         self.assertEqual(self.machine_type(), {"value": "ct6e-standard-4t", "origin": "metadata"})
-        self.assertEqual(self.h.get("/v1/identity")["host-name"], {"value": "t1v-n-test-w-0", "origin": "metadata"})
+        self.assertEqual(self.h.get("/v1/identity")["host-name"],
+                         {"value": "t1v-n-test-w-0", "origin": "metadata"})
         self.assertRegex(self.h.get("/v1/identity")["chips"]["origin"], "10-site.conf")
         self.handed(8896)
         wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["name"], 5, "the copy")
@@ -113,7 +121,8 @@ class Good(Case):
         wait_until(lambda: self.check().get("found") == "answering", 5, "the check")
 
     def test_static_file_wins(self):
-        self.site.write_text(self.site.read_text() + "\n[Identity]\nMachineType=ct5lp-hightpu-4t\nHostName=mine\n")
+        self.site.write_text(self.site.read_text()
+                             + "\n[Identity]\nMachineType=ct5lp-hightpu-4t\nHostName=mine\n")
         self.h.start()
         self.handed(8896)
         self.assertEqual(self.machine_type()["value"], "ct5lp-hightpu-4t")
@@ -126,14 +135,16 @@ class Good(Case):
         path, query, _ = self.asked_nics()[-1]
         self.assertEqual((path, query["wait_for_change"], query["timeout_sec"], query["recursive"]),
                          ("/computeMetadata/v1/instance/network-interfaces/", "true", "60", "true"))
-        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) == 3, 10, "waits for the notices, too")
+        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) == 3, 10,
+                   "waits for the notices, too")
         asked = len(self.server.asked)
         time.sleep(0.5)
         self.assertEqual(len(self.server.asked), asked, "it asks again while it waits")
         began = time.monotonic()
         self.server.set(mtu=1460)
         self.handed(1460)
-        self.assertLess(time.monotonic() - began, 30)  # who does not wait for changes learns it when the wait of 60 s is over
+        # who does not wait for changes learns it when the wait of 60 s is over
+        self.assertLess(time.monotonic() - began, 30)
         wait_until(lambda: json.loads(content_of(self.copy))["nics"][0]["mtu"] == 1460, 5, "the new copy")
 
     def test_netcfg_that_comes_late_is_told(self):
@@ -167,12 +178,14 @@ class Good(Case):
             text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
             self.assertEqual(self.h.call("/v1/observe?until=" + text, "PUT")[0], 200)
             wait_until(lambda: len(self.netcfg.observe) > n + 1, 5, "the order")
-        self.assertEqual((self.netcfg.observe, self.netcfg.until), ([False, True, True], [0] + [end * 1000000 for end in ends]))
+        self.assertEqual((self.netcfg.observe, self.netcfg.until),
+                         ([False, True, True], [0] + [end * 1000000 for end in ends]))
 
     def test_refusal_is_said(self):
         self.netcfg.refuse = ["NIC 42:01:0a:80:00:02: an MTU of 9"]
         self.h.start()
-        wait_until(lambda: self.said("tpu-netcfg refuses an MTU that the metadata server states: NIC 42:01"), 5, "the refusal")
+        wait_until(lambda: self.said("tpu-netcfg refuses an MTU that the metadata server states: NIC 42:01"),
+                   5, "the refusal")
 
     def test_metadata_of_the_environment_is_not_read(self):
         self.h.config.write_text(self.h.config.read_text().replace(f"Host={self.server.address}\n", ""))
@@ -184,9 +197,11 @@ class Good(Case):
         self.assertEqual(self.server.asked, [])
 
     def test_bad_host_is_named(self):
-        for value in ("metadata.google.internal", "169.254.169.254:0", "169.254.169.254/x", "[::1", "user@10.0.0.1", "10.0.0.1:99999"):
+        for value in ("metadata.google.internal", "169.254.169.254:0", "169.254.169.254/x", "[::1",
+                      "user@10.0.0.1", "10.0.0.1:99999"):
             self.h.config.write_text(f"[Metadata]\nHost={value}\n")
-            r = subprocess.run([BINARY, "--config", self.h.config, "--root", self.h.root, "--check-config"], capture_output=True,
+            r = subprocess.run([BINARY, "--config", self.h.config, "--root", self.h.root, "--check-config"],
+                               capture_output=True,
                                text=True, timeout=60)
             self.assertEqual(r.returncode, 1, value)
             self.assertRegex(r.stderr, r"hostd\.conf:2: Host=")
@@ -216,13 +231,18 @@ class Slice(Case):
     def test_both_forms(self):
         for dialect, bare in (("cloud-tpu", False), ("compute-engine", True)):
             with self.subTest(dialect=dialect):
-                self.server.set(attributes={"tpu-env": tpu_env(dialect, "v6e-8", 1, "2x4", "1,2,1", MEGASCALE_NUM_SLICES=2,
-                                                               MEGASCALE_SLICE_ID=1, MEGASCALE_COORDINATOR_ADDRESS="10.128.0.9"),
+                self.server.set(attributes={"tpu-env": tpu_env(dialect, "v6e-8", 1, "2x4", "1,2,1",
+                                                               MEGASCALE_NUM_SLICES=2,
+                                                               MEGASCALE_SLICE_ID=1,
+                                                               MEGASCALE_COORDINATOR_ADDRESS="10.128.0.9"),
                                             "worker-network-endpoints": endpoints(WORKERS, bare)})
                 self.h.start()
-                self.knows({"accelerator-type": "v6e-8", "worker-id": "1", "topology": "2x4", "host-bounds": "1,2,1", "chips": "4",
-                            "slice-name": "slice-a", "zone": "us-east5-b", "slices": "2", "slice-id": "1", "preemptible": "false",
-                            "coordinator": "10.128.0.9", "instance-id": "6502082742571311568", "topology-wrap": "false,false,false",
+                self.knows({"accelerator-type": "v6e-8", "worker-id": "1", "topology": "2x4",
+                            "host-bounds": "1,2,1", "chips": "4",
+                            "slice-name": "slice-a", "zone": "us-east5-b", "slices": "2", "slice-id": "1",
+                            "preemptible": "false",
+                            "coordinator": "10.128.0.9", "instance-id": "6502082742571311568",
+                            "topology-wrap": "false,false,false",
                             "worker-hostnames": "t1v-n-test-w-0,t1v-n-test-w-1",
                             "worker-addresses": None if bare else "10.128.0.2,10.128.0.3"})
                 said = self.h.get("/v1/identity")
@@ -242,23 +262,29 @@ class Slice(Case):
         self.server.set(attributes={"tpu-env": tpu_env(worker=1)})
         self.h.start()
         self.knows({"worker-id": "1", "topology": "4x4"})
-        wait_until(lambda: any("tpu-env" in a[0] and "last_etag" in a[1] for a in self.server.asked), 10, "a wait for tpu-env")
+        wait_until(lambda: any("tpu-env" in a[0] and "last_etag" in a[1] for a in self.server.asked), 10,
+                   "a wait for tpu-env")
         self.server.set(attributes={"tpu-env": tpu_env(worker=2)})
         self.knows({"worker-id": "2"}, 3)
 
     def test_the_slice_outlives_the_server(self):
-        self.server.set(attributes={"tpu-env": tpu_env(worker=3), "worker-network-endpoints": endpoints(WORKERS * 2)})
+        self.server.set(attributes={"tpu-env": tpu_env(worker=3),
+                                    "worker-network-endpoints": endpoints(WORKERS * 2)})
         self.h.start()
         self.knows({"worker-id": "3"})
-        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["said"]["instance/attributes/tpu-env"], 5, "the copy")
+        wait_until(lambda: self.copy.exists()
+                   and json.loads(content_of(self.copy))["said"]["instance/attributes/tpu-env"], 5,
+                   "the copy")
         self.h.stop()
         self.server.stop()
         self.h.start()
         self.knows({"worker-id": "3", "topology": "4x4"})
-        self.assertRegex(self.h.get("/v1/identity")["worker-id"]["origin"], r"^metadata, last good of 20.*Z \(tpu-env\)$")
+        self.assertRegex(self.h.get("/v1/identity")["worker-id"]["origin"],
+                         r"^metadata, last good of 20.*Z \(tpu-env\)$")
 
     def test_nonsense_is_refused_in_words(self):
-        for text, word in (("<html><body>Sign in</body></html>", "a page of HTML"), ("no colon", "line 1: not KEY: 'VALUE'"),
+        for text, word in (("<html><body>Sign in</body></html>", "a page of HTML"),
+                           ("no colon", "line 1: not KEY: 'VALUE'"),
                            ("WORKER_ID: '1", "line 1: a quote is not closed"), ("", "it is empty")):
             self.h.output.write_text("")
             self.server.set(attributes={"tpu-env": text})
@@ -266,68 +292,90 @@ class Slice(Case):
             wait_until(lambda: self.said(f"instance/attributes/tpu-env: {word}"), 10, word)
             self.knows({"zone": "us-east5-b", "worker-id": None})
             self.h.stop()
-        self.server.set(attributes={"tpu-env": "WORKER_ID: '-1'\nACCELERATOR_TYPE: 'v6e-16'\n", "worker-network-endpoints": "a:b"})
+        self.server.set(attributes={"tpu-env": "WORKER_ID: '-1'\nACCELERATOR_TYPE: 'v6e-16'\n",
+                                    "worker-network-endpoints": "a:b"})
         self.h.start()
         self.knows({"accelerator-type": "v6e-16", "worker-id": None})
-        wait_until(lambda: self.said("tpu-env: WORKER_ID cannot be worker-id"), 5, "the value that is passed over")
+        wait_until(lambda: self.said("tpu-env: WORKER_ID cannot be worker-id"), 5,
+                   "the value that is passed over")
         wait_until(lambda: self.said("endpoint 0: neither NAME:UID:ADDRESS nor NAME"), 5, "the endpoint")
 
     def test_preemption_and_maintenance(self):
         self.h.start()
-        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) >= 2, 10, "waits for the notices")
+        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) >= 2, 10,
+                   "waits for the notices")
         self.assertEqual(self.events("tpu.host.preemption_notice"), [])
         began = time.monotonic()
         self.server.set(preempted=True)
         (event,) = wait_until(lambda: self.events("tpu.host.preemption_notice"), 10, "the event")
         print(f"preemption notice after {time.monotonic() - began:.2f} s", file=sys.stderr)
-        self.assertEqual(event["body"], {"notice": "preemption", "state": "ahead", "text": "TRUE", "runs": 0})
+        self.assertEqual(event["body"],
+                         {"notice": "preemption", "state": "ahead", "text": "TRUE", "runs": 0})
         self.server.set(maintenance="TERMINATE_ON_HOST_MAINTENANCE")
         (event,) = wait_until(lambda: self.events("tpu.host.maintenance_notice"), 10, "the event")
-        self.assertEqual((event["body"]["text"], event["body"]["state"]), ("TERMINATE_ON_HOST_MAINTENANCE", "ahead"))
+        self.assertEqual((event["body"]["text"], event["body"]["state"]),
+                         ("TERMINATE_ON_HOST_MAINTENANCE", "ahead"))
         self.server.set(maintenance="NONE")
-        wait_until(lambda: [e["body"]["state"] for e in self.events("tpu.host.maintenance_notice")] == ["ahead", "over"], 10, "its end")
+        wait_until(lambda: [e["body"]["state"] for e in self.events("tpu.host.maintenance_notice")]
+                   == ["ahead", "over"], 10, "its end")
 
     def test_upcoming_maintenance(self):
-        """Planned, moved, over: each is told, in either spelling of the keys; no run and no other host is."""
+        """Planned, moved, over: each is told, in either spelling of the keys; no run and no other host
+        is."""
         self.server.set(upcoming={"error": "no notifications have been received yet, try again later"})
         self.h.start()
-        wait_until(lambda: [q for path, q, _ in self.server.asked if path.endswith("/upcoming-maintenance") and "last_etag" in q], 60, "a wait for it")
-        self.assertEqual({q.get("alt") for path, q, _ in self.server.asked if path.endswith("/upcoming-maintenance")}, {"json"})
-        plan = {"can_reschedule": "true", "latest_window_start_time": "2026-12-08T19:00:01Z", "maintenance_status": "PENDING", "type": "SCHEDULED",
-                "maintenance_reasons": ["PLANNED_UPDATE"], "window_end_time": "2026-12-01T21:00:01Z", "window_start_time": "2026-12-01T19:00:01Z"}
+        wait_until(lambda: [q for path, q, _ in self.server.asked if path.endswith("/upcoming-maintenance")
+                            and "last_etag" in q], 60, "a wait for it")
+        self.assertEqual({q.get("alt") for path, q,
+                          _ in self.server.asked if path.endswith("/upcoming-maintenance")}, {"json"})
+        plan = {"can_reschedule": "true", "latest_window_start_time": "2026-12-08T19:00:01Z",
+                "maintenance_status": "PENDING", "type": "SCHEDULED",
+                "maintenance_reasons": ["PLANNED_UPDATE"], "window_end_time": "2026-12-01T21:00:01Z",
+                "window_start_time": "2026-12-01T19:00:01Z"}
         self.server.set(upcoming=plan)
         (event,) = wait_until(lambda: self.events("tpu.host.maintenance_upcoming"), 60, "the event")
-        self.assertEqual(event["body"], {"notice": "upcoming-maintenance", "state": "planned", "runs": 0, "text":
-                                         "SCHEDULED, PENDING, 2026-12-01T19:00:01Z to 2026-12-01T21:00:01Z, at the latest from 2026-12-08T19:00:01Z, can be rescheduled"})
-        self.server.set(upcoming={"windowStartTime": "2026-12-02T19:00:01Z", "maintenanceStatus": "ONGOING", "maintenanceType": "UNSCHEDULED"})
-        events = wait_until(lambda: (e := self.events("tpu.host.maintenance_upcoming")) and len(e) == 2 and e, 60, "the other plan")
+        self.assertEqual(event["body"],
+                         {"notice": "upcoming-maintenance", "state": "planned", "runs": 0, "text":
+                                         "SCHEDULED, PENDING, 2026-12-01T19:00:01Z to 2026-12-01T21:00:01Z, "
+                                         "at the latest from 2026-12-08T19:00:01Z, can be rescheduled"})
+        self.server.set(upcoming={"windowStartTime": "2026-12-02T19:00:01Z", "maintenanceStatus": "ONGOING",
+                                  "maintenanceType": "UNSCHEDULED"})
+        events = wait_until(lambda: (e := self.events("tpu.host.maintenance_upcoming")) and len(e) == 2
+                            and e, 60, "the other plan")
         self.assertIn("UNSCHEDULED, ONGOING, 2026-12-02T19:00:01Z", {e["body"]["text"] for e in events})
         self.server.set(upcoming={})
-        wait_until(lambda: sorted(e["body"]["state"] for e in self.events("tpu.host.maintenance_upcoming")) == ["over", "planned", "planned"], 60, "its end")
-        self.assertEqual((self.events("tpu.host.maintenance_notice"), self.events("tpu.run.notified")), ([], []))
+        wait_until(lambda: sorted(e["body"]["state"] for e in self.events("tpu.host.maintenance_upcoming"))
+                   == ["over", "planned", "planned"], 60, "its end")
+        self.assertEqual((self.events("tpu.host.maintenance_notice"), self.events("tpu.run.notified")),
+                         ([], []))
 
     def test_what_is_absent_at_first_is_found_soon(self):
         self.h.start()
         asked = lambda: [path for path, _, _ in self.server.asked if path.endswith("/tpu-env")]
         wait_until(lambda: len(asked()) >= 2, 60, "tpu-env is asked for")
-        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1), "worker-network-endpoints": endpoints(WORKERS)})
+        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1),
+                                    "worker-network-endpoints": endpoints(WORKERS)})
         self.knows({"worker-id": "1"}, 60)
 
     def test_a_named_server_is_asked_by_tpuctl(self):
-        """GCE_METADATA_IP, as JAX reads it, and the variables of GKE: of the asking command, on the real root."""
-        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1), "worker-network-endpoints": endpoints(WORKERS)})
+        """GCE_METADATA_IP, as JAX reads it, and the variables of GKE: of the asking command, on the real
+        root."""
+        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1),
+                                    "worker-network-endpoints": endpoints(WORKERS)})
         static = self.h.folder / "identity.conf"
         static.write_text("[Identity]\nSliceName=mine\n")
 
         def identity(**variables):
             environment = {"PATH": os.environ["PATH"], **variables}
-            done = subprocess.run([TPUCTL, "--config", static, "identity", "--json"], env=environment, capture_output=True, text=True, timeout=60)
+            done = subprocess.run([TPUCTL, "--config", static, "identity", "--json"], env=environment,
+                                  capture_output=True, text=True, timeout=60)
             return json.loads(done.stdout)["identity"], done.stderr
 
         said, _ = identity(GCE_METADATA_IP=self.server.address, TPU_TOPOLOGY="2x8")
         self.assertEqual(said["slice-name"], {"value": "mine", "origin": f"{static}:2"})
         self.assertEqual(said["topology"], {"value": "2x8", "origin": "environment TPU_TOPOLOGY"})
-        self.assertEqual(said["worker-id"], {"value": "1", "origin": f"metadata server {self.server.address} (tpu-env)"})
+        self.assertEqual(said["worker-id"],
+                         {"value": "1", "origin": f"metadata server {self.server.address} (tpu-env)"})
         _, complaint = identity(GCE_METADATA_IP="metadata.google.internal")
         self.assertIn("GCE_METADATA_IP is no address", complaint)
         _, complaint = identity(TPU_WORKER_ID="x")
@@ -339,7 +387,8 @@ class Slice(Case):
 
 class BadDays(Case):
     def quiet(self, mode, word):
-        """A server in that mode is refused in words, nothing of it is believed, and the daemon lives and answers at once."""
+        """A server in that mode is refused in words, nothing of it is believed, and the daemon lives and
+        answers at once."""
         self.server.mode = mode
         self.h.start()
         wait_until(lambda: self.said(word), 15, f"{mode}: {word!r} in {self.h.output.read_text()}")
@@ -389,7 +438,9 @@ class BadDays(Case):
         self.waits()
         asked = len(self.server.asked)
         time.sleep(3)
-        self.assertLessEqual(len(self.server.asked) - asked, 3 * 3 + 2, "of the interfaces and of the two notices that are there; and the two keys that are not, once")
+        self.assertLessEqual(len(self.server.asked) - asked, 3 * 3 + 2, "of the interfaces and of the two "
+                                                                        "notices that are there; and the "
+                                                                        "two keys that are not, once")
 
     def test_a_change_to_nonsense_leaves_what_was_good(self):
         self.h.start()
@@ -408,27 +459,35 @@ class Away(Case):
     def test_last_good_copy_stands_in(self):
         self.h.start()
         self.handed(8896)
-        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["machine_type"], 5, "the copy")
+        wait_until(lambda: self.copy.exists() and json.loads(content_of(self.copy))["machine_type"], 5,
+                   "the copy")
         self.h.stop()
         self.server.stop()
         self.netcfg.got.clear()
         self.h.start()
         taken = json.loads(content_of(self.copy))["taken_usec"]
-        origin = time.strftime("metadata, last good of %Y-%m-%dT%H:%M:%S", time.gmtime(taken // 1_000_000)) + f".{taken // 1000 % 1000:03d}Z"
+        origin = time.strftime("metadata, last good of %Y-%m-%dT%H:%M:%S",
+                               time.gmtime(taken // 1_000_000)) + f".{taken // 1000 % 1000:03d}Z"
         self.handed(8896, origin)
         self.assertEqual(self.machine_type(), {"value": "ct6e-standard-4t", "origin": origin})
-        wait_until(lambda: (c := self.check()).get("verdict") == "WARN" and "last good of" in c["reason"], 10, "a WARN with the reason")
+        wait_until(lambda: (c := self.check()).get("verdict") == "WARN" and "last good of" in c["reason"],
+                   10, "a WARN with the reason")
 
     def test_bad_copies_are_passed_over(self):
         self.server.stop()
-        good = {"boot_id": "b", "taken_usec": 5, "machine_type": "m", "name": "n", "nics": [{**NICS[0], "mtu": 8896}]}
-        strange = ("", "{", "[]", "{}", json.dumps({**good, "taken_usec": -5}), json.dumps({**good, "nics": []}),
-                   json.dumps({**good, "name": "a b"}), json.dumps({**good, "nics": [{"mac": "x", "mtu": 1}]}))
-        for text in (*(text_of("metadata", t) for t in strange), text_of("metadata", json.dumps(good), 2), json.dumps(good), "x" * 100_000):
+        good = {"boot_id": "b", "taken_usec": 5, "machine_type": "m", "name": "n",
+                "nics": [{**NICS[0], "mtu": 8896}]}
+        strange = ("", "{", "[]", "{}", json.dumps({**good, "taken_usec": -5}),
+                   json.dumps({**good, "nics": []}),
+                   json.dumps({**good, "name": "a b"}),
+                   json.dumps({**good, "nics": [{"mac": "x", "mtu": 1}]}))
+        for text in (*(text_of("metadata", t) for t in strange), text_of("metadata", json.dumps(good), 2),
+                     json.dumps(good), "x" * 100_000):
             self.copy.write_text(text)
             self.h.output.write_text("")
             self.h.start()
-            wait_until(lambda: self.said(f"{self.copy} is passed over"), 5, f"a word about the copy {text[:60]!r}")
+            wait_until(lambda: self.said(f"{self.copy} is passed over"), 5,
+                       f"a word about the copy {text[:60]!r}")
             self.assertIsNone(self.machine_type())
             self.assertEqual(self.h.stop(), 0)
         self.assertEqual(self.netcfg.got, [])

@@ -1,4 +1,5 @@
-"""What people order: cordon, drain, observe, silence; by whom, until when, and over restarts and boots of the agent."""
+"""What people order: cordon, drain, observe, silence; by whom, until when, and over restarts and boots of
+the agent."""
 
 import http.client
 import json
@@ -17,7 +18,8 @@ from around import Hostd, Launchd, Receiver, has_failed, wait_until  # noqa: E40
 from state_file import content_of, text_of  # noqa: E402
 
 WRONG = "4096\t131072\t6291456"
-TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice",
+         10: "python3 train.py", 13: 4242, 14: 2}
 AS_NOBODY = """
 import http.client, os, socket, sys
 os.setgid(65534); os.setuid(65534)
@@ -103,15 +105,18 @@ class Orders(unittest.TestCase):
         wait_until(lambda: h.events("tpu.host.state_changed"), 10, "the first state")
         self.order(h, "cordon", reason="bad cable")
         event, = h.events("tpu.host.cordoned")
-        self.assertEqual({k: event["body"][k] for k in ("reason", "by", "until")}, {"reason": "bad cable", "by": "root", "until": "no end"})
+        self.assertEqual({k: event["body"][k] for k in ("reason", "by", "until")},
+                         {"reason": "bad cable", "by": "root", "until": "no end"})
         told = h.events("tpu.host.state_changed")[-1]["body"]
         self.assertEqual((told["to"], told["reasons"]), ("ready", "cordoned by root: bad cable"))
         audit = h.events("tpu.api.acted")[-1]["body"]
         self.assertEqual((audit["call"], audit["uid"], audit["result"]), ("PUT /v1/cordon", 0, "bad cable"))
-        wait_until(lambda: any(p[1] == "tpu.host.ordered" and p[4] == {"order": "cordon"} and p[5] == 1 for p in r.points()), 10, "the metric")
+        wait_until(lambda: any(p[1] == "tpu.host.ordered" and p[4] == {"tpu.host.order": "cordon"} and p[5] == 1
+                               for p in r.points()), 10, "the metric")
         h.rmem(WRONG)
         wait_until(lambda: self.status(h)["state"] != "ready", 10, "the drift")
-        wait_until(lambda: "bad cable; sysctl" in h.events("tpu.host.state_changed")[-1]["body"]["reasons"], 5, "both reasons")
+        wait_until(lambda: "bad cable; sysctl" in h.events("tpu.host.state_changed")[-1]["body"]["reasons"],
+                   5, "both reasons")
         self.order(h, "cordon", method="DELETE")
         self.assertEqual(len(h.events("tpu.host.uncordoned")), 1)
         self.assertNotIn("cordon", h.events("tpu.host.state_changed")[-1]["body"]["reasons"])
@@ -171,8 +176,10 @@ class Orders(unittest.TestCase):
         self.order(h, "silence", check=bad["check"], subject=bad["subject"], reason="known", until=at(3600))
         status = self.status(h)
         self.assertEqual((status["state"], status["reasons"]), ("ready", []))
-        self.assertEqual([(s["check"], s["subject"], s["reason"]) for s in status["silences"]], [(bad["check"], bad["subject"], "known")])
-        check, = [c for c in h.get("/v1/checks")["checks"] if (c["check"], c["subject"]) == (bad["check"], bad["subject"])]
+        self.assertEqual([(s["check"], s["subject"], s["reason"]) for s in status["silences"]],
+                         [(bad["check"], bad["subject"], "known")])
+        check, = [c for c in h.get("/v1/checks")["checks"]
+                  if (c["check"], c["subject"]) == (bad["check"], bad["subject"])]
         self.assertTrue(check["silenced"] and check["settled"] != "OK")
         self.kill(h)
         h.start()
@@ -181,7 +188,8 @@ class Orders(unittest.TestCase):
         h.rmem("4096\t41943040\t314572800")
         wait_until(lambda: h.events("tpu.check.changed"), 10, "still an event")
         last = h.events("tpu.check.changed")[-1]
-        self.assertEqual((last["body"]["to"], last["body"]["silenced"], last["severity"]), ("OK", "known", "INFO"))
+        self.assertEqual((last["body"]["to"], last["body"]["silenced"], last["severity"]),
+                         ("OK", "known", "INFO"))
         h.rmem(WRONG)
         wait_until(lambda: len(h.events("tpu.check.changed")) == 2, 10, "still an event")
         self.order(h, "silence", method="DELETE", check=bad["check"], subject=bad["subject"])
@@ -207,16 +215,22 @@ class Orders(unittest.TestCase):
     def test_refused(self):
         h = self.hostd().start()
         h.folder.chmod(0o755)
-        for method, path in (("PUT", "/v1/cordon?reason=x"), ("DELETE", "/v1/cordon"), ("PUT", "/v1/silence?check=nic&reason=x")):
-            said = subprocess.run(["/usr/bin/python3", "-c", AS_NOBODY, h.api, method, path], capture_output=True, text=True, check=True).stdout
+        for method, path in (("PUT", "/v1/cordon?reason=x"), ("DELETE", "/v1/cordon"),
+                             ("PUT", "/v1/silence?check=nic&reason=x")):
+            said = subprocess.run(["/usr/bin/python3", "-c", AS_NOBODY, h.api, method, path],
+                                  capture_output=True, text=True, check=True).stdout
             self.assertTrue(said.startswith("403 "), said)
         self.assertIsNone(self.status(h)["cordon"])
         self.assertIn("only root", h.events("tpu.api.acted")[-1]["body"]["result"])
         for status, what, arguments in (
-                (400, "cordon", {}), (400, "cordon", {"reason": "x" * 200}), (400, "cordon", {"reason": "a\nb"}),
-                (400, "cordon", {"reason": "x", "until": "soon"}), (400, "cordon", {"reason": "x", "until": at(-5)}),
-                (400, "cordon", {"reason": "x", "until": at(400 * 86400)}), (400, "silence", {"reason": "x", "check": "nic"}),
-                (400, "silence", {"reason": "x", "until": at(60)}), (404, "silence", {"reason": "x", "until": at(60), "check": "nic.mut"}),
+                (400, "cordon", {}), (400, "cordon", {"reason": "x" * 200}),
+                (400, "cordon", {"reason": "a\nb"}),
+                (400, "cordon", {"reason": "x", "until": "soon"}),
+                (400, "cordon", {"reason": "x", "until": at(-5)}),
+                (400, "cordon", {"reason": "x", "until": at(400 * 86400)}),
+                (400, "silence", {"reason": "x", "check": "nic"}),
+                (400, "silence", {"reason": "x", "until": at(60)}),
+                (404, "silence", {"reason": "x", "until": at(60), "check": "nic.mut"}),
                 (400, "silence", {"reason": "x", "until": at(60), "check": "n" * 40})):
             with self.subTest(what, **arguments):
                 self.assertTrue(self.order(h, what, status, **arguments)["error"])
@@ -265,7 +279,8 @@ class Orders(unittest.TestCase):
         h.rmem("4096\t41943040\t314572800")
         h.start()
         wait_until(lambda: self.status(h)["state"] == "ready", 10, "what is so now")
-        checks = [c for c in h.get("/v1/checks")["checks"] if c["check"] == bad["check"] and c["subject"] == bad["subject"]]
+        checks = [c for c in h.get("/v1/checks")["checks"] if c["check"] == bad["check"]
+                  and c["subject"] == bad["subject"]]
         self.assertEqual([(c["settled"], c["worsened"]) for c in checks], [("OK", 0)])
         self.assertEqual(h.events("tpu.check.changed"), [])
 

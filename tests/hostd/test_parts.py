@@ -1,4 +1,5 @@
-"""A host's part in runs over slices: what the registry's records make tpu-hostd ask of tpu-launchd, and what it says back; with kills in each phase."""
+"""A host's part in runs over slices: what the registry's records make tpu-hostd ask of tpu-launchd, and
+what it says back; with kills in each phase."""
 
 import json
 import signal
@@ -9,7 +10,8 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "lab")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]),
+                str(Path(__file__).parents[1] / "lab")]
 from around import free_port, wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs, text  # noqa: E402
 from protobuf import parse  # noqa: E402
@@ -17,8 +19,10 @@ from metadata import MetadataServer  # noqa: E402
 from state_file import content_of, text_of  # noqa: E402
 from test_registry import WithRegistry  # noqa: E402
 
-HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]}, {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
-         {"worker": 2, "host": "h2", "address": ["127.0.0.1"]}, {"worker": 3, "host": "h3", "address": ["127.0.0.1"]}]
+HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]},
+         {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
+         {"worker": 2, "host": "h2", "address": ["127.0.0.1"]},
+         {"worker": 3, "host": "h3", "address": ["127.0.0.1"]}]
 
 
 
@@ -30,7 +34,8 @@ class Part(WithRegistry):
     def host(self, launchd=True, state=None, **settings):
         h = self.hostd(self.r, start=False, **settings)
         if state:
-            h.config.write_text(h.config.read_text().replace("[Health]\n", f"[Health]\nStateFile={state}\n", 1))
+            h.config.write_text(h.config.read_text().replace("[Health]\n", f"[Health]\nStateFile={state}\n",
+                                                             1))
         self.launchd = Runs(h.folder / "launchd.sock")
         self.addCleanup(self.launchd.stop)
         if launchd:
@@ -38,10 +43,13 @@ class Part(WithRegistry):
         return h.start()
 
     def record(self, state, generation=1, **more):
-        intent = {"v": 1, "name": "run1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
-                  "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000, "preempt": "TERM",
+        intent = {"v": 1, "name": "run1", "serial": "00112233445566aa", "user": "alice",
+                  "framework": "plain", "argv": ["python3", "train.py"],
+                  "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000,
+                  "preempt": "TERM",
                   "memlock": "infinity", "nofile": 5000, **more.pop("intent", {})}
-        return {"v": 1, "name": "run1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
+        return {"v": 1, "name": "run1", "serial": intent["serial"], "generation": generation, "state": state,
+                "since": 0, "why": "", "intent": intent,
                 "slices": [{"slice": "s0", "generation": 3, "hosts": HOSTS}], "waits_for": [], "outcome": "",
                 "coordinator": {"host": "h0", "address": "127.0.0.1", "port": self.port}, **more}
 
@@ -52,7 +60,8 @@ class Part(WithRegistry):
         return next((x for x in self.r.members.get("s0/2", {}).get("runs", []) if x["name"] == "run1"), {})
 
     def until_says(self, state, generation=1):
-        wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation), 60, lambda: f"{state} of {generation}: {self.said()}")
+        wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation),
+                   60, lambda: f"{state} of {generation}: {self.said()}")
         return self.said()
 
     def starts(self):
@@ -63,20 +72,26 @@ class Life(Part):
     def test_a_run_from_preparing_to_its_end(self):
         h = self.host()
         self.put("waiting", 0, slices=[], waits_for=["s0: h5 missing"])
-        wait_until(lambda: [r["state"] for r in h.get("/v1/status")["runs"]] == ["waiting"], 60, "it is known")
+        wait_until(lambda: [r["state"] for r in h.get("/v1/status")["runs"]] == ["waiting"], 60,
+                   "it is known")
         self.put("preparing")
         self.until_says("prepared")
         self.assertEqual(self.launchd.starts, [])
         self.put("running")
         self.assertEqual(self.until_says("running")["serial"], "00112233445566aa")
         name, generation, m = self.launchd.starts[0]
-        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)), ("run1", 1, "alice", "00112233445566aa", "s0", "2"))
+        self.assertEqual((name, generation, text(m["spec"], 4), text(m, 3), text(m, 4), text(m, 5)),
+                         ("run1", 1, "alice", "00112233445566aa", "s0", "2"))
         self.assertEqual([a.decode() for a in m["spec"][5]], ["python3", "train.py"])
         env = dict(e.decode().split("=", 1) for e in m["spec"][6])
-        self.assertEqual(env, {"A": "1"})  # tpu-launchd builds the rest, out of the world: its slices, this one's hosts, this host, the coordinator
+        # tpu-launchd builds the rest, out of the world: its slices, this one's hosts, this host, the
+        # coordinator
+        self.assertEqual(env, {"A": "1"})
         world = parse(m[7][-1])
-        self.assertEqual((world[1], world.get(2), world.get(3, [0]), world[4], world[5], text(world, 6), world[7]),
-                         ([b"s0"], [4] if isinstance(world[2][0], int) else [b"\x04"], [0], [2], [b"127.0.0.1"] * 4, "127.0.0.1", [self.port]))
+        self.assertEqual((world[1], world.get(2), world.get(3, [0]), world[4], world[5], text(world, 6),
+                          world[7]),
+                         ([b"s0"], [4] if isinstance(world[2][0], int) else [b"\x04"], [0], [2],
+                          [b"127.0.0.1"] * 4, "127.0.0.1", [self.port]))
         self.assertEqual((m["spec"][16], text(m["spec"], 7)), ([3000000], "/home/alice"))
         self.launchd.exit("run1", "exit-code", "exited", "3", **{})
         last = self.until_says("exited")
@@ -90,9 +105,11 @@ class Life(Part):
         self.put("ended", 2, outcome="stopped")
         self.until_says("stopped", 2)
         self.assertEqual(self.starts(), [("run1", 1), ("run1", 2)])
-        self.assertEqual({g for _, g in self.launchd.stops}, {2})  # asked again where the list comes after the answer
+        # asked again where the list comes after the answer
+        self.assertEqual({g for _, g in self.launchd.stops}, {2})
         events = [(e["body"]["state"], e["body"]["generation"]) for e in h.events("tpu.run.changed")]
-        self.assertEqual(events, [("waiting", 0), ("preparing", 1), ("running", 1), ("stopping", 1), ("preparing", 2), ("running", 2), ("ended", 2)])
+        self.assertEqual(events, [("waiting", 0), ("preparing", 1), ("running", 1), ("stopping", 1),
+                                  ("preparing", 2), ("running", 2), ("ended", 2)])
         run, = h.get("/v1/status")["runs"]
         self.assertEqual((run["name"], run["state"], run["part"]), ("run1", "ended", "stopped"))
 
@@ -121,7 +138,8 @@ class Life(Part):
 
     def test_local_runs_are_not_touched(self):
         h = self.host()
-        self.launchd.runs["run1"] = {1: "run1", 2: "tpu-run-run1.service", 3: "running", 9: "bob", 11: 5, 16: 0}
+        self.launchd.runs["run1"] = {1: "run1", 2: "tpu-run-run1.service", 3: "running", 9: "bob", 11: 5,
+                                     16: 0}
         self.launchd.tell()
         self.put("ended", 3)
         wait_until(lambda: h.get("/v1/status")["runs"], 60, "the record")
@@ -171,7 +189,8 @@ class Kills(Part):
         self.until_says("stopped", 2)
 
     def test_prepared_is_kept(self):
-        """The others begin while the agent of this host is dead: it begins the same generation, which it had prepared; of another boot it does not."""
+        """The others begin while the agent of this host is dead: it begins the same generation, which it
+        had prepared; of another boot it does not."""
         with tempfile.TemporaryDirectory() as folder:
             h = self.host(state=f"{folder}/health.json")
             kept = Path(folder) / "prepared.json"
@@ -187,10 +206,13 @@ class Kills(Part):
             self.assertEqual((self.starts(), len(self.launchd.checks)), ([("run1", 1)], checks))
             self.put("preparing", 2)
             self.until_says("prepared", 2)
-            wait_until(lambda: json.loads(content_of(kept))["parts"][0]["generation"] == 2, 60, "the next is kept")
+            wait_until(lambda: json.loads(content_of(kept))["parts"][0]["generation"] == 2, 60,
+                       "the next is kept")
             h.process.send_signal(signal.SIGKILL)
             h.process.wait(20)
-            kept.write_text(text_of("prepared", content_of(kept).replace(json.loads(content_of(kept))["boot_id"], "0" * 32)))
+            kept.write_text(text_of("prepared",
+                                    content_of(kept).replace(json.loads(content_of(kept))["boot_id"],
+                                                             "0" * 32)))
             self.put("running", 2)
             self.r.members.clear()
             h.start()
@@ -215,7 +237,8 @@ class Kills(Part):
         self.assertEqual(self.until_says("exited")["cause"], "success")
 
     def test_launchd_answers_late(self):
-        """A busy host's tpu-launchd takes longer than the interval at which it is asked: it is heard all the same."""
+        """A busy host's tpu-launchd takes longer than the interval at which it is asked: it is heard all
+        the same."""
         h = self.host(launchd=False)
         self.launchd.late = 1  # MetricsInterval is 300 ms
         self.launchd.start()
@@ -232,7 +255,8 @@ class Kills(Part):
         self.until_says("prepared")
         self.launchd.stop()
         self.put("running")
-        wait_until(lambda: "tpu-launchd does not answer" in h.get("/v1/status")["runs"][0]["detail"], 60, "it is said")
+        wait_until(lambda: "tpu-launchd does not answer" in h.get("/v1/status")["runs"][0]["detail"], 60,
+                   "it is said")
         self.launchd.start()
         self.until_says("running")
         self.launchd.stop()
@@ -257,7 +281,8 @@ class Preflight(Part):
 
     def test_launchd_would_refuse(self):
         h = self.host(launchd=True)
-        self.launchd.refuse_check = (EACCES, "requests that come through tpu-hostd may not start runs on this host", "echo 'remote start alice' > …")
+        self.launchd.refuse_check = (EACCES, "requests that come through tpu-hostd may not start runs on "
+                                             "this host", "echo 'remote start alice' > …")
         self.put("preparing")
         self.refused(h, "may not start runs", "echo 'remote start alice'")
 
@@ -279,7 +304,8 @@ class Preflight(Part):
     def test_port_answers_or_refuses_and_is_reachable(self):
         self.host()
         with socket.create_server(("127.0.0.1", 0)) as there:
-            self.put("preparing", coordinator={"host": "h0", "address": "127.0.0.1", "port": there.getsockname()[1]})
+            self.put("preparing",
+                     coordinator={"host": "h0", "address": "127.0.0.1", "port": there.getsockname()[1]})
             self.until_says("prepared")
         self.put("preparing", 2)
         self.until_says("prepared", 2)
@@ -297,7 +323,8 @@ class Preflight(Part):
                 fill.append(s)
             h = self.host()
             self.put("preparing", coordinator={"host": "h0", "address": "127.0.0.1", "port": port})
-            self.refused(h, f"port {port} of the coordinator h0 (127.0.0.1) is blocked: no answer to h2 within 3 s", "--port")
+            self.refused(h, f"port {port} of the coordinator h0 (127.0.0.1) is blocked: no answer to h2 "
+                            f"within 3 s", "--port")
             for s in fill:
                 s.close()
 
@@ -321,7 +348,8 @@ class Preflight(Part):
 
     def test_unknown_warns_and_does_not_refuse(self):
         h = self.host()
-        self.launchd.answer, real = lambda kind, m: self.launchd.error(74, "a request of kind 34 cannot be understood") if kind == 34 else real(kind, m), self.launchd.answer
+        self.launchd.answer, real = lambda kind, m: self.launchd.error(74, "a request of kind 34 cannot be "
+                                                                           "understood") if kind == 34 else real(kind, m), self.launchd.answer
         self.put("preparing")
         self.assertIn("full-size packets", self.until_says("prepared")["detail"])
         self.assertEqual(h.events("tpu.run.refused"), [])
@@ -332,7 +360,8 @@ class Notice(Part):
         server = MetadataServer(("127.0.0.1", 0), lambda _: [], name="t1v-n-test-w-0")
         self.addCleanup(server.stop)
         h = self.hostd(self.r, start=False)
-        h.config.write_text(h.config.read_text() + f"[Metadata]\nHost={server.address}\nCopy={h.folder}/metadata.json\nCopyAfter=300ms\n")
+        h.config.write_text(h.config.read_text() + f"[Metadata]\nHost={server.address}\n"
+                                                   f"Copy={h.folder}/metadata.json\nCopyAfter=300ms\n")
         self.launchd = Runs(h.folder / "launchd.sock").start()
         self.addCleanup(self.launchd.stop)
         h.start()
@@ -341,15 +370,18 @@ class Notice(Part):
         self.put("running")
         self.until_says("running")
         self.launchd.runs["mine"] = {1: "mine", 2: "tpu-run-mine.service", 3: "running", 9: "bob", 11: 5}
-        self.launchd.runs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob", 11: 5, 12: 6}
+        self.launchd.runs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob",
+                                    11: 5, 12: 6}
         self.launchd.tell()
         wait_until(lambda: len(h.get("/v1/runs")["runs"]) == 3, 60, "the runs are known")
         began = time.monotonic()
         server.set(preempted=True)
         wait_until(lambda: len(self.launchd.signals) == 2, 60, "they are told")
         print(f"told after {time.monotonic() - began:.2f} s", file=sys.stderr)
-        self.assertEqual(sorted(self.launchd.signals), [("mine", 0, "preemption"), ("run1", 1, "preemption")])
-        events = wait_until(lambda: len(h.events("tpu.run.notified")) == 2 and h.events("tpu.run.notified"), 60, "the events")
+        self.assertEqual(sorted(self.launchd.signals),
+                         [("mine", 0, "preemption"), ("run1", 1, "preemption")])
+        events = wait_until(lambda: len(h.events("tpu.run.notified")) == 2 and h.events("tpu.run.notified"),
+                            60, "the events")
         self.assertEqual(events[0]["body"]["result"], "TERM to process 4711")
         wait_until(lambda: self.r.members["s0/2"]["notice"] == "preemption", 60, "the planner knows")
 
@@ -359,8 +391,10 @@ class Orders(Part):
         h = self.host()
         self.r.put("order/h2", {"v": 1, "cordon": {"reason": "new cable", "by": "ada", "at": 1, "until": 0}})
         wait_until(lambda: h.get("/v1/status")["cordon"], 60, "the cordon")
-        self.assertEqual((h.get("/v1/status")["cordon"]["reason"], h.get("/v1/status")["cordon"]["by"]), ("new cable", "registry (ada)"))
-        self.r.put("site/mode", {"v": 1, "mode": "observe", "by": "ada", "reason": "stop all", "at": 1, "until": 0})
+        self.assertEqual((h.get("/v1/status")["cordon"]["reason"], h.get("/v1/status")["cordon"]["by"]),
+                         ("new cable", "registry (ada)"))
+        self.r.put("site/mode",
+                   {"v": 1, "mode": "observe", "by": "ada", "reason": "stop all", "at": 1, "until": 0})
         wait_until(lambda: h.get("/v1/status")["mode"] == "observe", 60, "the mode")
         wait_until(lambda: self.r.members["s0/2"]["observe"], 60, "it is said")
         self.r.put("site/mode", {"v": 1, "mode": "repair", "by": "ada", "at": 1, "until": 0})

@@ -1,4 +1,5 @@
-"""What a line of a run costs the agent, in instructions, which are the same on every machine: no more than a bound with room."""
+"""What a line of a run costs the agent, in instructions, which are the same on every machine: no more
+than a bound with room."""
 
 import os
 import re
@@ -18,13 +19,15 @@ SANITIZED = "asan" in BUILD.name
 class Cost(unittest.TestCase):
     def instructions(self, kind, n):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", BUILD / "tests/bench/bench-progress", kind, str(n)],
+            done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
+                                   BUILD / "tests/bench/bench-progress", kind, str(n)],
                                   capture_output=True, text=True, timeout=300, check=True)
         return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
     def test_lines(self):
         for kind, bound in BOUND.items():
-            each = (self.instructions(kind, 2000) - self.instructions(kind, 1000)) / 1000  # with what makes the line
+            # with what makes the line
+            each = (self.instructions(kind, 2000) - self.instructions(kind, 1000)) / 1000
             print(f"{kind}: {each:.0f} instructions a line")
             self.assertLess(each, bound, kind)
 

@@ -1,4 +1,5 @@
-"""tpu-hostd and the registry of a collector: what it says of itself, what it is told, and a registry that is away, changes or refuses."""
+"""tpu-hostd and the registry of a collector: what it says of itself, what it is told, and a registry that
+is away, changes or refuses."""
 
 import shutil
 import signal
@@ -19,7 +20,8 @@ from registry_stand_in import Registry  # noqa: E402
 IDENTITY = "[Identity]\nHostName=h2\nSliceName=s0\nWorkerId=2\nWorkerHostnames=h0,h1,h2,h3\nAcceleratorType=v6e-16\nTopology=4x4\n"
 SLICE = {"v": 1, "slice": "s0", "generation": 3, "state": "forming", "since": 0, "hosts": 4,
          "roster": [{"worker": 2, "host": "h2", "id": "x", "address": ["127.0.0.1"], "incarnation": "y"}],
-         "missing": [{"worker": 1, "host": "h1", "address": ["10.0.0.2"], "since": 0, "why": "its lease ended"}],
+         "missing": [{"worker": 1, "host": "h1", "address": ["10.0.0.2"], "since": 0,
+                      "why": "its lease ended"}],
          "conflicts": [], "unlike": []}
 
 
@@ -37,11 +39,13 @@ class WithRegistry(unittest.TestCase):
             f.unlink()
         (folder / "50-test.conf").write_text(identity)
         if start if alone is None else alone:  # without tpu-launchd: there are no runs
-            h.config.write_text(h.config.read_text().replace(f"LaunchdSocket={h.folder}/launchd.sock", "LaunchdSocket="))
+            h.config.write_text(h.config.read_text().replace(f"LaunchdSocket={h.folder}/launchd.sock",
+                                                             "LaunchdSocket="))
         given = {"Address": "127.0.0.1", "Splay": "0", **settings}
         if registry:
             given = {"Kind": "collector", "Endpoint": f"http://127.0.0.1:{registry.port}", **given}
-        h.config.write_text(h.config.read_text() + "[Registry]\n" + "".join(f"{k}={v}\n" for k, v in given.items() if v is not None))
+        h.config.write_text(h.config.read_text() + "[Registry]\n"
+                            + "".join(f"{k}={v}\n" for k, v in given.items() if v is not None))
         return h.start() if start else h
 
     def state(self, h):
@@ -64,9 +68,12 @@ class Collector(WithRegistry):
         r = self.registry()
         h = self.hostd(r)
         m = self.member(r)
-        self.assertEqual({k: m[k] for k in ("v", "slice", "worker", "host", "hosts", "accelerator", "topology", "address", "observe", "orders", "notice", "runs")},
-                         {"v": 1, "slice": "s0", "worker": 2, "host": "h2", "hosts": 4, "accelerator": "v6e-16", "topology": "4x4",
-                          "address": ["127.0.0.1"], "observe": False, "orders": "", "notice": "", "runs": []})
+        self.assertEqual({k: m[k] for k in ("v", "slice", "worker", "host", "hosts", "accelerator",
+                                            "topology", "address", "observe", "orders", "notice", "runs")},
+                         {"v": 1, "slice": "s0", "worker": 2, "host": "h2", "hosts": 4,
+                          "accelerator": "v6e-16", "topology": "4x4",
+                          "address": ["127.0.0.1"], "observe": False, "orders": "", "notice": "",
+                          "runs": []})
         self.assertRegex(m["incarnation"], "^[0-9a-f]{16}$")
         s = self.until(h, "member")
         self.assertEqual((s["kind"], s["endpoint"]), ("collector", f"http://127.0.0.1:{r.port}"))
@@ -89,7 +96,8 @@ class Collector(WithRegistry):
         self.assertEqual(code, 200, body)
         wait_until(lambda: r.members["s0/2"]["orders"] == "cordoned: bad cable", 60, "the order is known")
         h.rmem("4096\t131072\t6291456")
-        wait_until(lambda: r.members["s0/2"]["state"] != "ready" and "tcp_rmem" in r.members["s0/2"]["reasons"], 60, "the state is known")
+        wait_until(lambda: r.members["s0/2"]["state"] != "ready"
+                   and "tcp_rmem" in r.members["s0/2"]["reasons"], 60, "the state is known")
 
     def test_told_records(self):
         r = self.registry()
@@ -97,7 +105,8 @@ class Collector(WithRegistry):
         h = self.hostd(r)
         wait_until(lambda: h.get("/v1/status")["slice"] == SLICE, 60, "the slice is shown")
         e = wait_until(lambda: h.events("tpu.slice.changed"), 60, "the event")[0]
-        self.assertEqual((e["body"]["state"], e["body"]["missing"]), ("forming", "h1 (10.0.0.2): its lease ended"))
+        self.assertEqual((e["body"]["state"], e["body"]["missing"]),
+                         ("forming", "h1 (10.0.0.2): its lease ended"))
         whole = {**SLICE, "state": "ready", "missing": [], "generation": 4}
         r.put("slice/s0", whole)
         wait_until(lambda: h.get("/v1/status")["slice"] == whole, 60, "the change is shown")
@@ -120,7 +129,8 @@ class Collector(WithRegistry):
         self.assertIn(f"http://127.0.0.1:{r.port}: ", s["why"])
         self.assertEqual(h.get("/v1/status")["slice"], SLICE)
         wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
-        check = wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "WARN" and self.check(h, "enroll.registry"), 60, "the check")
+        check = wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "WARN"
+                           and self.check(h, "enroll.registry"), 60, "the check")
         self.assertIn("runs go on", check["reason"])
         self.assertEqual(h.get("/v1/status")["state"], "degraded")
         r.members.clear()
@@ -135,7 +145,8 @@ class Collector(WithRegistry):
         self.until(h, "member")
         real, asked = r.sync, []
         r.sync = lambda request, gone: asked.append(request) or (503, Raw(b""))
-        wait_until(lambda: len(asked) >= 20, 60, "it is asked again and again")  # by an exponential backoff alone it would be ten times
+        # by an exponential backoff alone it would be ten times
+        wait_until(lambda: len(asked) >= 20, 60, "it is asked again and again")
         self.until(h, "away")
         r.sync = real
         self.until(h, "member")
@@ -167,10 +178,15 @@ class Collector(WithRegistry):
         wait_until(lambda: self.check(h, "enroll.identity")["settled"] == "OK", 60, "solved")
 
     def test_refusals_and_nonsense(self):
-        for status, body, state, why in ((404, b"{}", "refused", "keeps no registry"), (403, b'{"error":"no such host"}', "refused", "HTTP 403: no such host"),
-                                         (503, b"", "joining", "HTTP 503"), (200, b"<html>", "refused", "cannot be understood"),
-                                         (200, b'{"v":1,"lease":15,"term":0,"store":"","revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
-                                         (200, b'{"v":1,"lease":0,"revision":"a.1"}', "refused", "lease is no number of seconds")):
+        for status, body, state, why in ((404, b"{}", "refused", "keeps no registry"),
+                                         (403, b'{"error":"no such host"}', "refused",
+                                          "HTTP 403: no such host"),
+                                         (503, b"", "joining", "HTTP 503"),
+                                         (200, b"<html>", "refused", "cannot be understood"),
+                                         (200,
+                                          b'{"v":1,"lease":15,"term":0,"store":"","revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
+                                         (200, b'{"v":1,"lease":0,"revision":"a.1"}', "refused",
+                                          "lease is no number of seconds")):
             with self.subTest(status=status, body=body):
                 r = self.registry()
                 r.sync = lambda request, gone, status=status, body=body: (status, Raw(body))
@@ -237,7 +253,8 @@ class Several(WithRegistry):
         self.follow(registries, b)
         h = self.hostd_of(registries, start=False)
         kept = h.folder / "prepared.json"
-        h.config.write_text(h.config.read_text().replace("[Health]\n", f"[Health]\nStateFile={h.folder}/health.json\n", 1))
+        h.config.write_text(h.config.read_text().replace("[Health]\n",
+                                                         f"[Health]\nStateFile={h.folder}/health.json\n", 1))
         h.start()
         self.until(h, "member")
         wait_until(lambda: kept.exists() and b.url in kept.read_text(), 60, "it is kept")
@@ -276,7 +293,8 @@ class Several(WithRegistry):
         self.assertTrue(self.state(h)["may_claim"])
 
     def test_a_takeover_is_no_news(self):
-        """The leader is killed, and for a lease nobody knows another one: this host claims no more, and nobody is told that it is away."""
+        """The leader is killed, and for a lease nobody knows another one: this host claims no more, and
+        nobody is told that it is away."""
         a, b = registries = self.registries(2, lease=3)
         self.follow(registries, a)
         h = self.hostd_of(registries)
@@ -285,7 +303,8 @@ class Several(WithRegistry):
         wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
         b.leader = None
         self.member(b)
-        wait_until(lambda: self.state(h)["why"] == b.url and self.state(h)["may_claim"], 60, "it claims again")
+        wait_until(lambda: self.state(h)["why"] == b.url and self.state(h)["may_claim"], 60,
+                   "it claims again")
         log = h.output.read_text(errors="replace")
         self.assertNotIn("away", log)
         self.assertNotIn("enroll.registry", log)
@@ -299,7 +318,8 @@ class Several(WithRegistry):
         self.assertEqual(s["state"], "joining")
         before = len(a.asked) + len(b.asked)
         time.sleep(2)
-        self.assertLess(len(a.asked) + len(b.asked), before + 60)  # without an end to it there would be thousands
+        # without an end to it there would be thousands
+        self.assertLess(len(a.asked) + len(b.asked), before + 60)
         a.leader = None
         self.until(h, "member")
 
@@ -336,18 +356,21 @@ class Several(WithRegistry):
         self.assertEqual(self.state(h)["state"], "member")
 
     def test_one_that_keeps_no_registry_is_passed_by(self):
-        """An endpoint of telemetry alone, and then a collector: those of [Hostd] without any of [Registry]."""
+        """An endpoint of telemetry alone, and then a collector: those of [Hostd] without any of
+        [Registry]."""
         a, b = self.registries(2)
         a.sync = lambda request, gone: (404, Raw(b"404 page not found"))
         h = self.hostd(Kind="collector", start=False, alone=True)
-        h.config.write_text(h.config.read_text().replace("[Registry]", f"[Hostd]\nEndpoint={a.url} {b.url}\n[Registry]"))
+        h.config.write_text(h.config.read_text().replace("[Registry]",
+                                                         f"[Hostd]\nEndpoint={a.url} {b.url}\n[Registry]"))
         h.start()
         self.until(h, "member")
         self.member(b)
 
     def test_another_tenant(self):
         r = self.registry()
-        r.sync = lambda request, gone: (404, {"error": f"this collector serves tenant 'b', not '{request['tenant']}'"})
+        r.sync = lambda request, gone: (404, {"error": f"this collector serves tenant 'b', not "
+                                                       f"'{request['tenant']}'"})
         h = self.hostd(r, Tenant="a")
         s = self.until(h, "refused")
         self.assertIn("serves tenant 'b', not 'a'", s["why"])
@@ -383,7 +406,8 @@ class Tls(WithRegistry):
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(site.cert)
         r = self.registry(tls=context)
-        h = self.hostd(r, Endpoint=f"https://127.0.0.1:{r.port}", CaFile=site.cert, CertFile=own, KeyFile=key)
+        h = self.hostd(r, Endpoint=f"https://127.0.0.1:{r.port}", CaFile=site.cert, CertFile=own,
+                       KeyFile=key)
         wait_until(lambda: "alert" in self.state(h)["why"], 60, f"not believed: {self.state(h)}")
         self.assertEqual(self.state(h)["state"], "refused")
         cert, fresh = site.issue("h2")
@@ -402,7 +426,8 @@ class WithoutOne(WithRegistry):
         h = self.hostd(Kind="static")
         wait_until(lambda: h.get("/v1/status")["slice"], 60, "the slice")
         s = h.get("/v1/status")
-        self.assertEqual((s["slice"]["state"], s["slice"]["hosts"], [m["host"] for m in s["slice"]["roster"]]), ("static", 4, ["h2"]))
+        self.assertEqual((s["slice"]["state"], s["slice"]["hosts"],
+                          [m["host"] for m in s["slice"]["roster"]]), ("static", 4, ["h2"]))
         self.assertEqual((s["registry"]["kind"], s["registry"]["state"]), ("static", "member"))
         self.assertFalse(s["registry"]["may_claim"])
 
@@ -410,7 +435,8 @@ class WithoutOne(WithRegistry):
         r = self.registry()
         h = self.hostd(r, identity="[Identity]\nHostName=h2\n")
         wait_until(lambda: self.check(h, "enroll.registry"), 60, "the check")
-        self.assertIn("the slice's name of this host is not known", self.check(h, "enroll.registry")["reason"])
+        self.assertIn("the slice's name of this host is not known",
+                      self.check(h, "enroll.registry")["reason"])
         (h.root / "etc/tpu-hostd/identity.conf.d/50-test.conf").write_text(IDENTITY)
         h.process.send_signal(signal.SIGHUP)
         self.member(r)
@@ -422,17 +448,22 @@ class WithoutOne(WithRegistry):
         self.assertIsNone(self.check(h, "enroll.registry"))
 
     def test_what_the_configuration_said_before(self):
-        """Kind=etcd is said to be over, with file and line, and the collectors are asked; too many of them are refused."""
+        """Kind=etcd is said to be over, with file and line, and the collectors are asked; too many of
+        them are refused."""
         r = self.registry()
         h = self.hostd(r, Kind="etcd", start=False, alone=True)
-        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"],
+                              capture_output=True, text=True, timeout=60, check=False)
         line = next(i for i, text in enumerate(h.config.read_text().splitlines(), 1) if text == "Kind=etcd")
-        self.assertRegex(done.stderr, rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in \[Control\] of collectord.conf")
+        self.assertRegex(done.stderr,
+                         rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in \[Control\] of collectord.conf")
         h.start()
         self.until(h, "member")
         self.assertEqual(self.state(h)["kind"], "collector")
-        h = self.hostd(Kind="collector", Endpoint=",".join(f"http://127.0.0.1:{i}" for i in range(1, 6)), start=False)
-        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
+        h = self.hostd(Kind="collector", Endpoint=",".join(f"http://127.0.0.1:{i}" for i in range(1, 6)),
+                       start=False)
+        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"],
+                              capture_output=True, text=True, timeout=60, check=False)
         self.assertIn("more than 4;", done.stderr)
 
 

@@ -1,4 +1,5 @@
-"""What runs print, from the journal through tpu-hostd's spool to a real tpu-collectord and tpuctl, with kills between."""
+"""What runs print, from the journal through tpu-hostd's spool to a real tpu-collectord and tpuctl, with
+kills between."""
 
 import json
 import os
@@ -31,7 +32,8 @@ class RunLines(unittest.TestCase):
         self.collector = Collectord(self.folder)
         self.addCleanup(self.collector.close)
         self.collector.start()
-        self.writer = subprocess.Popen([JOURNAL_WRITER, "-o", self.journal / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.writer = subprocess.Popen([JOURNAL_WRITER, "-o", self.journal / "system.journal", "-"],
+                                       stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (self.writer.stdin.close(), self.writer.wait(60)))
         self.entry("ssh.service", "not of a run", invocation=FIRST)
         wait_until(lambda: list(self.journal.glob("*.journal")), 60, "the journal file")
@@ -42,9 +44,12 @@ class RunLines(unittest.TestCase):
         return h.start()
 
     def entry(self, unit, line, invocation=FIRST, identifier="tpu-run", priority=6):
-        self.writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"
-                                 f"_BOOT_ID={'5e0f3a5252a74d2b9b1c6a1f0e4d7c3b'}\nSYSLOG_IDENTIFIER={identifier}\nPRIORITY={priority}\n"
-                                 f"_SYSTEMD_UNIT={unit}\n_SYSTEMD_INVOCATION_ID={invocation}\nMESSAGE={line}\n\n").encode())
+        self.writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n"
+                                 f"__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"
+                                 f"_BOOT_ID={'5e0f3a5252a74d2b9b1c6a1f0e4d7c3b'}\n"
+                                 f"SYSLOG_IDENTIFIER={identifier}\nPRIORITY={priority}\n"
+                                 f"_SYSTEMD_UNIT={unit}\n_SYSTEMD_INVOCATION_ID={invocation}\n"
+                                 f"MESSAGE={line}\n\n").encode())
         self.writer.stdin.flush()
 
     def say(self, *lines, run="train", **more):
@@ -74,7 +79,8 @@ class RunLines(unittest.TestCase):
         return self.lines(run)
 
     def tpuctl(self, *words, check=0):
-        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "--root", self.folder, "logs", "--collector", self.collector.people, *words],
+        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "--root", self.folder, "logs", "--collector",
+                               self.collector.people, *words],
                               capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, check, done.stdout + done.stderr)
         return done
@@ -92,7 +98,8 @@ class FromHostToPeople(RunLines):
         got = self.until(5)
         self.assertEqual([line["text"] for line in got[:2]], ["one", "zwei ü"])
         self.assertEqual((got[2]["text"][:4096], len(got[2]["text"].encode()) < 4110), ("x" * 4096, True))
-        self.assertEqual([(line["text"], line["priority"], line["number"], line["invocation"]) for line in got[3:]],
+        self.assertEqual([(line["text"], line["priority"], line["number"], line["invocation"])
+                          for line in got[3:]],
                          [("error", 3, 4, FIRST), ("again", 6, 1, SECOND)])
         self.assertEqual({line["missing"] for line in got}, {0})
         first = got[0]
@@ -101,12 +108,15 @@ class FromHostToPeople(RunLines):
         # filters, and the newest first without since
         self.assertEqual(len(self.lines(more=f"&worker={first['slice']}/{first['worker_id']}&host={first['host']}")), 5)
         self.assertEqual(self.lines(more="&worker=99"), [])
-        self.assertEqual([line["text"] for line in self.ask("/api/v1/runs/train/logs?limit=2")["lines"]], ["error", "again"])
+        self.assertEqual([line["text"] for line in self.ask("/api/v1/runs/train/logs?limit=2")["lines"]],
+                         ["error", "again"])
         self.assertEqual(self.ask("/api/v1/runs/train/logs?worker=x", 400)["error"][:7], "worker=")
         # no event is made of them
-        self.assertEqual([e for e in self.ask("/api/v1/events?limit=1000")["events"] if e["name"] == "tpu.run.line"], [])
+        self.assertEqual([e for e in self.ask("/api/v1/events?limit=1000")["events"]
+                          if e["name"] == "tpu.run.line"], [])
         out = self.tpuctl("train", "-n", "2").stdout
-        self.assertEqual(out, f"{first['slice']}/{first['worker_id']}: error\n{first['slice']}/{first['worker_id']}: again\n")
+        self.assertEqual(out, f"{first['slice']}/{first['worker_id']}: "
+                              f"error\n{first['slice']}/{first['worker_id']}: again\n")
         self.assertIn("the collector has no lines of run 'nope'", self.tpuctl("nope").stderr)
         self.tpuctl("train", "-n", "0", check=64)
 
@@ -115,26 +125,31 @@ class FromHostToPeople(RunLines):
         self.say("one")
         self.until(1)
         since = self.ask("/api/v1/runs/train/logs")["next"]
-        follow = subprocess.Popen([BUILD / "agent/ctl/tpuctl", "--root", self.folder, "logs", "--collector", self.collector.people, "-f", "train"],
+        follow = subprocess.Popen([BUILD / "agent/ctl/tpuctl", "--root", self.folder, "logs", "--collector",
+                                   self.collector.people, "-f", "train"],
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (follow.kill(), follow.wait(60), follow.stdout.close()))
         self.assertRegex(follow.stdout.readline(), ": one$")
         self.say("other", run="eval")
         self.say("two")
-        self.assertEqual([line["text"] for line in self.ask(f"/api/v1/runs/train/logs?since={since}&wait=30")["lines"]], ["two"])
+        self.assertEqual([line["text"]
+                          for line in self.ask(f"/api/v1/runs/train/logs?since={since}&wait=30")["lines"]],
+                         ["two"])
         self.assertRegex(follow.stdout.readline(), ": two$")
 
     def test_nothing_goes_out_when_it_is_not_wanted(self):
         h = self.hostd(RunLogs="no")
         self.say("one")
         self.entry("ssh.service", "x")
-        wait_until(lambda: h.get("/v1/status")["uplink"]["classes"]["metrics"]["sent"] > 8, 60, "some metrics")
+        wait_until(lambda: h.get("/v1/status")["uplink"]["classes"]["metrics"]["sent"] > 8, 60,
+                   "some metrics")
         self.assertEqual((self.lines(), (h.folder / "spool/run-lines").exists()), ([], False))
 
 
 class Kills(RunLines):
     def test_no_line_is_lost_or_comes_twice(self):
-        """hostd and the collector are killed while a run prints, and what was printed while hostd was away comes, too."""
+        """hostd and the collector are killed while a run prints, and what was printed while hostd was
+        away comes, too."""
         h = self.hostd()
         n = 0
         for turn in range(12 if FULL else 4):
@@ -165,7 +180,8 @@ class Kills(RunLines):
         noise = os.urandom(3000).hex()[:4000]
         for i in range(700):
             self.say(f"{i} {noise}")
-        wait_until(lambda: h.get("/v1/status")["uplink"]["classes"]["logs"]["dropped"] > 0, 60, "the spool to be full")
+        wait_until(lambda: h.get("/v1/status")["uplink"]["classes"]["logs"]["dropped"] > 0, 60,
+                   "the spool to be full")
         self.say("last")
         self.collector.start()
         wait_until(lambda: self.lines()[-1]["text"] == "last", 60, "the last line")
@@ -173,8 +189,10 @@ class Kills(RunLines):
         self.assertEqual(len(got) + sum(line["missing"] for line in got), 702)
         self.assertGreater(sum(line["missing"] for line in got), 0)
         self.assertRegex(self.tpuctl("train").stdout, r"\[\d+ lines did not reach the collector\]")
-        wait_until(lambda: [e for e in h.events("tpu.spool.gap") if e["body"]["class"] == "logs"], 60, "the gap's event")
-        told = sum(int(e["body"]["lines"]) for e in h.events("tpu.spool.gap") if e["body"]["class"] == "logs")
+        wait_until(lambda: [e for e in h.events("tpu.spool.gap") if e["body"]["class"] == "logs"], 60,
+                   "the gap's event")
+        told = sum(int(e["body"]["lines"]) for e in h.events("tpu.spool.gap")
+                   if e["body"]["class"] == "logs")
         self.assertLessEqual(told, sum(line["missing"] for line in got))
 
 

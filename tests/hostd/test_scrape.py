@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""/metrics of both programs as scrapers read it: promtool, an independent OpenMetrics parser, and a real Prometheus."""
+"""/metrics of both programs as scrapers read it: promtool, an independent OpenMetrics parser, and a real
+Prometheus."""
 
 import http.client
 import json
@@ -39,8 +40,10 @@ class Collector:
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(self.folder / "notify"))
         notify.settimeout(60)
-        self.process = subprocess.Popen([COLLECTOR, "--config", "/dev/null", "--database", self.folder / "c.db", "--listen-otlp", "127.0.0.1:0",
-                                         "--listen-api", "127.0.0.1:0"], env={**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify")},
+        self.process = subprocess.Popen([COLLECTOR, "--config", "/dev/null", "--database",
+                                         self.folder / "c.db", "--listen-otlp", "127.0.0.1:0",
+                                         "--listen-api", "127.0.0.1:0"],
+                                        env={**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify")},
                                         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.otlp, self.port = map(int, re.findall(r"127\.0\.0\.1:(\d+)", notify.recv(4096).decode()))
         notify.close()
@@ -89,7 +92,8 @@ def samples(families):
 
 class Formats(Case):
     def lint(self, text):
-        done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True, timeout=60, check=False)
+        done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True,
+                              timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
 
     def settled(self, program):
@@ -97,7 +101,8 @@ class Formats(Case):
         def look():
             text = self.read(program, None, TEXT)
             om = self.read(program, OPEN_METRICS, OPEN_METRICS)
-            return (text, om) if samples(parse_text(text)).keys() == samples(parse_open_metrics(om)).keys() else None
+            return (text,
+                    om) if samples(parse_text(text)).keys() == samples(parse_open_metrics(om)).keys() else None
 
         return wait_until(look, 20, "both formats to say the same series")
 
@@ -118,7 +123,8 @@ class Formats(Case):
             self.assertTrue(f.samples or f.name == "tpu_collectord_requests", f.name)
             self.assertTrue(f.documentation, f.name)
             self.assertTrue(not f.unit or f.name.endswith("_" + f.unit), f.name)
-            self.assertFalse(f.name.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created")) and f.type == "gauge", f.name)
+            self.assertFalse(f.name.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created"))
+                             and f.type == "gauge", f.name)
             for s in f.samples:
                 self.assertEqual(s.name, f.name + {"counter": "_total", "info": "_info"}.get(f.type, ""), s)
         return families
@@ -126,7 +132,8 @@ class Formats(Case):
     def assert_a_process(self, families):
         """The names that every dashboard and alert for a process reads, one series each."""
         found = samples([f for f in families if f.name.startswith("process_")])
-        self.assertEqual(found.keys(), {("process_cpu_seconds_total", ()), ("process_resident_memory_bytes", ())})
+        self.assertEqual(found.keys(),
+                         {("process_cpu_seconds_total", ()), ("process_resident_memory_bytes", ())})
         self.assertGreater(found["process_resident_memory_bytes", ()], 1 << 20)
 
     def test_hostd(self):
@@ -135,16 +142,19 @@ class Formats(Case):
         by_name = {f.name: f for f in families}
         self.assertEqual(families[0].name, "target")
         target, = by_name["target"].samples
-        self.assertEqual((target.labels["tpu_slice_name"], target.labels["service_name"]), ("v6e-a", "tpu-hostd"))
+        self.assertEqual((target.labels["tpu_slice_name"], target.labels["service_name"]),
+                         ("v6e-a", "tpu-hostd"))
         build, = by_name["tpu_hostd_build"].samples
         self.assertEqual(build.labels, {"version": h.get("/v1/status")["version"]})
         self.assertIn(("tpu_host_state", (("tpu_host_state", "ready"),)), samples(families))
         self.assert_a_process(families)
         reasons = set(h.get("/v1/status")["uplink"]["classes"]["events"]["dropped_by"])
-        self.assertEqual({s.labels["tpu_uplink_reason"] for s in by_name["tpu_uplink_dropped"].samples}, reasons)
+        self.assertEqual({s.labels["tpu_uplink_reason"] for s in by_name["tpu_uplink_dropped"].samples},
+                         reasons)
 
     def test_hostd_names_are_the_documented_ones(self):
-        """Every family but the two of who speaks comes from a row of docs/metrics.md, with its type and unit."""
+        """Every family but the two of who speaks comes from a row of docs/metrics.md, with its type and
+        unit."""
         families = self.check(self.hostd())
         rows, text, called = {}, "", documented.prometheus()
         for name, (kind, _, _) in documented.table().items():
@@ -161,7 +171,8 @@ class Formats(Case):
     def test_collector(self):
         c = self.collector()
         families = self.check(c)
-        self.assertEqual({f.name: f.type for f in families if f.type == "info"}, {"tpu_collectord_build": "info"})
+        self.assertEqual({f.name: f.type for f in families if f.type == "info"},
+                         {"tpu_collectord_build": "info"})
         self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio", "seconds"})
         self.assert_a_process(families)
 
@@ -193,7 +204,8 @@ class Forwarder:
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def close(self):
         self.server.shutdown()
@@ -209,11 +221,15 @@ class Prometheus(Case):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}]} for name, p in targets.items()]
-        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}]} for name,
+                p in targets.items()]
+        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s"},
+                                                  "scrape_configs": jobs}))
         with open(folder / "log", "wb") as log:
-            process = subprocess.Popen(["prometheus", f"--config.file={folder}/p.yml", f"--storage.tsdb.path={folder}/data",
-                                        f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=extra-scrape-metrics"],
+            process = subprocess.Popen(["prometheus", f"--config.file={folder}/p.yml",
+                                        f"--storage.tsdb.path={folder}/data",
+                                        f"--web.listen-address=127.0.0.1:{port}",
+                                        "--enable-feature=extra-scrape-metrics"],
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.addCleanup(process.wait, 20)
         self.addCleanup(process.terminate)
@@ -229,7 +245,8 @@ class Prometheus(Case):
         wait_until(answers, 60, "Prometheus to answer")
 
     def ask(self, path, **arguments):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?" + urllib.parse.urlencode(arguments), timeout=60) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?"
+                                    + urllib.parse.urlencode(arguments), timeout=60) as r:
             return json.load(r)["data"]
 
     def query(self, text):
@@ -242,7 +259,8 @@ class Prometheus(Case):
         self.start({"hostd": forward.port, "collector": c.port})
         scraped = 'count_over_time(up[5m]) >= ' + ("30" if FULL else "2")
         wait_until(lambda: len(self.query(scraped)) == 2, 120, "the scrapes of both")
-        self.assertEqual({t["labels"]["job"]: (t["health"], t["lastError"]) for t in self.ask("targets")["activeTargets"]},
+        self.assertEqual({t["labels"]["job"]: (t["health"], t["lastError"])
+                          for t in self.ask("targets")["activeTargets"]},
                          {"hostd": ("up", ""), "collector": ("up", "")})
         self.assertEqual(self.query("min_over_time(up[5m]) == 0"), [])
         _, total = self.query('system_memory_limit_bytes{job="hostd"}')[0]
@@ -250,12 +268,15 @@ class Prometheus(Case):
         self.assertEqual(int(total), wanted)
         labels, _ = self.query('system_network_io_bytes_total{network_interface_name="eth0",network_io_direction="receive"}')[0]
         self.assertEqual(labels["job"], "hostd")
-        joined = self.query('tpu_host_state{tpu_host_state="ready"} * on (instance) group_left (tpu_slice_name) target_info')
+        joined = self.query('tpu_host_state{tpu_host_state="ready"} * on (instance) group_left '
+                            '(tpu_slice_name) target_info')
         self.assertEqual([m["tpu_slice_name"] for m, _ in joined], ["v6e-a"])
-        self.assertEqual(len(self.query("tpu_collectord_build_info") + self.query("tpu_hostd_build_info")), 2)
+        self.assertEqual(len(self.query("tpu_collectord_build_info") + self.query("tpu_hostd_build_info")),
+                         2)
         metadata = {(m["metric"], m["target"]["job"]): (m["type"], m["unit"]) for m in
                     self.ask("targets/metadata", match_target='{job=~"hostd|collector"}')}
-        for metric, job, wanted in (("system_network_io_bytes", "hostd", ("counter", "bytes")), ("target", "hostd", ("info", "")),
+        for metric, job, wanted in (("system_network_io_bytes", "hostd", ("counter", "bytes")),
+                                    ("target", "hostd", ("info", "")),
                                     ("tpu_uplink_kept_size_bytes", "hostd", ("gauge", "bytes")),
                                     ("tpu_collectord_received_bytes", "collector", ("counter", "bytes")),
                                     ("tpu_collectord_build", "collector", ("info", ""))):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Files with stacks, written by a real Python's faulthandler as cloud-tpu-diagnostics has it done, through tpu-hostd to a receiver."""
+"""Files with stacks, written by a real Python's faulthandler as cloud-tpu-diagnostics has it done,
+through tpu-hostd to a receiver."""
 
 import json
 import os
@@ -42,7 +43,8 @@ class StackFiles(unittest.TestCase):
         subprocess.run(["/usr/bin/python3", "-c", PROGRAM, path, way], stderr=subprocess.DEVNULL, timeout=60)
 
     def stacks(self):
-        return [(severity, body) for _, name, severity, body, _, _, _ in self.receiver.events() if name == "tpu.stack.file"]
+        return [(severity, body) for _, name, severity, body, _, _,
+                _ in self.receiver.events() if name == "tpu.stack.file"]
 
     def test_snapshots_and_a_crash(self):
         h = self.hostd().start()
@@ -52,11 +54,14 @@ class StackFiles(unittest.TestCase):
         self.dump(folder / "stack_trace_2026_11_21_18_00_01.txt", "all")
         self.dump(folder / "stack_trace_2026_11_21_18_00_02.txt", "crash")
         (folder / "stack_trace_evil.txt").symlink_to("/etc/passwd")
-        got = {b["file"].split("_")[-1]: (s, b) for s, b in wait_until(lambda: len(self.stacks()) >= 3 and self.stacks(), 60, "three stacks")}
+        got = {b["file"].split("_")[-1]: (s, b) for s,
+               b in wait_until(lambda: len(self.stacks()) >= 3 and self.stacks(), 60, "three stacks")}
         severity, one = got["00.txt"]
-        self.assertEqual((severity, one["kind"], one["verb"], one["node"], one["slice"], one["worker"], one["threads"]),
+        self.assertEqual((severity, one["kind"], one["verb"], one["node"], one["slice"], one["worker"],
+                          one["threads"]),
                          (9, "snapshot", "stacktraceanalyzer", "t1v-n-0a1b2c3d-w-0", "v6e-a", "0", 1))
-        self.assertEqual((one["file"], one["uid"]), ("/tmp/debugging/stack_trace_2026_11_21_18_00_00.txt", os.getuid()))
+        self.assertEqual((one["file"], one["uid"]),
+                         ("/tmp/debugging/stack_trace_2026_11_21_18_00_00.txt", os.getuid()))
         self.assertIn("in next_batch\n", one["text"])
         severity, everything = got["01.txt"]
         self.assertEqual(everything["threads"], 2)
@@ -72,7 +77,8 @@ class StackFiles(unittest.TestCase):
         self.assertEqual(h.stop(), 0)
         h.start()
         self.dump(folder / "stack_trace_2026_11_21_18_00_03.txt", "one")
-        wait_until(lambda: any(b["file"].endswith("03.txt") for _, b in self.stacks()), 60, "the next program's stack")
+        wait_until(lambda: any(b["file"].endswith("03.txt") for _, b in self.stacks()), 60,
+                   "the next program's stack")
         self.assertEqual(len(self.stacks()), 4)
         self.assertNotIn("root:", json.dumps(self.stacks()))
 

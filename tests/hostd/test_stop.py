@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tpu-hostd is told to stop: what it recorded is delivered first where that is a matter of moments, and nothing holds it up."""
+"""tpu-hostd is told to stop: what it recorded is delivered first where that is a matter of moments, and
+nothing holds it up."""
 
 import signal
 import sys
@@ -35,14 +36,17 @@ class Stop(unittest.TestCase):
 
     def waiting(self, h):
         """Records in the spool, by a start without an endpoint."""
-        h.config.write_text("".join(line + "\n" for line in h.config.read_text().splitlines() if not line.startswith("Endpoint=")))
+        h.config.write_text("".join(line + "\n" for line in h.config.read_text().splitlines()
+                                    if not line.startswith("Endpoint=")))
         return {name: c["kept"] for name, c in h.start().get("/v1/status")["uplink"]["classes"].items()}
 
     def names(self, e):
-        return [name for path, _, body in list(e.got) if path == "/v1/logs" for _, name, *_ in otlp.logs(body)]
+        return [name for path, _, body in list(e.got) if path == "/v1/logs" for _, name,
+                *_ in otlp.logs(body)]
 
     def test_what_was_recorded_is_delivered_first(self):
-        """Events and metrics alike, a last word included; metrics wait up to a second for the disk otherwise."""
+        """Events and metrics alike, a last word included; metrics wait up to a second for the disk
+        otherwise."""
         e = self.endpoint()
         h = self.hostd(e.url, MetricsInterval="2s").start()
         wait_until(lambda: e.points(), 10, "metrics")
@@ -50,7 +54,8 @@ class Stop(unittest.TestCase):
         took = self.stop(h)
         print(f"stopped after {took:.2f} s", file=sys.stderr)
         self.assertIn("tpu.agent.stopping", self.names(e))
-        self.assertGreaterEqual(max(int(r.split("/")[2]) for r in self.delivered(e) if "/metrics/" in r), seq - 1)
+        self.assertGreaterEqual(max(int(r.split("/")[2]) for r in self.delivered(e) if "/metrics/" in r),
+                                seq - 1)
         self.assertEqual(self.names(e).count("tpu.agent.stopping"), 1)
         self.assertNotIn("stay in the spool", h.output.read_text())
         self.assertEqual(self.waiting(h)["metrics"], 0)
@@ -62,7 +67,8 @@ class Stop(unittest.TestCase):
         e.stop()
         wait_until(lambda: h.get("/v1/status")["uplink"]["last_error"], 10, "an exchange that failed")
         self.stop(h)
-        self.assertIn("stay in the spool until the next start: no endpoint takes them now", h.output.read_text())
+        self.assertIn("stay in the spool until the next start: no endpoint takes them now",
+                      h.output.read_text())
         self.assertNotIn("not delivered within", h.output.read_text())
         self.again(h, e.port)
 
@@ -70,7 +76,8 @@ class Stop(unittest.TestCase):
         """Nothing is lost: the next start delivers what was left."""
         e = self.endpoint(port=port)
         h.start()
-        wait_until(lambda: {"tpu.agent.stopping", "tpu.agent.started"} <= set(self.names(e)), 10, "what was left")
+        wait_until(lambda: {"tpu.agent.stopping", "tpu.agent.started"} <= set(self.names(e)), 10,
+                   "what was left")
 
     def test_one_that_never_answers_holds_it_up_for_5_s(self):
         e = self.endpoint()

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Four real tpu-hostd of two slices, two real tpu-collectord over an etcd of three members, stand-ins for tpu-launchd: the leader is killed while a run goes on.
+"""Four real tpu-hostd of two slices, two real tpu-collectord over an etcd of three members, stand-ins for
+tpu-launchd: the leader is killed while a run goes on.
 BUILD_DIR names the build."""
 
 import sys
@@ -25,7 +26,9 @@ class Either(Collectord):
     def __init__(self, folder, etcd):
         folder.mkdir()
         super().__init__(folder)
-        (folder / "collectord.conf").write_text(f"[Control]\nStore=etcd\nEtcd={etcd.replace(',', ' ')}\nLease={LEASE}s\nAgentsUrl={self.agents}\nPeopleUrl={self.people}\n")
+        (folder / "collectord.conf").write_text(f"[Control]\nStore=etcd\nEtcd={etcd.replace(',', ' ')}\n"
+                                                f"Lease={LEASE}s\nAgentsUrl={self.agents}\n"
+                                                f"PeopleUrl={self.people}\n")
 
     def leads(self):
         try:
@@ -36,7 +39,8 @@ class Either(Collectord):
 
     def metric(self, name):
         with urllib.request.urlopen(self.people + "/metrics", timeout=10) as r:
-            return next(float(line.split()[1]) for line in r.read().decode().splitlines() if line.startswith(name + " "))
+            return next(float(line.split()[1]) for line in r.read().decode().splitlines()
+                        if line.startswith(name + " "))
 
 
 class Both:
@@ -44,7 +48,8 @@ class Both:
 
     def __init__(self, collectors):
         self.collectors = collectors
-        self.agents, self.people = (" ".join(getattr(c, which) for c in collectors) for which in ("agents", "people"))
+        self.agents, self.people = (" ".join(getattr(c, which) for c in collectors)
+                                    for which in ("agents", "people"))
 
 
 @unittest.skipIf(etcd_site.missing(), etcd_site.missing())
@@ -64,7 +69,8 @@ class TwoCollectors(Gang):
     def host(self, slice_name, worker, hosts=2):
         h = super().host(slice_name, worker, hosts, start=False)
         identity = h.root / "etc/tpu-hostd/identity.conf.d/50-test.conf"
-        identity.write_text(identity.read_text().replace("AcceleratorType=v6e-4\n", "AcceleratorType=v6e-8\n"))
+        identity.write_text(identity.read_text().replace("AcceleratorType=v6e-4\n",
+                                                         "AcceleratorType=v6e-8\n"))
         return h.start()
 
     def leader(self, but=None):
@@ -79,14 +85,16 @@ class TwoCollectors(Gang):
                 s = self.hosts[name].get("/v1/status")
             except (OSError, AssertionError, ValueError):
                 continue
-            now = (name, (s["slice"] or {}).get("state"), [(r["name"], r["generation"], r["state"]) for r in s["runs"]])
+            now = (name, (s["slice"] or {}).get("state"),
+                   [(r["name"], r["generation"], r["state"]) for r in s["runs"]])
             if now != last:
                 self.seen.append(now)
             last = now
             self.over.wait(0.1)
 
     def says(self, name, text):
-        wait_until(lambda: text in self.hosts[name].output.read_text(), 60, lambda: f"{name}: {text}: {self.hosts[name].output.read_text()}")
+        wait_until(lambda: text in self.hosts[name].output.read_text(), 60,
+                   lambda: f"{name}: {text}: {self.hosts[name].output.read_text()}")
 
     def test_leader_killed_while_a_run_goes_on(self):
         for name in HOSTS:
@@ -111,9 +119,12 @@ class TwoCollectors(Gang):
         new = self.leader(but=old)
         print(f"another leads after {time.monotonic() - at:.1f} s (lease {LEASE} s)", file=sys.stderr)
         self.assertGreater(self.etcd.term(), term)
-        wait_until(lambda: all(self.hosts[name].get("/v1/status")["registry"]["why"] == new.agents for name in HOSTS), 60,
+        wait_until(lambda: all(self.hosts[name].get("/v1/status")["registry"]["why"] == new.agents
+                               for name in HOSTS), 60,
                    lambda: [self.hosts[name].get("/v1/status")["registry"] for name in HOSTS])
-        wait_until(lambda: self.etcd.records(prefix="order/").get("order/s1-1", {}).get("cordon", {}).get("reason") == "disk", 60, "the order is a record")
+        wait_until(lambda: self.etcd.records(prefix="order/").get("order/s1-1",
+                                                                  {}).get("cordon", {}).get("reason")
+                   == "disk", 60, "the order is a record")
         self.says("s1-1", "the host is cordoned: disk")
         # An order that comes now, by whichever collector is asked, reaches its host.
         self.tpuctl("fleet", "drain", "s0-1", "fans", "--collector", self.collector.people)

@@ -1,4 +1,5 @@
-"""The uplink of tpu-hostd against endpoints that behave in every way: refusals, silence, failover, dead name servers."""
+"""The uplink of tpu-hostd against endpoints that behave in every way: refusals, silence, failover, dead
+name servers."""
 
 import email.utils
 import json
@@ -66,12 +67,15 @@ class Bodies(Case):
         self.assertGreater(len(small), 10)
 
     def test_refused_content_is_dropped_by_reason(self):
-        e = self.endpoint(lambda path, record: Answer([400, 413, 422][int(record.split("/")[2]) % 3] if record else 413)).start()
+        e = self.endpoint(lambda path, record: Answer([400, 413, 422][int(record.split("/")[2]) % 3]
+                                                      if record else 413)).start()
         h = self.hostd(e.url).start()
         by = lambda: self.uplink(h)["classes"]["metrics"]["dropped_by"]  # noqa: E731
-        wait_until(lambda: all(by()[f"refused: {why}"] for why in ("400 malformed", "413 too large", "422 unprocessable")), 10, "each reason")
+        wait_until(lambda: all(by()[f"refused: {why}"] for why in ("400 malformed", "413 too large",
+                                                                   "422 unprocessable")), 10, "each reason")
         self.assertEqual(by()["byte limit"], 0)
-        whole = [record for _, _, record in e.tries if record]  # metrics that are too large come again in parts, without it
+        # metrics that are too large come again in parts, without it
+        whole = [record for _, _, record in e.tries if record]
         self.assertEqual(len(whole), len(set(whole)))
         self.assertFalse(self.uplink(h)["parked"])
 
@@ -87,7 +91,8 @@ class Tpuctl(Case):
         return h
 
     def ctl(self, h, *words):
-        return subprocess.run([CTL, "--root", h.root, "uplink", *words], capture_output=True, text=True, timeout=60)
+        return subprocess.run([CTL, "--root", h.root, "uplink", *words], capture_output=True, text=True,
+                              timeout=60)
 
     def test_delivering(self):
         e = self.endpoint().start()
@@ -95,8 +100,10 @@ class Tpuctl(Case):
         wait_until(lambda: len(e.got) >= 4, 10, "records")
         r = self.ctl(h)
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertRegex(r.stdout, rf"ENDPOINT +CLASS +STATE +SENT +NEXT TRY +WHY\n{e.url} +events +good +[1-9]")
-        self.assertRegex(r.stdout, r"CLASS +WAITING +OLDEST +DISK +SENT +PACKED +RETRIED +DROPPED\nevents +0 ")
+        self.assertRegex(r.stdout,
+                         rf"ENDPOINT +CLASS +STATE +SENT +NEXT TRY +WHY\n{e.url} +events +good +[1-9]")
+        self.assertRegex(r.stdout,
+                         r"CLASS +WAITING +OLDEST +DISK +SENT +PACKED +RETRIED +DROPPED\nevents +0 ")
         u = json.loads(self.ctl(h, "--json").stdout)
         self.assertGreater(u["classes"]["metrics"]["sent"], 0)
         self.assertEqual(self.ctl(h, "--drain").returncode, 0)
@@ -143,7 +150,8 @@ class Answers(Case):
         self.expect_all(h, e)
 
     def test_retry_after_in_both_forms(self):
-        for least, form in ((2, lambda: "2"), (2, lambda: email.utils.formatdate(time.time() + 3, usegmt=True))):
+        for least, form in ((2, lambda: "2"),
+                            (2, lambda: email.utils.formatdate(time.time() + 3, usegmt=True))):
             with self.subTest(form()):
                 e = self.endpoint(lambda path, record, f=form: Answer(429, {"Retry-After": f()})).start()
                 h = self.hostd(e.url).start()
@@ -164,7 +172,8 @@ class Answers(Case):
         e = self.endpoint(Answer(401)).start()
         h = self.hostd(e.url).start()
         wait_until(lambda: self.uplink(h)["parked"], 5, "parked")
-        wait_until(lambda: any(r["check"] == "uplink.delivery" for r in h.get("/v1/status")["reasons"]), 5, "the check")
+        wait_until(lambda: any(r["check"] == "uplink.delivery" for r in h.get("/v1/status")["reasons"]), 5,
+                   "the check")
         time.sleep(2)
         self.assertEqual(len(e.tries), 2)
         f = self.check(h, "uplink.delivery")
@@ -186,14 +195,16 @@ class Answers(Case):
                 before = time.monotonic()
                 for _ in range(50):
                     self.assertEqual(h.call("/healthz")[0], 200)
-                self.assertLess(time.monotonic() - before, 25)  # a loop that waits with the upload: up to a second for each
+                # a loop that waits with the upload: up to a second for each
+                self.assertLess(time.monotonic() - before, 25)
                 e.answer = Answer()
                 self.expect_all(h, e)
                 e.answer = how
                 time.sleep(0.5)  # one is at work
                 before = time.monotonic()
                 self.assertEqual(h.stop(), 0)
-                self.assertLess(time.monotonic() - before, 30)  # 5 s at most for what is left (test_stop.py), on a good machine
+                # 5 s at most for what is left (test_stop.py), on a good machine
+                self.assertLess(time.monotonic() - before, 30)
                 e.stop()
 
 
@@ -249,7 +260,8 @@ class Names(Case):
     def test_proxy_variables_are_ignored(self):
         e = self.endpoint().start()
         h = self.hostd(e.url)
-        h.environment = {v: "http://127.0.0.1:1" for v in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")}
+        h.environment = {v: "http://127.0.0.1:1"
+                         for v in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")}
         h.start()
         self.expect_all(h, e)
 
@@ -259,7 +271,8 @@ class Names(Case):
         h.environment = {"no_proxy": "*"}
         h.start()
         wait_until(lambda: len(e.got) >= 3, 10, "requests through the proxy")
-        self.assertEqual({path for path, _, _ in e.got}, {"http://collector.invalid:4318/v1/logs", "http://collector.invalid:4318/v1/metrics"})
+        self.assertEqual({path for path, _, _ in e.got}, {"http://collector.invalid:4318/v1/logs",
+                                                          "http://collector.invalid:4318/v1/metrics"})
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root for a network namespace of its own")
     def test_dead_name_servers_stop_nothing(self):
@@ -284,9 +297,11 @@ class Names(Case):
             slowest = max(slowest, time.monotonic() - before)
             time.sleep(0.01)
         self.assertLess(slowest, 5)  # resolvers give up after 10 s: a loop that waits with one is still then
-        wait_until(lambda: "the name servers do not answer" in self.uplink(h)["last_error"] or "Temporary failure" in self.uplink(h)["last_error"], 30,
+        wait_until(lambda: "the name servers do not answer" in self.uplink(h)["last_error"]
+                   or "Temporary failure" in self.uplink(h)["last_error"], 30,
                    "said so")
-        self.assertLessEqual(len(list(Path(f"/proc/{h.process.pid}/task").iterdir())), 2)  # the loop and the sync thread
+        # the loop and the sync thread
+        self.assertLessEqual(len(list(Path(f"/proc/{h.process.pid}/task").iterdir())), 2)
         left = wait_until(children, 40, "another look-up at work")
         self.assertEqual(h.stop(), 0)
         self.assertFalse([pid for pid in left if Path(f"/proc/{pid}/exe").exists()])

@@ -18,7 +18,8 @@ from uplink_case import Case  # noqa: E402
 class Tls(Case):
     def setUp(self):
         super().setUp()
-        self.ca, self.other = Authority(self.folder / "ca"), Authority(self.folder / "other", "other authority")
+        self.ca, self.other = Authority(self.folder / "ca"), Authority(self.folder / "other",
+                                                                       "other authority")
         self.folder.chmod(0o755)
 
     def serving(self, authority=None, client_ca=None, **validity):
@@ -28,11 +29,13 @@ class Tls(Case):
     def refused(self, e, words, late=False, **uplink):
         h = self.hostd(e.url, **{"CaFile": self.ca.cert, **uplink})
         if late:  # -D: it is the child; and nobody looks for leaks under a tracer
-            h.wrapper = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto", "-e", "inject=sendto:delay_enter=20000"]
+            h.wrapper = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto", "-e",
+                         "inject=sendto:delay_enter=20000"]
             h.environment = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         h.start()
         try:
-            wait_until(lambda: re.search(words, self.uplink(h)["endpoints"][0]["events"].get("why") or ""), 30, f"refused for: {words}")
+            wait_until(lambda: re.search(words, self.uplink(h)["endpoints"][0]["events"].get("why") or ""),
+                       30, f"refused for: {words}")
         except AssertionError as e:
             self.fail(f"{e}: {self.uplink(h)}")
         u = self.uplink(h)
@@ -62,7 +65,8 @@ class Tls(Case):
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_who_sends_late_hears_why_too(self):
-        """With TLS 1.3 a server says no after the handshake. Then who sends late finds a connection reset, and no answer to read."""
+        """With TLS 1.3 a server says no after the handshake. Then who sends late finds a connection
+        reset, and no answer to read."""
         self.refused(self.serving(client_ca=self.ca.cert), "Certificate is required", late=True)
 
     def test_our_certificate_of_another_authority_then_the_right_one(self):
@@ -88,18 +92,21 @@ class Tls(Case):
         self.expect_all(h, e)
 
     def test_a_folder_that_is_replaced_whole(self):
-        """As Compute Engine's guest agent does it: a new folder, and a link that is renamed over the last one."""
+        """As Compute Engine's guest agent does it: a new folder, and a link that is renamed over the last
+        one."""
         def renew(n):
             folder = self.folder / f"contents-{n}"
             folder.mkdir()
-            for name, file in zip(("certificates.pem", "private_key.pem", "ca_certificates.pem"), (*self.ca.issue("host"), self.ca.cert)):
+            for name, file in zip(("certificates.pem", "private_key.pem", "ca_certificates.pem"),
+                                  (*self.ca.issue("host"), self.ca.cert)):
                 shutil.copy(file, folder / name)
             (self.folder / "link.new").symlink_to(folder)
             (self.folder / "link.new").rename(self.folder / "credentials")
 
         renew(1)
         e, folder = self.serving(client_ca=self.ca.cert), self.folder / "credentials"
-        h = self.hostd(e.url, CaFile=folder / "ca_certificates.pem", CertFile=folder / "certificates.pem", KeyFile=folder / "private_key.pem").start()
+        h = self.hostd(e.url, CaFile=folder / "ca_certificates.pem", CertFile=folder / "certificates.pem",
+                       KeyFile=folder / "private_key.pem").start()
         wait_until(lambda: len(e.got) >= 4, 10, "records")
         before = set(e.peers)
         renew(2)
@@ -109,7 +116,8 @@ class Tls(Case):
 
     def test_the_end_of_our_certificate(self):
         e = self.serving()
-        for seconds, since, verdict in ((900, -9000, "WARN"), (-5, -9000, "FAIL"), (9000, -900, "OK"), (9000, 900, "FAIL")):
+        for seconds, since, verdict in ((900, -9000, "WARN"), (-5, -9000, "FAIL"), (9000, -900, "OK"),
+                                        (9000, 900, "FAIL")):
             cert, key = self.ca.issue("host", seconds=seconds, since=since)
             h = self.hostd(e.url, CaFile=self.ca.cert, CertFile=cert, KeyFile=key).start()
             f = wait_until(lambda: self.check(h, "uplink.certificate"), 5, "the check")
@@ -125,9 +133,12 @@ class Tls(Case):
         locked, rubbish, missing = self.folder / "locked.key", self.folder / "rubbish", self.folder / "missing"
         openssl("ec", "-in", key, "-aes128", "-passout", "pass:x", "-out", locked)
         rubbish.write_text("-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
-        for files, words in (((missing, key), f"CertFile={missing}: No such file"), ((rubbish, key), f"CertFile={rubbish}: holds no certificate"),
-                             ((cert, other_key), f"KeyFile={other_key}: is not the key"), ((cert, locked), f"KeyFile={locked}: has a passphrase"),
-                             ((cert, rubbish), f"KeyFile={rubbish}: holds no private key"), ((self.folder, key), "not a regular file")):
+        for files, words in (((missing, key), f"CertFile={missing}: No such file"),
+                             ((rubbish, key), f"CertFile={rubbish}: holds no certificate"),
+                             ((cert, other_key), f"KeyFile={other_key}: is not the key"),
+                             ((cert, locked), f"KeyFile={locked}: has a passphrase"),
+                             ((cert, rubbish), f"KeyFile={rubbish}: holds no private key"),
+                             ((self.folder, key), "not a regular file")):
             h = self.hostd(e.url, CaFile=self.ca.cert, CertFile=files[0], KeyFile=files[1]).start()
             f = wait_until(lambda: self.check(h, "uplink.certificate"), 5, "the check")
             self.assertEqual(f["verdict"], "FAIL")
@@ -139,7 +150,8 @@ class Tls(Case):
     def test_credentials_of_systemd(self):
         cert, key = self.ca.issue("host")
         e = self.serving(client_ca=self.ca.cert)
-        h = self.hostd(e.url, CaFile="credential:ca.pem", CertFile=f"credential:{cert.name}", KeyFile=f"credential:{key.name}")
+        h = self.hostd(e.url, CaFile="credential:ca.pem", CertFile=f"credential:{cert.name}",
+                       KeyFile=f"credential:{key.name}")
         h.environment = {"CREDENTIALS_DIRECTORY": str(self.ca.folder)}
         h.start()
         self.expect_all(h, e)

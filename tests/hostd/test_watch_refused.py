@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where nothing can be attached once the capabilities are gone (Linux before 5.19): a watch is UNKNOWN with the reason, all else counts."""
+"""Where nothing can be attached once the capabilities are gone (Linux before 5.19): a watch is UNKNOWN
+with the reason, all else counts."""
 import shutil
 import unittest
 
@@ -15,7 +16,8 @@ class Refused(real_run.Case):
     def setUp(self):
         super().setUp()
         preload = shutil.copy(REFUSE, self.h.folder)  # where nobody may look
-        self.h.after = ["env", f"LD_PRELOAD={preload}"]  # the loader gets no environment: what is always on, is
+        # the loader gets no environment: what is always on, is
+        self.h.after = ["env", f"LD_PRELOAD={preload}"]
 
     def test_told(self):
         run = self.run_of("refused")
@@ -27,7 +29,8 @@ class Refused(real_run.Case):
             self.assertEqual((found["verdict"], found["reason"]), ("UNKNOWN", REASON), name)
         for name in ("net", "deaths"):
             self.assertEqual(self.h.check("bpf_" + name)["verdict"], "OK", name)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60,
+                   "it knows the run")
         for what in ("sched", "io"):
             said = self.h.get(f"/v1/{what}?run={run.name}&watch=1")
             self.assertEqual((said["watch"], said["not_watched"]), (None, REASON), what)

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a watch counts of a run, beside the kernel's own trace of the same moments: writers that are held back, and moves between CPUs.
+"""What a watch counts of a run, beside the kernel's own trace of the same moments: writers that are held
+back, and moves between CPUs.
 
-The disk that writers must wait for is a loop device of this test's own, which alone gets a tight limit. The machine has one NUMA node or is not
+The disk that writers must wait for is a loop device of this test's own, which alone gets a tight limit. The
+machine has one NUMA node or is not
 asked: the agent is shown a folder in which each CPU is a node. Both counts are the trace's, exactly.
 """
 import os
@@ -34,7 +36,8 @@ class Trace:
         (self.folder / "trace").write_text("")
         work()
         self.event.write_text("0\n")
-        return [line for line in (self.folder / "trace").read_text().splitlines() if not line.startswith("#")]
+        return [line for line in (self.folder / "trace").read_text().splitlines()
+                if not line.startswith("#")]
 
     def close(self):
         self.event.write_text("0\n")
@@ -44,7 +47,8 @@ class Trace:
 class WatchTrace(real_run.Case):
     def trace(self, event):
         if not (TRACING / "events").exists():
-            if subprocess.run(["mount", "-t", "tracefs", "none", TRACING], capture_output=True, check=False).returncode:
+            if subprocess.run(["mount", "-t", "tracefs", "none", TRACING], capture_output=True,
+                              check=False).returncode:
                 self.skipTest("no tracefs")
             self.addCleanup(subprocess.run, ["umount", TRACING], check=True)
         try:
@@ -60,7 +64,8 @@ class WatchTrace(real_run.Case):
         self.h.launchd.runs = [run.listed()]
         self.h.start()
         self.needs(kind)
-        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60, "it knows the run")
+        wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/runs")["runs"]], 60,
+                   "it knows the run")
         return run
 
     def slow_disk(self):
@@ -69,7 +74,8 @@ class WatchTrace(real_run.Case):
         with open(image, "wb") as f:
             f.truncate(64 << 20)
         subprocess.run(["mke2fs", "-q", "-t", "ext4", str(image)], check=True)
-        done = subprocess.run(["losetup", "-f", "--show", str(image)], capture_output=True, text=True, check=False)
+        done = subprocess.run(["losetup", "-f", "--show", str(image)], capture_output=True, text=True,
+                              check=False)
         if done.returncode:
             self.skipTest(f"no loop device: {done.stderr.strip()}")
         device = done.stdout.strip()
@@ -98,12 +104,14 @@ class WatchTrace(real_run.Case):
 
             def write():
                 for _ in range(2):
-                    writers.append(run.start("dd", "if=/dev/zero", f"of={place}/{len(writers)}", "bs=64k", "count=30", stderr=subprocess.DEVNULL))
+                    writers.append(run.start("dd", "if=/dev/zero", f"of={place}/{len(writers)}", "bs=64k",
+                                             "count=30", stderr=subprocess.DEVNULL))
                 for p in writers:
                     self.assertEqual(p.wait(), 0)
 
             lines = trace.during(write)
-            return [int(m[1]) for line in lines for p in writers if (m := re.search(rf"-{p.pid} .* balance_dirty_pages: .* pause=(-?\d+) ", line))]
+            return [int(m[1]) for line in lines for p in writers
+                    if (m := re.search(rf"-{p.pid} .* balance_dirty_pages: .* pause=(-?\d+) ", line))]
 
         pauses, said = self.watched("io", run, work)
         print("pauses in the trace:", pauses, "ours:", said["held_back"], flush=True)
@@ -121,8 +129,10 @@ class WatchTrace(real_run.Case):
             (nodes / f"node{n}").mkdir(parents=True)
             (nodes / f"node{n}/cpulist").write_text(f"{cpu}\n")
         nodes.chmod(0o755)
-        subprocess.run(["nsenter", "-t", str(self.h.process.pid), "-m", "mount", "--bind", nodes, "/sys/devices/system/node"], check=True)
-        moved = run.start("sh", "-c", "while :; do :; done", before=lambda: os.sched_setaffinity(0, {cpus[0]}))
+        subprocess.run(["nsenter", "-t", str(self.h.process.pid), "-m", "mount", "--bind", nodes,
+                        "/sys/devices/system/node"], check=True)
+        moved = run.start("sh", "-c", "while :; do :; done",
+                          before=lambda: os.sched_setaffinity(0, {cpus[0]}))
 
         def work():
             def move():
@@ -131,7 +141,8 @@ class WatchTrace(real_run.Case):
                     os.sched_setaffinity(moved.pid, {cpu})
                     wait_until(lambda cpu=cpu: int(Path(f"/proc/{moved.pid}/stat").read_text().rpartition(")")[2].split()[36]) == cpu, 60, "it is there")
 
-            return [tuple(map(int, re.search(r"orig_cpu=(\d+) dest_cpu=(\d+)", line).groups())) for line in trace.during(move)
+            return [tuple(map(int, re.search(r"orig_cpu=(\d+) dest_cpu=(\d+)", line).groups()))
+                    for line in trace.during(move)
                     if f" pid={moved.pid} " in line]
 
         moves, said = self.watched("sched", run, work)

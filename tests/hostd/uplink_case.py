@@ -1,4 +1,5 @@
-"""What the tests of the uplink share: a folder, endpoints, one tpu-hostd with an [Uplink] section, and that nothing was lost."""
+"""What the tests of the uplink share: a folder, endpoints, one tpu-hostd with an [Uplink] section, and
+that nothing was lost."""
 
 import shutil
 import tempfile
@@ -33,8 +34,10 @@ class Case(unittest.TestCase):
         return next((c for c in h.get("/v1/checks")["checks"] if c["check"] == name), None)
 
     def expect_all(self, h, *endpoints):
-        """Every record that the spool ever got is at one of the endpoints, none was dropped, none is missing in between."""
-        wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(h)["classes"].values()), 30, "an empty spool")
+        """Every record that the spool ever got is at one of the endpoints, none was dropped, none is
+        missing in between."""
+        wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(h)["classes"].values()), 30,
+                   "an empty spool")
         for name, c in self.uplink(h)["classes"].items():
             there = {int(r.split("/")[2]) for e in endpoints for r in e.records() if r.split("/")[1] == name}
             self.assertTrue(there >= set(range(1, c["next_seq"] - 2)), (name, c, sorted(there)))

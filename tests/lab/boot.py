@@ -80,7 +80,8 @@ class Boot:
                 ["sh", "-c", JOIN, "sh", *map(str, cgroup.create(host.full_name)), "--", *self._nspawn()],
                 env=self._environment(unified), stdin=subprocess.DEVNULL, stdout=console, stderr=console,
                 start_new_session=True)
-        self._reader = threading.Thread(target=self._read_notices, name=f"notices of {host.name}", daemon=True)
+        self._reader = threading.Thread(target=self._read_notices, name=f"notices of {host.name}",
+                                        daemon=True)
         self._reader.start()
 
     def _environment(self, unified):
@@ -114,7 +115,8 @@ class Boot:
                 raise LabError(f"{self._host.name}: not up within {timeout} s: {self._last_words()}")
 
     def _read_notices(self):
-        """Reads notifications until reap(): the host's process 1 waits for ever to send one that finds no room."""
+        """Reads notifications until reap(): the host's process 1 waits for ever to send one that finds no
+        room."""
         while message := self._socket.recv(4096):
             for line in message.decode(errors="replace").splitlines():
                 key, _, value = line.partition("=")

@@ -1,4 +1,5 @@
-"""Two collectors over an etcd of three members, for labs: configured before boot, started by the lab, asked who leads."""
+"""Two collectors over an etcd of three members, for labs: configured before boot, started by the lab,
+asked who leads."""
 
 import shutil
 from pathlib import Path
@@ -22,7 +23,8 @@ def missing():
 
 
 def places(lab):
-    """The address of each member of etcd: the first collector's machine has two, so that the second one's death costs no quorum."""
+    """The address of each member of etcd: the first collector's machine has two, so that the second one's
+    death costs no quorum."""
     first, second = (c.address("eth0") for c in lab.collectors)
     return [first, first, second]
 
@@ -36,7 +38,8 @@ def configure(host):
     lab, own = host.lab, host.address("eth0")
     host.write("/etc/tpu-hostd/collectord.conf.d/10-site.conf",
                "[Collector]\nListenOtlp=0.0.0.0:4318\nListenApi=0.0.0.0:9471\nInsecureListen=yes\n"
-               f"[Control]\nStore=etcd\nEtcd={' '.join(etcd_urls(lab))}\nAgentsUrl=http://{own}:4318\nPeopleUrl=http://{own}:9471\n")
+               f"[Control]\nStore=etcd\nEtcd={' '.join(etcd_urls(lab))}\nAgentsUrl=http://{own}:4318\n"
+               f"PeopleUrl=http://{own}:9471\n")
     cluster = ",".join(f"m{i}=http://{address}:{23890 + i}" for i, address in enumerate(places(lab)))
     host.write("/etc/systemd/system/etcd@.service", UNIT.format(own=own, cluster=cluster))
     for program in ("etcd", "etcdctl"):
@@ -51,12 +54,15 @@ def start_etcd(lab):
 
 
 def leads(collector):
-    """Whether this collector answers people itself; the other one sends them on (307), or knows of no leader (503)."""
-    script = ("import http.client as h; c = h.HTTPConnection('127.0.0.1', 9471, timeout=5); c.request('GET', '/api/v1/runs'); "
+    """Whether this collector answers people itself; the other one sends them on (307), or knows of no
+    leader (503)."""
+    script = ("import http.client as h; c = h.HTTPConnection('127.0.0.1', 9471, timeout=5); "
+              "c.request('GET', '/api/v1/runs'); "
               "print(c.getresponse().status)")
     return collector.run(["python3", "-c", script]).out.strip() == "200"
 
 
 def leader(lab, but=None):
     """Waits until a collector leads (another one than `but`), and returns it."""
-    return scenario.wait_until(lambda: next((c for c in lab.collectors if c is not but and leads(c)), None), 60, "a collector leads")
+    return scenario.wait_until(lambda: next((c for c in lab.collectors if c is not but and leads(c)), None),
+                               60, "a collector leads")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The demo: four booted hosts of two slices, two collectors over etcd, a real training by one command; agents, the leader and a
+"""The demo: four booted hosts of two slices, two collectors over etcd, a real training by one command;
+agents, the leader and a
 rank are killed, a rank is stopped. Started by tools/demo.
 
 One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our
@@ -47,7 +48,8 @@ def boot(lab):
     lab.start()
     control.start_etcd(lab)
     slices.prepare(lab)
-    return (f"{HOSTS} hosts of {HOSTS // PER_SLICE} slices and two collectors booted in {lab.boot_seconds:.1f} s, the packages installed by apt; "
+    return (f"{HOSTS} hosts of {HOSTS // PER_SLICE} slices and two collectors booted in "
+            f"{lab.boot_seconds:.1f} s, the packages installed by apt; "
             f"an etcd of three members; {control.leader(lab).name} leads")
 
 
@@ -58,9 +60,11 @@ def tuned(lab):
         if mtus != [s.WANTED_MTU] * 2 or s.tcp_rmem(host) != s.WANTED_RMEM:
             raise LabError(f"{host.name}: ip says {mtus}, /proc says {s.tcp_rmem(host)}")
         checks = s.ctl_json(host, "check")["checks"]
-        told = ", ".join(f"{name} {verdict} {n}" for name in ("nic.mtu", "nic.feature", "sysctl") for verdict in ("FAIL", "WARN", "UNKNOWN", "OK")
+        told = ", ".join(f"{name} {verdict} {n}" for name in ("nic.mtu", "nic.feature", "sysctl")
+                         for verdict in ("FAIL", "WARN", "UNKNOWN", "OK")
                          if (n := sum((f["check"], f["verdict"]) == (name, verdict) for f in checks)))
-        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; tpuctl check: {told}")
+        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; "
+                     f"tpuctl check: {told}")
     return "\n".join(lines)
 
 
@@ -78,8 +82,10 @@ def train(lab):
         raise LabError(done.out + done.err)
     step = s.wait_step(lab.hosts[3], "train", 25, 120)
     loss = slices.losses(lab.hosts[3], "train")
-    return (f"h0: tpuctl run --name train --framework torch --user alice --slices 1:2 -- python3 train.py\n{done.out.rstrip()}\n"
-            f"h3: step {step} reached, loss {loss[0]:.2f} at step 0, {loss[step]:.2f} now [the training's own log]")
+    return (f"h0: tpuctl run --name train --framework torch --user alice --slices 1:2 -- python3 train.py\n"
+            f"{done.out.rstrip()}\n"
+            f"h3: step {step} reached, loss {loss[0]:.2f} at step 0, {loss[step]:.2f} now [the training's "
+            f"own log]")
 
 
 def fleet(lab):
@@ -116,7 +122,8 @@ def kill_leader(lab):
     began = time.monotonic()
     new = control.leader(lab, but=old)
     took = time.monotonic() - began
-    s.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 60, "every host is a member at the new leader")
+    s.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 60,
+                 "every host is a member at the new leader")
     run = json.loads(s.ctl(lab.hosts[0], "runs", "--fleet", "--json").out)
     old.sh("systemctl start tpu-collectord")
     then = s.wait_step(lab.hosts[0], "train", at + 10, 60)
@@ -126,16 +133,20 @@ def kill_leader(lab):
     generation = next(r["generation"] for r in run["runs"] if r["name"] == "train")
     if generation != 1:
         raise LabError(f"the run was restarted: generation {generation}")
-    return (f"SIGKILL to tpu-collectord on {old.name} at step {at}; {new.name} leads after {took:.1f} s (the lease is 15 s), "
-            f"all {HOSTS} hosts are members; the run is the same (generation 1) and at step {then}, none missing [its own log]")
+    return (f"SIGKILL to tpu-collectord on {old.name} at step {at}; {new.name} leads after {took:.1f} s "
+            f"(the lease is 15 s), "
+            f"all {HOSTS} hosts are members; the run is the same (generation 1) and at step {then}, none "
+            f"missing [its own log]")
 
 
 def kill_rank(lab):
     host = lab.hosts[2]
     host.sh(f"kill -KILL {s.unit(host, 'tpu-run-train.service', 'MainPID')['MainPID']}")
-    s.wait_until(lambda: all(slices.resumed(h, "train") for h in lab.hosts), 60, "every rank goes on from a checkpoint")
+    s.wait_until(lambda: all(slices.resumed(h, "train") for h in lab.hosts), 60,
+                 "every rank goes on from a checkpoint")
     kept = slices.resumed(lab.hosts[0], "train")[-1]
-    s.wait_until(lambda: max(slices.since_resumed(lab.hosts[0], "train"), default=0) > kept + 5, 60, "five steps behind the checkpoint")
+    s.wait_until(lambda: max(slices.since_resumed(lab.hosts[0], "train"), default=0) > kept + 5, 60,
+                 "five steps behind the checkpoint")
     told = s.ctl(lab.hosts[0], "runs", "--fleet").out
     return f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own logs]\n{told.rstrip()}"
 
@@ -159,7 +170,8 @@ def name_it(lab):
     pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
     done = lab.hosts[0].run(["tpuctl", "diagnose", "s0", "--capture"], check=False, timeout=90)
     sentence = done.out.split("\n")[0]
-    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): 1 of {HOSTS} is different; its process {pid} is stopped"):
+    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): 1 of "
+                                                 f"{HOSTS} is different; its process {pid} is stopped"):
         raise LabError(f"exit code {done.code}: {done.err}{done.out}")
     return f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state {host.sh(f'ps -o stat= -p {pid}').strip()}]"
 
@@ -167,7 +179,8 @@ def name_it(lab):
 def show_stack(lab):
     host = lab.hosts[3]
     # Refused within a second of another capture: diagnose's second one may just have been taken.
-    shown = s.wait_until(lambda: host.run(["tpuctl", "stack", "train"], check=False, timeout=60).out, 20, "tpuctl stack train shows frames")
+    shown = s.wait_until(lambda: host.run(["tpuctl", "stack", "train"], check=False, timeout=60).out, 20,
+                         "tpuctl stack train shows frames")
     frames = s.frames_in(shown)
     wrong = s.wrong_frames(frames)
     if not frames or wrong:
@@ -195,7 +208,8 @@ def end(lab):
     run = s.wait_until(ended, 40, "the run's end")
 
     def left():
-        return [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
+        return [h.name for h in lab.hosts
+                if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
     s.wait_until(lambda: not left(), 40, "no training process on any host")
     lab.stop()
     return (f"tpuctl stop on one host; the run reads {run['cause']} {run['status']}, no process is left "

@@ -19,7 +19,8 @@ INSTANCES = 4096  # of root, on all hosts of all labs: a host takes about 12, an
 
 
 class Lab:
-    """Boots hosts h0, h1, …, and collectors (collector, collector2, …) if `collector` is given; use it in a with statement.
+    """Boots hosts h0, h1, …, and collectors (collector, collector2, …) if `collector` is given; use it in a
+    with statement.
 
     debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt.
     before_boot: called with each Host before it boots, to write its configuration.
@@ -27,7 +28,8 @@ class Lab:
     debs_of: {name of a host: paths}, for hosts that have others than debs.
     """
 
-    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None, debs_of=None, collectors=1):
+    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None, debs_of=None,
+                 collectors=1):
         if not 0 <= hosts <= COLLECTOR_NUMBER - FIRST_NUMBER:
             raise LabError(f"{hosts} hosts: a lab has 0 to {COLLECTOR_NUMBER - FIRST_NUMBER}")
         others = debs_of or {}
@@ -102,12 +104,14 @@ class Lab:
         return "\n".join(lines) + "\n"
 
     def lower_path_mtu(self, host, nic, mtu, way="both"):
-        """Packets of more than mtu bytes vanish at the NIC's port until host.heal(): both ways, or those to or from the host."""
+        """Packets of more than mtu bytes vanish at the NIC's port until host.heal(): both ways, or those
+        to or from the host."""
         running = [h.full_name for h in self.every if h.up]
         self.switch.lower_path_mtu(host.port(nic), mtu, running, way)
 
     def spoil(self, one, other, nic, percent):
-        """So many percent of the TCP packets between two hosts' NICs vanish, both ways, and nobody else's; 0: none any more."""
+        """So many percent of the TCP packets between two hosts' NICs vanish, both ways, and nobody
+        else's; 0: none any more."""
         self.switch.spoil(one.port(nic), other.port(nic), percent)
 
     def dropped(self, host=None, nic="eth0"):

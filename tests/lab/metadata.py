@@ -1,10 +1,14 @@
 #!/usr/bin/python3
-"""A stand-in for the metadata server of Compute Engine: its keys, its header rule, its waits for changes, and its bad days.
+"""A stand-in for the metadata server of Compute Engine: its keys, its header rule, its waits for changes,
+and its bad days.
 
-For tests: MetadataServer(address, nics) in a thread, .set(mode=…, mtu=…, preempted=…). As a program it serves a lab's hosts,
-NICs by the caller's address, and takes one JSON object a line on standard input: {"mode": "html"}, {"mtu": 1460},
+For tests: MetadataServer(address, nics) in a thread, .set(mode=…, mtu=…, preempted=…). As a program it
+serves a lab's hosts,
+NICs by the caller's address, and takes one JSON object a line on standard input: {"mode": "html"}, {"mtu":
+1460},
 {"preempted": "10.10.0.2"} (that host alone; true: all), {"maintenance": "TERMINATE_ON_HOST_MAINTENANCE"},
-{"attributes": {"10.10.0.2": {"tpu-env": "…"}}}; it answers each with "ok". tpu_env() and endpoints() make attributes in
+{"attributes": {"10.10.0.2": {"tpu-env": "…"}}}; it answers each with "ok". tpu_env() and endpoints() make
+attributes in
 both of their forms.
 """
 
@@ -18,43 +22,57 @@ import time
 import urllib.parse
 
 ROOT = "/computeMetadata/v1/"
-MODES = ("good", "slow", "flaky", "missing", "html", "page", "flavor", "huge", "garbage", "busy", "etagless", "restless")
-SETTINGS = ("mode", "mtu", "machine_type", "name", "attributes", "preempted", "maintenance", "upcoming", "zone", "id", "preemptible")
+MODES = ("good", "slow", "flaky", "missing", "html", "page", "flavor", "huge", "garbage", "busy", "etagless",
+         "restless")
+SETTINGS = ("mode", "mtu", "machine_type", "name", "attributes", "preempted", "maintenance", "upcoming",
+            "zone", "id", "preemptible")
 HTML = b"<!DOCTYPE html>\n<html><body>Sign in to the network</body></html>\n"
 
 
 # What a v4-256 of the Cloud TPU API and a v6e-8 of Compute Engine have beside what tpu_env() is told.
-CLOUD_TPU = {"AGENT_BOOTSTRAP_IMAGE": "gcr.io/cloud-tpu-v2-images/instance_agent:stable", "ALT": "false", "CONSUMER_PROJECT_NUMBER": "1",
-             "ENABLE_MEMCACHED": "false", "INJECT_SLICE_BUILDER_FAULT": "", "MAINTENANCE_ACTION_FLAG": "unhealthy-maintenance",
-             "SOURCE": "TFRC", "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434", "TPU_TOPOLOGY_ALT": "false", "UID": "650208",
+CLOUD_TPU = {"AGENT_BOOTSTRAP_IMAGE": "gcr.io/cloud-tpu-v2-images/instance_agent:stable", "ALT": "false",
+             "CONSUMER_PROJECT_NUMBER": "1",
+             "ENABLE_MEMCACHED": "false", "INJECT_SLICE_BUILDER_FAULT": "",
+             "MAINTENANCE_ACTION_FLAG": "unhealthy-maintenance",
+             "SOURCE": "TFRC", "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434",
+             "TPU_TOPOLOGY_ALT": "false", "UID": "650208",
              "VBARCONTROL_AGENT_DOCKER_URL": ""}
-COMPUTE_ENGINE = {"ALT": "false", "CONSUMER_PROJECT_ID": "lab", "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434,8435,8436,8437,8438"}
+COMPUTE_ENGINE = {"ALT": "false", "CONSUMER_PROJECT_ID": "lab",
+                  "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434,8435,8436,8437,8438"}
 
 
-def tpu_env(dialect="cloud-tpu", accelerator="v6e-16", worker=0, topology="4x4", host_bounds="2,2,1", chips_bounds="2,2,1", node="slice-a",
+def tpu_env(dialect="cloud-tpu", accelerator="v6e-16", worker=0, topology="4x4", host_bounds="2,2,1",
+            chips_bounds="2,2,1", node="slice-a",
             zone="us-east5-b", wrap="false,false,false", preemptible=False, **more):
     """tpu-env as "cloud-tpu" or "compute-engine" writes it; more: MEGASCALE_NUM_SLICES=2 and the like."""
     names = {"cloud-tpu": ("ACCELERATOR_TYPE", "WORKER_ID", "TPU_TOPOLOGY_WRAP", CLOUD_TPU),
              "compute-engine": ("TPU_ACCELERATOR_TYPE", "TPU_WORKER_ID", "WRAP", COMPUTE_ENGINE)}[dialect]
-    values = {names[0]: accelerator, names[1]: worker, names[2]: wrap, "TOPOLOGY": topology, "HOST_BOUNDS": host_bounds,
-              "CHIPS_PER_HOST_BOUNDS": chips_bounds, "NODE_ID": node, "ZONE": zone, "ENABLE_ICI_RESILIENCY": "true",
+    values = {names[0]: accelerator, names[1]: worker, names[2]: wrap, "TOPOLOGY": topology,
+              "HOST_BOUNDS": host_bounds,
+              "CHIPS_PER_HOST_BOUNDS": chips_bounds, "NODE_ID": node, "ZONE": zone,
+              "ENABLE_ICI_RESILIENCY": "true",
               "PREEMPTIBLE": str(preemptible).lower(), **names[3], **more}
     return "".join(f"{key}: '{values[key]}'\n" for key in sorted(values))
 
 
 def endpoints(workers, bare=False):
     """worker-network-endpoints of [(name, address)]; bare: the form of names alone."""
-    return ",".join(name if bare else f"{name}:{n + 100}:{address}" for n, (name, address) in enumerate(workers))
+    return ",".join(name if bare else f"{name}:{n + 100}:{address}" for n,
+                    (name, address) in enumerate(workers))
 
 
 class MetadataServer:
-    """nics: called with the caller's address, returns [{"mac", "ip"}]; the MTU of each is .mtu, or {mac: mtu}.
+    """nics: called with the caller's address, returns [{"mac", "ip"}]; the MTU of each is .mtu, or {mac:
+    mtu}.
 
-    mode: good | slow (an answer takes 30 s) | flaky (every second one is a 503) | missing (404) | html (text/html with 200) |
-    page (HTML said to be JSON) | flavor (no Metadata-Flavor) | huge (an endless body) | garbage (no JSON) | busy (503) |
+    mode: good | slow (an answer takes 30 s) | flaky (every second one is a 503) | missing (404) | html
+    (text/html with 200) |
+    page (HTML said to be JSON) | flavor (no Metadata-Flavor) | huge (an endless body) | garbage (no JSON) |
+    busy (503) |
     etagless (no ETag) | restless (waits end at once).
 
-    attributes: {key: text}, of all, or {host's address: {key: text}}. preempted: False, True, or one host's address.
+    attributes: {key: text}, of all, or {host's address: {key: text}}. preempted: False, True, or one host's
+    address.
     maintenance: the text of instance/maintenance-event.
     """
 
@@ -91,7 +109,8 @@ class MetadataServer:
 
         self.server = Server(address, Handler)
         self.address = "%s:%d" % self.server.server_address[:2]
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                                       daemon=True)
         self.thread.start()
 
     def stop(self):
@@ -123,9 +142,12 @@ class MetadataServer:
         if path == "instance/network-interfaces/":
             nics = self.nics(client)
             mtu = self.mtu if isinstance(self.mtu, dict) else {n["mac"]: self.mtu for n in nics}
-            full = [{"accessConfigs": [{"externalIp": "", "type": "ONE_TO_ONE_NAT"}], "dnsServers": ["169.254.169.254"],
-                     "forwardedIps": [], "gateway": "10.10.0.1", "ip": n["ip"], "ipAliases": [], "mac": n["mac"],
-                     "mtu": mtu.get(n["mac"]), "network": "projects/1/networks/default", "subnetmask": "255.255.255.0",
+            full = [{"accessConfigs": [{"externalIp": "", "type": "ONE_TO_ONE_NAT"}],
+                     "dnsServers": ["169.254.169.254"],
+                     "forwardedIps": [], "gateway": "10.10.0.1", "ip": n["ip"], "ipAliases": [],
+                     "mac": n["mac"],
+                     "mtu": mtu.get(n["mac"]), "network": "projects/1/networks/default",
+                     "subnetmask": "255.255.255.0",
                      "targetInstanceIps": []} for n in nics]
             return "application/json", json.dumps(full).encode()
         if path == "instance/machine-type":
@@ -133,18 +155,23 @@ class MetadataServer:
         if path == "instance/name":
             return "application/text", name.encode()
         texts = {"instance/zone": f"projects/123456789/zones/{self.zone}", "instance/id": self.id,
-                 "instance/scheduling/preemptible": self.preemptible, "instance/maintenance-event": self.maintenance,
+                 "instance/scheduling/preemptible": self.preemptible,
+                 "instance/maintenance-event": self.maintenance,
                  "instance/preempted": str(self.preempted in (True, client)).upper()}
         if path == "instance/upcoming-maintenance" and self.upcoming is not None:
             return "application/json", (json.dumps(self.upcoming, indent=2) + "\n").encode()
-        attributes = self.attributes.get(client, {} if any(isinstance(v, dict) for v in self.attributes.values()) else self.attributes)
+        attributes = self.attributes.get(client,
+                                         {} if any(isinstance(v, dict) for v in self.attributes.values())
+                                         else self.attributes)
         texts.update({f"instance/attributes/{key}": text for key, text in attributes.items()})
         if path in texts:
             return "application/text", texts[path].encode()
         if path.strip("/") == "":  # google-guest-agent asks for all at once
             nics = json.loads(self._value("instance/network-interfaces/", client)[1])
-            return "application/json", json.dumps({"instance": {"name": name, "networkInterfaces": nics, "attributes": {}},
-                                                   "project": {"attributes": {}, "projectId": "lab"}}).encode()
+            return "application/json", json.dumps({"instance": {"name": name, "networkInterfaces": nics,
+                                                                "attributes": {}},
+                                                   "project": {"attributes": {},
+                                                               "projectId": "lab"}}).encode()
         return None
 
     def _current(self, path, client):
@@ -199,7 +226,8 @@ class MetadataServer:
         elif self.mode == "page":
             self._send(http_, 200, "application/json", HTML)
         elif self.mode == "flavor":
-            self._send(http_, 200, *(self._value("instance/network-interfaces/", http_.client_address[0])), flavor="Other")
+            self._send(http_, 200, *(self._value("instance/network-interfaces/", http_.client_address[0])),
+                       flavor="Other")
         elif self.mode == "garbage":
             self._send(http_, 200, "application/json", b'[{"mac": "42:01", "mtu": "\xff')
         elif self.mode == "huge":
@@ -224,7 +252,8 @@ class MetadataServer:
 
 
 def main():
-    """metadata.py ADDRESS PORT NICS-AS-JSON ({host's address: [{"mac", "ip"}]}) NAMES-AS-JSON ({host's address: name})."""
+    """metadata.py ADDRESS PORT NICS-AS-JSON ({host's address: [{"mac", "ip"}]}) NAMES-AS-JSON ({host's
+    address: name})."""
     nics, names = json.loads(sys.argv[3]), json.loads(sys.argv[4])
 
     class Lab(MetadataServer):

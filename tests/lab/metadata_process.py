@@ -15,10 +15,12 @@ class Metadata:
     """Serves the lab's hosts; prefix stands before each one's name."""
 
     def __init__(self, lab, prefix=""):
-        nics = {h.address("eth0"): [{"mac": network.mac(n, h.number), "ip": h.address(n)} for n in network.NICS] for h in lab.every}
+        nics = {h.address("eth0"): [{"mac": network.mac(n, h.number), "ip": h.address(n)}
+                                    for n in network.NICS] for h in lab.every}
         names = {h.address("eth0"): prefix + h.name for h in lab.every}
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig=KILL", "nsenter", f"--net=/run/netns/{lab.switch.namespace}", sys.executable, "-B",
+            ["setpriv", "--pdeathsig=KILL", "nsenter", f"--net=/run/netns/{lab.switch.namespace}",
+             sys.executable, "-B",
              HERE / "metadata.py", network.METADATA_ADDRESS, "80", json.dumps(nics), json.dumps(names)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ok\n"

@@ -12,7 +12,8 @@ from .command import LabError, sh
 NETWORK_MTU = 8896
 UNTUNED_MTU = 1460
 NICS = ("eth0", "eth1")
-METADATA_ADDRESS = "169.254.169.254"  # nobody answers there until a test starts metadata.py in the switch's namespace
+# nobody answers there until a test starts metadata.py in the switch's namespace
+METADATA_ADDRESS = "169.254.169.254"
 
 # The counter tells a test that its fault really hit packets.
 RULES = """
@@ -110,15 +111,18 @@ class Switch:
         self._write_path_mtu()
 
     def spoil(self, one, other, percent):
-        """Drops so many percent of the TCP packets between two ports of a bridge, both ways, in place of what was spoilt before; 0: none."""
+        """Drops so many percent of the TCP packets between two ports of a bridge, both ways, in place of
+        what was spoilt before; 0: none."""
         rules = ["flush chain bridge lab between"]
         some = f"numgen random mod 100 < {percent} " if percent < 100 else ""
         for a, b in ((one, other), (other, one)) if percent else ():
-            rules.append(f'add rule bridge lab between iifname "{a}" oifname "{b}" ip protocol tcp {some}counter drop')
+            rules.append(f'add rule bridge lab between iifname "{a}" oifname "{b}" ip protocol tcp '
+                         f'{some}counter drop')
         self._nft("\n".join(rules))
 
     def lower_path_mtu(self, name, mtu, namespaces, way="both"):
-        """Drops packets of more than mtu bytes (IP header included) at a port, silently: way is both, or to or from the host."""
+        """Drops packets of more than mtu bytes (IP header included) at a port, silently: way is both, or
+        to or from the host."""
         for namespace in namespaces:
             self._no_segmentation(namespace)
         self._path_mtu[name] = (mtu, way)
@@ -130,7 +134,8 @@ class Switch:
             if way in ("both", "from"):
                 rules.append(f'add rule bridge lab path_in iifname "{name}" meta length > {mtu} counter drop')
             if way in ("both", "to"):
-                rules.append(f'add rule bridge lab path_out oifname "{name}" meta length > {mtu} counter drop')
+                rules.append(f'add rule bridge lab path_out oifname "{name}" meta length > {mtu} counter '
+                             f'drop')
         self._nft("\n".join(rules))
 
     @staticmethod

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The thin, true path on booted hosts: one PASS for each thing that the first page promises, judged by outside observers.
+"""The thin, true path on booted hosts: one PASS for each thing that the first page promises, judged by
+outside observers.
 
 Usage: tests/lab/path.py [NAME…]   (root; the packages in build/debs)
 """
@@ -30,9 +31,12 @@ def installed_by_apt(lab):
         for name in s.AGENTS:
             state = s.unit(host, f"{name}.service", "ActiveState", "User")
             check(state["ActiveState"] == "active", f"{host.name}: {name} is {state}")
-            check(state["User"] == ("" if name == "tpu-launchd" else name), f"{host.name}: {name} runs as {state['User']!r}")
-    check(lab.collector.sh("systemctl is-active tpu-collectord").strip() == "active", "the collector is not active")
-    check(not lab.collector.path("/usr/sbin/tpu-hostd").exists(), "the collector's package brought the agent")
+            check(state["User"] == ("" if name == "tpu-launchd" else name),
+                  f"{host.name}: {name} runs as {state['User']!r}")
+    check(lab.collector.sh("systemctl is-active tpu-collectord").strip() == "active",
+          "the collector is not active")
+    check(not lab.collector.path("/usr/sbin/tpu-hostd").exists(),
+          "the collector's package brought the agent")
     return f"{len(lab.hosts)} hosts and a collector"
 
 
@@ -51,19 +55,23 @@ def network_is_set(lab):
     caps = int(re.search(r"CapEff:\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))[1], 16)
     check(caps == 1 << 12, f"tpu-netcfg's effective capabilities are {caps:#x}, not CAP_NET_ADMIN alone")
     pid = s.unit(host, "tpu-hostd.service", "MainPID")["MainPID"]
-    kept = {which: int(mask, 16) for which, mask in re.findall(r"Cap(Inh|Prm|Eff|Amb):\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))}
+    kept = {which: int(mask, 16) for which,
+            mask in re.findall(r"Cap(Inh|Prm|Eff|Amb):\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))}
     check(len(kept) == 4 and not any(kept.values()), f"tpu-hostd keeps capabilities: {kept}")
     return "ip: 8896 on eth0 and eth1; /proc: tcp_rmem; no capability left to tpu-hostd; another sysctl is repaired at once"
 
 
 def applied_but_for_the_machines_own(host):
-    """--once. tcp_cubic.hystart_detect is the machine's, and a container's report says UNKNOWN about it; the lab's second network has no
+    """--once. tcp_cubic.hystart_detect is the machine's, and a container's report says UNKNOWN about it; the
+    lab's second network has no
     gateway, and so what is sent from eth1's address beyond it leaves by eth0: WARN, exit code 1."""
     done = host.run(["tpu-netcfg", "--once", "--json"])
-    wrong = {(f["verdict"], f["check"], f["subject"]) for f in json.loads(done.out)["findings"] if f["verdict"] != "OK"}
+    wrong = {(f["verdict"], f["check"], f["subject"]) for f in json.loads(done.out)["findings"]
+             if f["verdict"] != "OK"}
     machines_own = {("UNKNOWN", "module.parameter", "tcp_cubic.hystart_detect")}
     no_gateway = {("WARN", "route.source", "eth1")}
-    check(no_gateway <= wrong <= machines_own | no_gateway and done.code == 1, f"--once: exit code {done.code}: {wrong} {done.err}")
+    check(no_gateway <= wrong <= machines_own | no_gateway and done.code == 1,
+          f"--once: exit code {done.code}: {wrong} {done.err}")
 
 
 def network_one_shots(lab):
@@ -77,33 +85,39 @@ def network_one_shots(lab):
     applied_but_for_the_machines_own(host)
     check(s.link(host, "eth1")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, "--once did not repair")
     host.run(["tpu-netcfg", "--restore"], check=True)
-    check(s.link(host, "eth0")["mtu"] == 1460 and s.link(host, "eth1")["mtu"] == 1460, "--restore: MTU is not the original")
+    check(s.link(host, "eth0")["mtu"] == 1460 and s.link(host, "eth1")["mtu"] == 1460,
+          "--restore: MTU is not the original")
     check(s.tcp_rmem(host) != s.WANTED_RMEM, "--restore: tcp_rmem is not the original")
     # A person's restore holds: the daemon only observes until --once.
     host.sh("systemctl start tpu-netcfg.service")
     time.sleep(1)
     check(s.link(host, "eth0")["mtu"] == 1460, "the daemon undid a person's --restore")
     applied_but_for_the_machines_own(host)
-    check(s.link(host, "eth0")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, "--once after --restore did not apply")
+    check(s.link(host, "eth0")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM,
+          "--once after --restore did not apply")
     return "by ip and /proc after each; the daemon honours a person's --restore"
 
 
 def network_limits(lab):
-    """tpu-netcfg: never above the network's MTU; without permission a clear error and nothing half-applied"""
+    """tpu-netcfg: never above the network's MTU; without permission a clear error and nothing
+    half-applied"""
     host = lab.hosts[1]
     host.write("/run/narrow.conf", "[Network]\nMtu=1460\n")
     host.sh("systemctl stop tpu-netcfg.socket tpu-netcfg.service; ip link set eth1 mtu 1400")
     refused = host.run(["tpu-netcfg", "--once"], user="nobody")
-    check(refused.code not in (0, 1) and refused.err.strip(), f"without permission: exit {refused.code}, said {refused.err!r}")
+    check(refused.code not in (0, 1) and refused.err.strip(),
+          f"without permission: exit {refused.code}, said {refused.err!r}")
     check(s.link(host, "eth1")["mtu"] == 1400, "without permission something changed")
     host.sh("cp /etc/tpu-hostd/identity.conf.d/10-site.conf /run/keep.conf; "
             "sed -i s/Mtu=8896/Mtu=1460/ /etc/tpu-hostd/identity.conf.d/10-site.conf")
     narrow = host.run(["tpu-netcfg", "--once"])
     mtu = s.link(host, "eth1")["mtu"]
-    host.sh("cp /run/keep.conf /etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl start tpu-netcfg.service")
+    host.sh("cp /run/keep.conf /etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl start "
+            "tpu-netcfg.service")
     host.wait_for(lambda: s.link(host, "eth1")["mtu"] == 8896, 10)
     check(mtu <= 1460, f"the network carries 1460, eth1 was set to {mtu}")
-    check(narrow.code == 2 and "--mtu=8896" in narrow.out + narrow.err, f"exit {narrow.code}, no remedy: {narrow.out}{narrow.err}")
+    check(narrow.code == 2 and "--mtu=8896" in narrow.out + narrow.err,
+          f"exit {narrow.code}, no remedy: {narrow.out}{narrow.err}")
     return "stays at 1460 with the gcloud remedy; as nobody: " + refused.err.strip().splitlines()[-1][:60]
 
 
@@ -116,26 +130,31 @@ def identity_and_environment(lab):
     shown = s.ctl(host, "identity").out
     check("lab" in shown and "10-site.conf" in shown, f"tpuctl identity: {shown}")
     plain = dict(l.split("=", 1) for l in s.ctl(host, "env").out.splitlines() if "=" in l)
-    jax = dict(l.split("=", 1) for l in s.ctl(host, "env", "--framework", "jax").out.splitlines() if "=" in l)
+    jax = dict(l.split("=", 1) for l in s.ctl(host, "env", "--framework", "jax").out.splitlines()
+               if "=" in l)
     names = ",".join(h.name for h in lab.hosts)
     for env, name in ((plain, "plain"), (jax, "jax")):
         check(env.get("TPU_WORKER_ID", "").strip("'\"") == "2", f"{name}: {env}")
         check(env.get("TPU_WORKER_HOSTNAMES", "").strip("'\"") == names, f"{name}: {env}")
-    check(jax.get("TPU_SKIP_MDS_QUERY") and "TPU_SKIP_MDS_QUERY" not in plain, "TPU_SKIP_MDS_QUERY belongs to jax alone")
+    check(jax.get("TPU_SKIP_MDS_QUERY") and "TPU_SKIP_MDS_QUERY" not in plain,
+          "TPU_SKIP_MDS_QUERY belongs to jax alone")
     return f"worker 2 of {names}; jax has {len(jax)} variables, plain {len(plain)}"
 
 
 def run_is_a_service(lab):
-    """tpu-launchd: a run is a transient service in its own slice, with the environment, the allocator, the caller's rights"""
+    """tpu-launchd: a run is a transient service in its own slice, with the environment, the allocator,
+    the caller's rights"""
     host = lab.hosts[0]
     script = "import os,time; print(open('/proc/self/maps').read().count('libtcmalloc') > 0, dict(os.environ)); time.sleep(60)"
-    s.ctl(host, "run", "--name", "probe", "--framework", "jax", "--malloc", "tcmalloc", "--env", "TPU_WORKER_ID=7",
+    s.ctl(host, "run", "--name", "probe", "--framework", "jax", "--malloc", "tcmalloc", "--env",
+          "TPU_WORKER_ID=7",
           "--", "/usr/bin/python3", "-c", script)
     state = s.unit(host, "tpu-run-probe.service", "ActiveState", "Slice", "Transient", "MainPID")
     check(state["Slice"] == "tpu-run-probe.slice" and state["Transient"] == "yes", f"systemd: {state}")
     environ = host.sh(f"tr '\\0' '\\n' < /proc/{state['MainPID']}/environ").splitlines()
     check("TPU_WORKER_ID=7" in environ, "what the user set was overridden")
-    check("TPU_SKIP_MDS_QUERY=1" in environ and any(e.startswith("TPU_WORKER_HOSTNAMES=h0,") for e in environ), f"{environ}")
+    check("TPU_SKIP_MDS_QUERY=1" in environ
+          and any(e.startswith("TPU_WORKER_HOSTNAMES=h0,") for e in environ), f"{environ}")
     maps = host.sh(f"cat /proc/{state['MainPID']}/maps")
     check("libtcmalloc" in maps, "tcmalloc is not mapped in the run")
     outsider = host.run(["tpuctl", "run", "--name", "evil", "--", "/bin/true"], user="nobody")
@@ -148,7 +167,8 @@ def run_is_a_service(lab):
     check(other.code != 0, "alice stopped root's run")
     for name, user in (("probe", None), ("alices", "alice")):
         s.ctl(host, "stop", name, user=user)
-        host.wait_for(lambda: s.unit(host, f"tpu-run-{name}.service", "ActiveState")["ActiveState"] != "active", 15)
+        host.wait_for(lambda: s.unit(host, f"tpu-run-{name}.service",
+                                     "ActiveState")["ActiveState"] != "active", 15)
     return "by systemctl, /proc/PID/environ, /proc/PID/maps, ps"
 
 
@@ -161,13 +181,15 @@ def ended(host, *names):
 
 
 def exit_truth(lab):
-    """tpu-launchd: exit truth by the recorder, with every agent process dead; gone without a record is unknown"""
+    """tpu-launchd: exit truth by the recorder, with every agent process dead; gone without a record is
+    unknown"""
     host = lab.hosts[0]
     s.ctl(host, "run", "--name", "seven", "--", "/bin/sh", "-c", "sleep 3; exit 7")
     s.ctl(host, "run", "--name", "killed", "--", "/bin/sleep", "60")
     host.sh("systemctl stop tpu-launchd.socket tpu-launchd.service")
     host.sh("systemctl kill -s KILL tpu-run-killed.service")
-    host.wait_for(lambda: s.unit(host, "tpu-run-seven.service", "ActiveState")["ActiveState"] != "active", 15)
+    host.wait_for(lambda: s.unit(host, "tpu-run-seven.service", "ActiveState")["ActiveState"] != "active",
+                  15)
     host.sh("systemctl start tpu-launchd.socket tpu-launchd.service")
     runs = ended(host, "seven", "killed")  # the cause takes a moment: it looks at the run's last lines
     check(runs["seven"]["state"] == "exited" and runs["seven"]["status"] == "7", f"{runs['seven']}")
@@ -208,26 +230,33 @@ def hostd_looks(lab):
     state = s.unit(host, "tpu-hostd.service", "Type", "WatchdogUSec", "StatusText", "NRestarts")
     check(state["Type"] == "notify" and state["WatchdogUSec"] == "30s", f"{state}")
     status = json.loads(host.sh("curl -s --unix-socket /run/tpu-hostd/api.sock http://h/v1/status")
-                        if host.path("/usr/bin/curl").exists() else s.ctl(host, "status", "--json", check=False).out)
+                        if host.path("/usr/bin/curl").exists()
+                        else s.ctl(host, "status", "--json", check=False).out)
     check(status["state"] in ("ready", "degraded"), f"status: {status}")
     report = s.ctl_json(host, "check")
     names = {f["check"].split(".")[0] for f in report.get("checks", report) if isinstance(f, dict)}
     check({"nic", "sysctl", "tpu", "memory"} <= names, f"checks: {names}")
-    # A NIC that goes down must turn the host unfit with the reason, and back. The training does not use eth1.
+    # A NIC that goes down must turn the host unfit with the reason, and back. The training does not use
+    # eth1.
     host.sh("ip link set eth1 down")
-    bad = host.wait_for(lambda: (j := s.ctl_json(host, "status"))["state"] == "unfit" and j, 40, "state unfit with eth1 down")
-    check(any(r["subject"] == "eth1" and r["reason"] for r in bad["reasons"]), f"no reason names eth1: {bad['reasons']}")
+    bad = host.wait_for(lambda: (j := s.ctl_json(host, "status"))["state"] == "unfit" and j, 40,
+                        "state unfit with eth1 down")
+    check(any(r["subject"] == "eth1" and r["reason"] for r in bad["reasons"]),
+          f"no reason names eth1: {bad['reasons']}")
     host.sh("ip link set eth1 up")
-    host.wait_for(lambda: s.ctl_json(host, "status")["state"] in ("ready", "degraded"), 60, "the host to be ready again")
+    host.wait_for(lambda: s.ctl_json(host, "status")["state"] in ("ready", "degraded"), 60,
+                  "the host to be ready again")
     return f"unfit because of {bad['reasons'][0]['subject']}, then ready again"
 
 
 def unfit(lab, host):
-    return [e for e in s.events(lab, host, "tpu.host.state_changed") if '"to": "unfit"' in e or '"to":"unfit"' in e]
+    return [e for e in s.events(lab, host, "tpu.host.state_changed") if '"to": "unfit"' in e
+            or '"to":"unfit"' in e]
 
 
 def telemetry_arrives(lab):
-    """tpu-hostd to tpu-collectord: metrics, events and step lines through the spool; hosts announce themselves"""
+    """tpu-hostd to tpu-collectord: metrics, events and step lines through the spool; hosts announce
+    themselves"""
     def collected():
         rows = s.query(lab, "SELECT name FROM hosts")
         return {r[0] for r in rows} >= {h.name for h in lab.hosts}
@@ -249,7 +278,8 @@ def telemetry_arrives(lab):
     host.sh("ip link set eth1 up")
     host.sh("kill -KILL $(systemctl show -P MainPID tpu-hostd.service)")
     lab.collector.sh("systemctl start tpu-collectord")
-    s.wait_until(lambda: len(unfit(lab, host)) == before + 1, 90, "the event of the time when the collector was away")
+    s.wait_until(lambda: len(unfit(lab, host)) == before + 1, 90,
+                 "the event of the time when the collector was away")
     return f"database has {len(lab.hosts)} hosts; step {step} there, {own} in the training's log; an outage lost nothing"
 
 
@@ -258,8 +288,10 @@ def commit_before_answer(lab):
     pid = lab.collector.sh("systemctl show -P MainPID tpu-collectord").strip()
     outside = lab.collector.pid_outside(int(pid))
     trace = subprocess.run(["timeout", "6", "strace", "-f", "-y", "-s", "200", "-p", str(outside), "-e",
-                            "trace=fdatasync,fsync,recvfrom,read,sendto,sendmsg,writev"], capture_output=True, text=True).stderr
-    # Requests that come together share a commit. Of each: its last byte, then a sync of the database, then its answer.
+                            "trace=fdatasync,fsync,recvfrom,read,sendto,sendmsg,writev"],
+                           capture_output=True, text=True).stderr
+    # Requests that come together share a commit. Of each: its last byte, then a sync of the database, then
+    # its answer.
     syncs, answers, arrived = 0, 0, {}
     for line in trace.splitlines():
         call = re.search(r"(\w+)\((\d+)<([^>]*)>", line)
@@ -282,11 +314,15 @@ def stack_by_reading(lab):
     host = lab.hosts[3]
     pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
     before = s.last_step(host, "train")
-    shell = s.unit(host, "tpu-hostd.service", "MainPID")  # any process: proves the parser sees what it should
-    trace = subprocess.run(["strace", "-f", "-o", "/dev/stderr", "nsenter", "-t", str(host.leader), "-m", "-p",
+    # any process: proves the parser sees what it should
+    shell = s.unit(host, "tpu-hostd.service", "MainPID")
+    trace = subprocess.run(["strace", "-f", "-o", "/dev/stderr", "nsenter", "-t", str(host.leader), "-m",
+                            "-p",
                             "/usr/bin/tpu-stack", pid], capture_output=True, text=True, timeout=30)
-    check("process_vm_readv" in trace.stderr, f"strace saw no process_vm_readv: {trace.stderr[-500:]} {shell}")
-    calls = re.findall(r"^\d+\s+(ptrace|kill|tgkill|tkill|rt_sigqueueinfo|pidfd_send_signal)\(", trace.stderr, re.M)
+    check("process_vm_readv" in trace.stderr,
+          f"strace saw no process_vm_readv: {trace.stderr[-500:]} {shell}")
+    calls = re.findall(r"^\d+\s+(ptrace|kill|tgkill|tkill|rt_sigqueueinfo|pidfd_send_signal)\(",
+                       trace.stderr, re.M)
     check(not calls, f"tpu-stack called {set(calls)}")
     frames = s.frames_in(trace.stdout)
     check({"train", "<module>"} <= {name for _, name in frames}, f"frames: {trace.stdout}")
@@ -311,7 +347,8 @@ def stack_is_sent(lab):
         shown = s.ctl(host, "stack", "train").out
         frames = s.frames_in(shown)
         check(frames and not s.wrong_frames(frames), f"stack: {shown}")
-        stored = s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20, "the stack in the collector's database")
+        stored = s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20,
+                              "the stack in the collector's database")
         check("stacktraceanalyzer" in stored[0] and frames[0][1] in stored[0], f"record: {stored[0][:300]}")
     finally:
         host.sh(f"kill -CONT {pid}")
@@ -338,8 +375,10 @@ def bad_input(lab):
     return f"{len(cases)} cases"
 
 
-STEPS = [installed_by_apt, network_is_set, network_one_shots, network_limits, identity_and_environment, run_is_a_service, exit_truth,
-         training_runs, hostd_looks, telemetry_arrives, commit_before_answer, stack_by_reading, stack_is_sent, bad_input]
+STEPS = [installed_by_apt, network_is_set, network_one_shots, network_limits, identity_and_environment,
+         run_is_a_service, exit_truth,
+         training_runs, hostd_looks, telemetry_arrives, commit_before_answer, stack_by_reading,
+         stack_is_sent, bad_input]
 
 
 def main(names):

@@ -1,6 +1,8 @@
-"""The true path, shared by path.py (tests) and the demo: hosts of one slice with a collector, and what may be asked of them.
+"""The true path, shared by path.py (tests) and the demo: hosts of one slice with a collector, and what may
+be asked of them.
 
-Whatever is checked is read by someone outside our programs: `ip`, /proc, systemctl, the training's own log, the collector's
+Whatever is checked is read by someone outside our programs: `ip`, /proc, systemctl, the training's own log,
+the collector's
 database file. Our programs' answers stand beside that, never instead of it.
 """
 
@@ -45,8 +47,10 @@ def configure(host, n_hosts, network_mtu):
     index = int(host.name[1:])
     names = ",".join(f"h{i}" for i in range(n_hosts))
     host.write("/etc/tpu-hostd/identity.conf.d/10-site.conf",
-               f"[Identity]\nSliceName=lab\nAcceleratorType=v6e-{4 * n_hosts}\nMachineType=ct6e-standard-4t\n"
-               f"Topology={ {1: '2x2', 2: '2x4', 4: '4x4'}[n_hosts] }\nWorkerId={index}\nWorkerHostnames={names}\nChips=4\n"
+               f"[Identity]\nSliceName=lab\nAcceleratorType=v6e-{4 * n_hosts}\n"
+               f"MachineType=ct6e-standard-4t\n"
+               f"Topology={ {1: '2x2', 2: '2x4', 4: '4x4'}[n_hosts] }\nWorkerId={index}\n"
+               f"WorkerHostnames={names}\nChips=4\n"
                f"\n[Network]\nMtu={network_mtu}\n")
     host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
                f"[Hostd]\nEndpoint=http://{collector}:4318\nMetricsInterval=2s\n")
@@ -56,7 +60,8 @@ def configure(host, n_hosts, network_mtu):
 
 
 def slice_lab(n_hosts, folder=None, unified=False, network_mtu=WANTED_MTU, masked=()):
-    """A lab of n hosts of one slice and a collector, all installed from the packages; use it in a with statement.
+    """A lab of n hosts of one slice and a collector, all installed from the packages; use it in a with
+    statement.
 
     network_mtu: what the site says that its network carries. masked: units of the hosts that do not start.
     """
@@ -68,10 +73,12 @@ def slice_lab(n_hosts, folder=None, unified=False, network_mtu=WANTED_MTU, maske
         for unit_name in masked if host.name != "collector" else ():
             host.path(f"/etc/systemd/system/{unit_name}").symlink_to("/dev/null")
 
-    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], before_boot=before_boot, unified=unified)
+    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], before_boot=before_boot,
+               unified=unified)
 
 
-# --- Observers outside our programs ----------------------------------------------------------------------------
+# --- Observers outside our programs
+# ----------------------------------------------------------------------------
 
 
 def link(host, nic):
@@ -116,7 +123,8 @@ def query(lab, sql, *arguments):
 
 
 def latest_metrics(lab, host):
-    """Returns the newest point of each series of a host, as the collector's API gives them: the database packs them by the push."""
+    """Returns the newest point of each series of a host, as the collector's API gives them: the database
+    packs them by the push."""
     script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
     url = f"http://127.0.0.1:9471/api/v1/hosts/{host.name}"
     done = lab.collector.run(["python3", "-c", script, url])
@@ -126,7 +134,8 @@ def latest_metrics(lab, host):
 def events(lab, host, name):
     """Returns the bodies of a host's events of that name in the collector's database, newest first."""
     return [body for body, in query(lab, "SELECT body FROM events JOIN hosts ON hosts.id = events.host "
-                                         "WHERE hosts.name = ? AND events.name = ? ORDER BY events.id DESC", host.name, name)]
+                                         "WHERE hosts.name = ? AND events.name = ? ORDER BY events.id DESC",
+                                    host.name, name)]
 
 
 def functions_of(script):
@@ -145,7 +154,8 @@ def functions_of(script):
     return found
 
 
-# --- Our programs' answers -----------------------------------------------------------------------------------------
+# --- Our programs' answers
+# -----------------------------------------------------------------------------------------
 
 
 def ctl(host, *words, check=True, user=None, timeout=60):
@@ -178,7 +188,8 @@ def frames_in(text, path="/srv/train.py"):
 
 
 def wrong_frames(frames):
-    """Returns the frames that the training script cannot have: no such function, or the line is not in it."""
+    """Returns the frames that the training script cannot have: no such function, or the line is not in
+    it."""
     functions = functions_of(TRAINING)
     lines = len(TRAINING.read_text().splitlines())
     return [(line, name) for line, name in frames

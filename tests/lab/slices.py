@@ -1,4 +1,5 @@
-"""Hosts of several slices with a registry, and one training over all of them; used by the tests of runs and by the demo.
+"""Hosts of several slices with a registry, and one training over all of them; used by the tests of runs and
+by the demo.
 
 What is judged is the training's own log as the journal of each host has it: steps, losses, resumptions.
 """
@@ -41,7 +42,8 @@ def configure(host, n_hosts, per_slice, registry, grant):
     collector = host.lab_collector_address
     names = ",".join(f"h{i}" for i in range(s * per_slice, (s + 1) * per_slice))
     host.write("/etc/tpu-hostd/identity.conf.d/10-site.conf",
-               f"[Identity]\nSliceName=s{s}\nAcceleratorType=v6e-{4 * per_slice}\nMachineType=ct6e-standard-4t\n"
+               f"[Identity]\nSliceName=s{s}\nAcceleratorType=v6e-{4 * per_slice}\n"
+               f"MachineType=ct6e-standard-4t\n"
                f"Topology={TOPOLOGY[per_slice]}\nWorkerId={worker}\nWorkerHostnames={names}\nChips=4\n"
                f"\n[Network]\nMtu={scenario.WANTED_MTU}\n")
     host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
@@ -55,7 +57,8 @@ def configure(host, n_hosts, per_slice, registry, grant):
 
 
 def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True, collectors=1):
-    """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector, or two over an etcd; use it in a with statement.
+    """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector, or two over an etcd; use it
+    in a with statement.
 
     With two, telemetry goes to the first alone, and every host knows both for control.
     """
@@ -64,9 +67,11 @@ def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=Tr
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
         urls = " ".join(f"http://{c.address('eth0')}:4318" for c in host.lab.collectors)
-        configure(host, n_hosts, per_slice, registry + (f"\nEndpoint={urls}" if collectors > 1 else ""), grant)
+        configure(host, n_hosts, per_slice, registry + (f"\nEndpoint={urls}" if collectors > 1 else ""),
+                  grant)
 
-    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], collectors=collectors, before_boot=before_boot)
+    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], collectors=collectors,
+               before_boot=before_boot)
 
 
 def prepare(lab):
@@ -77,7 +82,8 @@ def prepare(lab):
 
 def train_command(run, *flags, steps=100000, pause="0.1", kept=KEPT, user=USER):
     return ["tpuctl", "run", "--name", run, "--framework", "torch", "--user", user, *flags,
-            "--env", "GLOO_SOCKET_IFNAME=eth0", "--env", f"CHECKPOINTS={kept}", "--env", f"STEP_PAUSE={pause}",
+            "--env", "GLOO_SOCKET_IFNAME=eth0", "--env", f"CHECKPOINTS={kept}", "--env",
+            f"STEP_PAUSE={pause}",
             "--", "/usr/bin/python3", "/srv/train.py", str(steps)]
 
 
@@ -115,7 +121,8 @@ def runs(lab):
 
 
 def whole(run, hosts):
-    """Raises unless each host's training has made every step once, from 0 on, and has never gone back to a checkpoint."""
+    """Raises unless each host's training has made every step once, from 0 on, and has never gone back to
+    a checkpoint."""
     for host in hosts:
         numbers = [int(m[1]) for m in LOSS.finditer(log(host, run))]
         assert numbers == list(range(len(numbers))), f"{host.name} has lost or repeated steps: {numbers}"
@@ -123,12 +130,14 @@ def whole(run, hosts):
 
 
 def unbroken(run, hosts):
-    """Raises unless each host's training has made every step once since it went on from a checkpoint last."""
+    """Raises unless each host's training has made every step once since it went on from a checkpoint
+    last."""
     for host in hosts:
         text = log(host, run)
         mark = list(RESUMED.finditer(text))[-1]
         numbers = [int(m[1]) for m in LOSS.finditer(text, mark.end())]
-        assert numbers == list(range(int(mark[1]) + 1, int(mark[1]) + 1 + len(numbers))), f"{host.name}: {numbers}"
+        assert numbers == list(range(int(mark[1]) + 1,
+                                     int(mark[1]) + 1 + len(numbers))), f"{host.name}: {numbers}"
 
 
 class Case(unittest.TestCase):
@@ -155,16 +164,19 @@ class Case(unittest.TestCase):
             if host in self.lab.collectors:
                 print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")
                 continue
-            print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("runs", "status") if host.up),
+            print(f"--- {host.name}",
+                  *(host.run(["tpuctl", verb], check=False).out for verb in ("runs", "status") if host.up),
                   host.journal()[-6000:], sep="\n")
         print("--- runs", json.dumps(runs(self.lab), indent=1))
 
     def members(self, hosts=None):
         """Waits until all are members of the registry."""
-        scenario.wait_until(lambda: all(registry(h)["state"] == "member" for h in hosts or self.h), 90, "all hosts are members")
+        scenario.wait_until(lambda: all(registry(h)["state"] == "member" for h in hosts or self.h), 90,
+                            "all hosts are members")
 
     def wait_run(self, run, what, condition, timeout=90):
-        return scenario.wait_until(lambda: (r := runs(self.lab).get(run)) and condition(r) and r, timeout, f"{run}: {what}")
+        return scenario.wait_until(lambda: (r := runs(self.lab).get(run)) and condition(r) and r, timeout,
+                                   f"{run}: {what}")
 
     def steps_on(self, hosts, run, more=10, timeout=90):
         """Waits until each host's training has made that many steps more than now."""

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
-"""The stall matrix: real training on four booted hosts is driven into every kind of stall, and who is named is compared with who it was.
+"""The stall matrix: real training on four booted hosts is driven into every kind of stall, and who is named
+is compared with who it was.
 
-Usage: sudo tests/lab/stalls.py [--times N] [--only CAUSE,…] [--seed S] [--state FILE] [--judge live|hand] [--healthy 30m]
+Usage: sudo tests/lab/stalls.py [--times N] [--only CAUSE,…] [--seed S] [--state FILE] [--judge live|hand]
+[--healthy 30m]
 
-Prints a table and exits 0 when the goals are met. With --state FILE the same command goes on where it was ended.
+Prints a table and exits 0 when the goals are met. With --state FILE the same command goes on where it was
+ended.
 """
 
 import argparse
@@ -34,10 +37,12 @@ def parse():
     parser.add_argument("--seed", default="1", help="chooses ranks, instants and order")
     parser.add_argument("--state", help="a file that keeps what is done: the same command goes on there")
     parser.add_argument("--judge", choices=("live", "hand"), default="live",
-                        help="live: agents and collector, as on call; hand: captures made by hand, without suspicion")
+                        help="live: agents and collector, as on call; hand: captures made by hand, without "
+                             "suspicion")
     parser.add_argument("--keep", type=Path, help="a folder for captures made by hand")
     parser.add_argument("--minutes", type=float, help="begin no case after so many minutes")
-    parser.add_argument("--healthy", default="0", metavar="SPAN", help="before the matrix, train without a fault: 30m, 300s; 0 (default): not")
+    parser.add_argument("--healthy", default="0", metavar="SPAN",
+                        help="before the matrix, train without a fault: 30m, 300s; 0 (default): not")
     args = parser.parse_args()
     span = re.fullmatch(r"(\d+)(s|m|h|)", args.healthy)
     if not span:
@@ -65,7 +70,8 @@ def main():
         calm = healthy.run(lab, args.healthy, say) if args.healthy else None
         try:
             if args.times:
-                matrix.Matrix(lab, judge, state, wish, say).run(args.minutes and time.time() + 60 * args.minutes)
+                matrix.Matrix(lab, judge, state, wish,
+                              say).run(args.minutes and time.time() + 60 * args.minutes)
         except KeyboardInterrupt:
             pass
     return tell(state.records(), calm)

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""A host made right, as the README tells it: two booted hosts with the package, joined by eth0 and eth1, their network at 1460 and then 8896.
+"""A host made right, as the README tells it: two booted hosts with the package, joined by eth0 and eth1,
+their network at 1460 and then 8896.
 
-What every setting was before tpu-netcfg ever ran is read first, by sysctl and ip; --restore must bring all of it back. Needs root and the
+What every setting was before tpu-netcfg ever ran is read first, by sysctl and ip; --restore must bring all
+of it back. Needs root and the
 packages in build/debs.
 """
 
@@ -32,10 +34,12 @@ def setUpModule():
 
 def settings(host):
     """Everything about the host's network that a tuner could have changed, as other programs tell it."""
-    links = {l["ifname"]: {k: l.get(k) for k in ("mtu", "gso_max_size", "gro_max_size", "operstate")} for l in json.loads(host.sh("ip -j -d link show"))}
+    links = {l["ifname"]: {k: l.get(k) for k in ("mtu", "gso_max_size", "gro_max_size", "operstate")}
+             for l in json.loads(host.sh("ip -j -d link show"))}
     return {"sysctl": host.sh("sysctl -a 2>/dev/null | grep '^net[.]'").splitlines(), "links": links,
             "routes": sorted(set(host.sh("ip -d route show table all; ip -6 -d route show table all").splitlines())),
-            "rules": host.sh("ip rule; ip -6 rule").splitlines(), "ethtool": host.sh("for n in eth0 eth1; do ethtool -k $n; done").splitlines()}
+            "rules": host.sh("ip rule; ip -6 rule").splitlines(),
+            "ethtool": host.sh("for n in eth0 eth1; do ethtool -k $n; done").splitlines()}
 
 
 class HostRight(unittest.TestCase):
@@ -43,19 +47,23 @@ class HostRight(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.lab = cls.enterClassContext(scenario.slice_lab(2, os.environ.get("TPU_HOSTD_DEBS"), network_mtu=1460, masked=NETCFG))
+        cls.lab = cls.enterClassContext(scenario.slice_lab(2, os.environ.get("TPU_HOSTD_DEBS"),
+                                                           network_mtu=1460, masked=NETCFG))
         cls.hosts = cls.lab.hosts
         for host in cls.hosts:  # link-local addresses come a moment after the boot
             host.wait_for(lambda: not host.sh("ip -6 addr show tentative").strip(), 10)
         cls.originals = {h.name: settings(h) for h in cls.hosts}
         for host in cls.hosts:
-            host.sh("systemctl unmask -q tpu-netcfg.service tpu-netcfg.socket; systemctl start tpu-netcfg.socket tpu-netcfg.service")
+            host.sh("systemctl unmask -q tpu-netcfg.service tpu-netcfg.socket; systemctl start "
+                    "tpu-netcfg.socket tpu-netcfg.service")
 
     def network(self, host):
-        """tpuctl check's lines about the network: {(check, subject): line}, without what is the machine's own."""
+        """tpuctl check's lines about the network: {(check, subject): line}, without what is the machine's
+        own."""
         report = json.loads(scenario.ctl(host, "check", "--json", check=False).out)
         return {(c["check"], c["subject"]): c for c in report["checks"]
-                if c["check"].startswith(("nic.", "sysctl", "route", "rp_filter")) and c["check"] not in MACHINES_OWN}
+                if c["check"].startswith(("nic.", "sysctl", "route", "rp_filter"))
+                and c["check"] not in MACHINES_OWN}
 
     def mtus(self):
         return {(h.name, nic): scenario.link(h, nic)["mtu"] for h in self.hosts for nic in ("eth0", "eth1")}
@@ -74,7 +82,8 @@ class HostRight(unittest.TestCase):
                 self.assertEqual((line["verdict"], line["found"]), ("FAIL", "1460"), line)
                 self.assertIn("gcloud compute networks update", line["remedy"])
                 self.assertIn("--mtu=8896", line["remedy"])
-            wrong = {k: v["reason"] for k, v in found.items() if v["verdict"] != "OK" and k[0] != "nic.mtu" and k not in NO_GATEWAY}
+            wrong = {k: v["reason"] for k, v in found.items() if v["verdict"] != "OK" and k[0] != "nic.mtu"
+                     and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
             self.assertEqual(scenario.tcp_rmem(host), scenario.WANTED_RMEM)
             self.assertEqual(host.run(["tpuctl", "check"], user="nobody").code, 2)
@@ -85,11 +94,13 @@ class HostRight(unittest.TestCase):
         for host in self.hosts:
             host.write(SITE, host.read(SITE).replace("Mtu=1460", "Mtu=8896"))
             host.sh("systemctl restart tpu-netcfg tpu-hostd")
-            wrong = {k: v["reason"] for k, v in self.network(host).items() if v["verdict"] != "OK" and k not in NO_GATEWAY}
+            wrong = {k: v["reason"] for k,
+                     v in self.network(host).items() if v["verdict"] != "OK" and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
         self.assertEqual(set(self.mtus().values()), {8896})
-        ok = ("OK", "8896 bytes pass both ways")
-        self.assertEqual(self.path(self.hosts[0], 0), {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
+        ok = ("OK", "8896 bytes pass in both directions")
+        self.assertEqual(self.path(self.hosts[0], 0),
+                         {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
 
     def test_3_restore(self):
         for host in self.hosts:
@@ -102,7 +113,8 @@ class HostRight(unittest.TestCase):
             # It holds while the daemon runs, and --once tunes again.
             host.sh("ip link set eth1 mtu 1400; ip link set eth1 mtu 1460")
             self.assertEqual(scenario.link(host, "eth1")["mtu"], 1460)
-            self.assertEqual(scenario.unit(host, "tpu-netcfg.service", "ActiveState"), {"ActiveState": "active"})
+            self.assertEqual(scenario.unit(host, "tpu-netcfg.service", "ActiveState"),
+                             {"ActiveState": "active"})
             host.run(["tpu-netcfg", "--once"])
         self.assertEqual(set(self.mtus().values()), {8896})
 
@@ -111,7 +123,8 @@ class HostRight(unittest.TestCase):
         try:
             found = self.path(self.hosts[0], 2)
             self.assertEqual(set(self.mtus().values()), {8896})
-            self.assertEqual(found["eth1→h1-eth1 (10.10.1.11)"], ("FAIL", "1500 bytes pass, 8896 do not (towards the peer)"))
+            self.assertEqual(found["eth1→h1-eth1 (10.10.1.11)"],
+                             ("FAIL", "1500 bytes pass, 8896 do not (towards the peer)"))
             self.assertEqual(found["eth0→h1 (10.10.0.11)"][0], "OK")
         finally:
             self.hosts[1].heal("eth1")

@@ -20,7 +20,8 @@ from lab.command import sh                                  # noqa: E402
 from lab.dummy_deb import build                             # noqa: E402
 from lab.tree import cache_dir                              # noqa: E402
 
-# It outlives its SIGTERM; while it is stopped, the host's systemd sends a notification a second (the time left).
+# It outlives its SIGTERM; while it is stopped, the host's systemd sends a notification a second (the time
+# left).
 STUBBORN = "systemd-run -q --unit=stubborn -p TimeoutStopSec=20 sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
 
 # Sends 1 MB over TCP in the time that an untroubled path needs a thousand times.
@@ -262,7 +263,8 @@ class Life(unittest.TestCase):
         process.communicate()
         self.assertGreater(len(traces(lab_id)), 8)
         deadline = time.monotonic() + 10
-        while lab_id not in guardian.sweep()[0]:  # its lock goes with the guardian's last breath, not with our signal
+        # its lock goes with the guardian's last breath, not with our signal
+        while lab_id not in guardian.sweep()[0]:
             self.assertLess(time.monotonic(), deadline, "nobody made up for the killed guardian")
             time.sleep(0.05)
         self.assertEqual(traces(lab_id), [])

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tpu-launchd on a booted host, judged by systemd, /proc and the journal. Needs root and the packages in build/debs.
+"""tpu-launchd on a booted host, judged by systemd, /proc and the journal. Needs root and the packages in
+build/debs.
 
 Runs are asked for by launch_frames.py, so that nothing here rests on tpuctl.
 """
@@ -41,7 +42,8 @@ __attribute__((constructor)) static void loaded(void) {
 }
 """
 STEPS = "n=0; while :; do n=$((n + 1)); echo $n >/srv/loaded/steps; sleep 0.05; done"
-RUN = {1: "name", 2: "unit", 3: "state", 4: "cause", 5: "code", 6: "status", 8: "malloc", 9: "user", 10: "command",
+RUN = {1: "name", 2: "unit", 3: "state", 4: "cause", 5: "code", 6: "status", 8: "malloc", 9: "user",
+       10: "command",
        11: "started", 12: "ended", 13: "main_pid", 14: "processes", 15: "control_group"}
 KIND_ERROR = 1
 
@@ -75,7 +77,8 @@ class Launch(unittest.TestCase):
         return answer
 
     def start(self, name, *argv, user="alice", env=(), **fields):
-        return self.ask("run", f"name={name}", *(f"env={e}" for e in env), *(f"{k}={v}" for k, v in fields.items()),
+        return self.ask("run", f"name={name}", *(f"env={e}" for e in env),
+                        *(f"{k}={v}" for k, v in fields.items()),
                         "--", *argv, user=user)["fields"]
 
     def listed(self, name):
@@ -90,7 +93,8 @@ class Launch(unittest.TestCase):
         with self.assertRaises(Refused) as caught:
             self.ask(verb, *words, **kwargs)
         self.assertEqual(caught.exception.args[0], code, caught.exception.args)
-        self.assertTrue(caught.exception.args[1] and caught.exception.args[2], "an error without text or remedy")
+        self.assertTrue(caught.exception.args[1] and caught.exception.args[2],
+                        "an error without text or remedy")
         return caught.exception.args[1]
 
     def show(self, name, prop):
@@ -104,7 +108,8 @@ class Launch(unittest.TestCase):
         words = "echo \"$A|$0|$1|$(id -un)|$(pwd)\"; exit 3"
         self.start("own", "sh", "-c", words, "${HOME} %n", "$$ b", env=["A=x $y"], directory="/srv")
         run = self.ended("own")
-        self.assertEqual((run["cause"], run["code"], run["status"], run["user"]), ("exit-code", "exited", "3", "alice"))
+        self.assertEqual((run["cause"], run["code"], run["status"], run["user"]),
+                         ("exit-code", "exited", "3", "alice"))
         line = self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=own").strip()
         self.assertEqual(line, "x $y|${HOME} %n|$$ b|alice|/srv")
 
@@ -114,14 +119,16 @@ class Launch(unittest.TestCase):
         self.assertEqual(self.show("env-1", "Slice"), "tpu-run-env_1.slice")
         pid = self.show("env-1", "MainPID")
         env = dict(e.split("=", 1) for e in self.host.sh(f"cat /proc/{pid}/environ").split("\0") if e)
-        self.assertEqual((env["TPU_WORKER_ID"], env["TPU_SKIP_MDS_QUERY"], env["TPU_HOST_BOUNDS"], env["JAX_PLATFORMS"]),
+        self.assertEqual((env["TPU_WORKER_ID"], env["TPU_SKIP_MDS_QUERY"], env["TPU_HOST_BOUNDS"],
+                          env["JAX_PLATFORMS"]),
                          ("0", "1", "1,1,1", "cpu"))
         maps = self.host.sh(f"cat /proc/{pid}/maps")
         self.assertEqual("libtcmalloc" in maps, answer["3"][0].startswith("tcmalloc"), answer["3"])
         # Not even root's own tools show a run's variables, which may be secrets.
         self.assertEqual(self.show("env-1", "Environment"), "")
         self.ask("stop", "1=env-1", user="alice")
-        self.assertNotIn("tpu-run-env_1.slice", self.host.sh("systemctl list-units --all --plain --no-legend 'tpu-run-*.slice'"))
+        self.assertNotIn("tpu-run-env_1.slice",
+                         self.host.sh("systemctl list-units --all --plain --no-legend 'tpu-run-*.slice'"))
 
     def test_agents_die_and_the_run_goes_on(self):
         self.start("alive", "sh", "-c", STEPS)
@@ -132,7 +139,8 @@ class Launch(unittest.TestCase):
             self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=5)
             self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
         self.assertEqual(self.show("alive", "MainPID"), pid)
-        self.host.wait_for(lambda: self.listed("alive")["state"] == "running" and self.listed("alive").get("main_pid") == int(pid), timeout=10)
+        self.host.wait_for(lambda: self.listed("alive")["state"] == "running"
+                           and self.listed("alive").get("main_pid") == int(pid), timeout=10)
         # It ends while nobody is there to see.
         self.host.sh("systemctl stop tpu-launchd.socket tpu-launchd.service; kill -KILL " + pid)
         self.host.wait_for(lambda: self.show("alive", "ActiveState") == "inactive", timeout=10)
@@ -143,10 +151,12 @@ class Launch(unittest.TestCase):
 
     def test_no_record_is_never_success(self):
         self.start("lost", "sleep", "1000")
-        self.host.sh("mv /usr/sbin/tpu-launchd /usr/sbin/tpu-launchd.away; systemctl kill -s TERM tpu-run-lost.service")
+        self.host.sh("mv /usr/sbin/tpu-launchd /usr/sbin/tpu-launchd.away; systemctl kill -s TERM "
+                     "tpu-run-lost.service")
         self.host.wait_for(lambda: self.show("lost", "ActiveState") == "inactive", timeout=10)
         self.host.sh("mv /usr/sbin/tpu-launchd.away /usr/sbin/tpu-launchd")
-        self.assertEqual(self.host.sh("systemctl show -P Result tpu-run-lost.service").strip(), "success")  # what systemd has forgotten
+        # what systemd has forgotten
+        self.assertEqual(self.host.sh("systemctl show -P Result tpu-run-lost.service").strip(), "success")
         self.assertEqual(self.ended("lost")["cause"], "unknown")
 
     def test_stop(self):
@@ -157,7 +167,8 @@ class Launch(unittest.TestCase):
         start = time.monotonic()
         self.ask("stop", "1=stubborn", "2=500000")
         self.assertLess(time.monotonic() - start, 5)
-        self.assertEqual((self.listed("stubborn")["cause"], self.listed("stubborn")["status"]), ("timeout", "KILL"))
+        self.assertEqual((self.listed("stubborn")["cause"], self.listed("stubborn")["status"]),
+                         ("timeout", "KILL"))
 
     def test_rights(self):
         self.start("rights", "sleep", "1000")
@@ -173,7 +184,8 @@ class Launch(unittest.TestCase):
         self.ask("stop", "1=rights")
 
     def test_a_users_library_is_never_roots(self):
-        """LD_PRELOAD of a run is loaded by the run, and by no process of root's: neither our recorder nor systemd's own."""
+        """LD_PRELOAD of a run is loaded by the run, and by no process of root's: neither our recorder nor
+        systemd's own."""
         with tempfile.TemporaryDirectory() as d:
             Path(d, "x.c").write_text(PRELOADED)
             subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{d}/x.so", f"{d}/x.c"], check=True)
@@ -204,18 +216,22 @@ class Launch(unittest.TestCase):
         """At a daemon-reload systemd tells that all units are gone, and reads the run's unit from a file."""
         words = ["%n", "$HOME $$", ";", "a\nExecStopPost=/bin/touch /srv/injected", "\\x41", "'\""]
         self.start("reload", "sh", "-c", STEPS, *words)
-        pid, words_before = self.show("reload", "MainPID"), self.host.sh(f"cat /proc/{self.show('reload', 'MainPID')}/cmdline")
+        pid, words_before = self.show("reload",
+                                      "MainPID"), self.host.sh(f"cat /proc/{self.show('reload', 'MainPID')}/cmdline")
         self.assertEqual(words_before.split("\0")[3:-1], words)
         for verb in ("daemon-reload", "daemon-reload", "daemon-reexec", "daemon-reload"):
             self.host.sh(f"systemctl {verb}")
             before = self.steps()
             self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
-            self.assertEqual((self.show("reload", "MainPID"), self.show("reload", "LoadState")), (pid, "loaded"), verb)
+            self.assertEqual((self.show("reload", "MainPID"), self.show("reload", "LoadState")),
+                             (pid, "loaded"), verb)
             run = self.listed("reload")
             self.assertEqual((run["state"], run["main_pid"]), ("running", int(pid)), verb)
         self.ask("stop", "1=reload", user="alice")
-        self.assertEqual((self.listed("reload")["cause"], self.listed("reload")["status"]), ("stopped", "TERM"))
-        self.assertEqual(self.host.sh("ls /srv/injected 2>&1; true").strip(), "ls: cannot access '/srv/injected': No such file or directory")
+        self.assertEqual((self.listed("reload")["cause"], self.listed("reload")["status"]),
+                         ("stopped", "TERM"))
+        self.assertEqual(self.host.sh("ls /srv/injected 2>&1; true").strip(),
+                         "ls: cannot access '/srv/injected': No such file or directory")
 
     def test_same_name_again_at_once(self):
         """The end of the run before is no end of the one that took its name."""
@@ -237,7 +253,8 @@ class Launch(unittest.TestCase):
             return None
 
     def test_capture(self):
-        self.start("stack", "python3", "-c", "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
+        self.start("stack", "python3", "-c",
+                   "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
         self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('stack', 'MainPID')}/comm"), timeout=10)
         time.sleep(1)
         fields = self.ask("capture", "1=stack", user="tpu-hostd")["fields"]
@@ -245,21 +262,25 @@ class Launch(unittest.TestCase):
         self.ask("stop", "1=stack")
 
     def test_capture_of_all_frames(self):
-        """With what the unit permits: kernel, native and Python frames as one stack, and nothing had to be stopped for them."""
-        self.start("frames", "python3", "-c", "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
+        """With what the unit permits: kernel, native and Python frames as one stack, and nothing had to
+        be stopped for them."""
+        self.start("frames", "python3", "-c",
+                   "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
         self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('frames', 'MainPID')}/comm"), timeout=10)
         time.sleep(1)
         fields = self.ask("capture", "1=frames", "2=1", user="tpu-hostd")["fields"]
         self.assertEqual(fields["7"], [1])
         group = self.show("frames", "ControlGroup")
-        shown = self.host.sh(f"tpu-stack --capture --native --cgroup {group} >/tmp/frames.capture && tpuctl stack --json --from /tmp/frames.capture")
+        shown = self.host.sh(f"tpu-stack --capture --native --cgroup {group} >/tmp/frames.capture && tpuctl "
+                             f"stack --json --from /tmp/frames.capture")
         process = json.loads(shown)["processes"][0]
         self.assertEqual(process.get("kernel_by"), "iter/task", process.get("kernel_unknown"))
         thread = process["threads"][0]
         kinds = "".join(f.get("kind", "python")[0] for f in thread["frames"])
         self.assertRegex(kinds, "^k+n+ppn+$")
         self.assertEqual(thread["native"], {"merged": True, "cut": False, "pause_ns": 0})
-        self.assertIn("nanosleep", "".join(f["function"] for f in thread["frames"] if f.get("kind") == "kernel"))
+        self.assertIn("nanosleep",
+                      "".join(f["function"] for f in thread["frames"] if f.get("kind") == "kernel"))
         self.ask("stop", "1=frames")
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What tpu-launchd promises of a run, on a booted host: rights, limits, secrets, devices, causes, restarts, preemption.
+"""What tpu-launchd promises of a run, on a booted host: rights, limits, secrets, devices, causes, restarts,
+preemption.
 
 Judged by systemd, /proc and the journal. Needs root and the packages in build/debs.
 """
@@ -21,7 +22,8 @@ from lab.check import check      # noqa: E402
 import scenario                  # noqa: E402
 from test_launch import IDENTITY, KIND_ERROR, Refused  # noqa: E402
 
-RUN = {1: "name", 3: "state", 4: "cause", 5: "code", 6: "status", 13: "main_pid", 16: "generation", 20: "restarts", 22: "why",
+RUN = {1: "name", 3: "state", 4: "cause", 5: "code", 6: "status", 13: "main_pid", 16: "generation",
+       20: "restarts", 22: "why",
        23: "remedy", 25: "last_step", 26: "preempted"}
 AUDIT = "5d0a3e1b7c9f4c5f8a20c61f3d7e4b92"
 GRANT = "/etc/tpu-hostd/authority.conf.d/10-remote.conf"
@@ -44,7 +46,8 @@ class Policy(unittest.TestCase):
         cls.host.sh("useradd -m -G tpu-run alice; useradd -m bob; mkdir -m 0777 /srv/open")
 
     def ask(self, verb, *words, user=None):
-        r = self.host.run(["/usr/bin/python3", "/usr/local/bin/frames", verb, *words], user=user, timeout=100)
+        r = self.host.run(["/usr/bin/python3", "/usr/local/bin/frames", verb, *words], user=user,
+                          timeout=100)
         answer = json.loads(r.out)
         if answer["kind"] == KIND_ERROR:
             raise Refused(*(answer["fields"].get(n, [""])[0] for n in ("1", "2", "3")))
@@ -74,26 +77,35 @@ class Policy(unittest.TestCase):
         return caught.exception.args
 
     def test_limits_and_devices(self):
-        self.run_as("alice", "limits", "memlock=1048576", "nofile=4096", "memory=268435456", "cpus=0", "grace=7000000", "slice=slice a", "worker=3",
+        self.run_as("alice", "limits", "memlock=1048576", "nofile=4096", "memory=268435456", "cpus=0",
+                    "grace=7000000", "slice=slice a", "worker=3",
                     "--", "sleep", "1000")
         pid = self.show("limits", "MainPID")
-        limits = {line[:26].strip(): line[26:].split() for line in self.host.sh(f"cat /proc/{pid}/limits").splitlines()}
-        self.assertEqual((limits["Max locked memory"][0], limits["Max open files"][0], limits["Max core file size"][0]),
+        limits = {line[:26].strip(): line[26:].split()
+                  for line in self.host.sh(f"cat /proc/{pid}/limits").splitlines()}
+        self.assertEqual((limits["Max locked memory"][0], limits["Max open files"][0],
+                          limits["Max core file size"][0]),
                          ("1048576", "4096", "0"))
         self.assertIn("Cpus_allowed_list:\t0\n", self.host.sh(f"cat /proc/{pid}/status"))
-        self.assertEqual((self.show("limits", "MemoryMax"), self.show("limits", "TimeoutStopUSec"), self.show("limits", "DevicePolicy")),
+        self.assertEqual((self.show("limits", "MemoryMax"), self.show("limits", "TimeoutStopUSec"),
+                          self.show("limits", "DevicePolicy")),
                          ("268435456", "7s", "closed"))
         self.assertIn("char-vfio* rw", self.show("limits", "DeviceAllow"))
         self.assertEqual(self.host.sh("journalctl -p warning -o cat _PID=1 | grep -c 'stat device'; true").strip(), "0")
         self.ask("stop", "1=limits", user="alice")
-        self.run_as("alice", "lines", "slice=slice a", "worker=3", "generation=4", "intent=5e71a1", "--", "echo", "a line")
+        self.run_as("alice", "lines", "slice=slice a", "worker=3", "generation=4", "intent=5e71a1", "--",
+                    "echo", "a line")
         self.ended("lines")
-        record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_RUN=lines _COMM=echo + TPU_RUN=lines MESSAGE='a line'").splitlines()]
-        self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")], ["slice a", "3", "4", "5e71a1"])
+        record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_RUN=lines _COMM=echo + "
+                                                             "TPU_RUN=lines MESSAGE='a line'").splitlines()]
+        self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")],
+                         ["slice a", "3", "4", "5e71a1"])
 
     def test_memory_of_the_slice(self):
-        """The limit is the slice's, with the containers in it; it goes with the run, and comes with its next start."""
-        self.run_as("alice", "small", "memory_total=134217728", "memory_high=67108864", "restarts=1", "--", "sh", "-c", "exec sleep 1000")
+        """The limit is the slice's, with the containers in it; it goes with the run, and comes with its
+        next start."""
+        self.run_as("alice", "small", "memory_total=134217728", "memory_high=67108864", "restarts=1", "--",
+                    "sh", "-c", "exec sleep 1000")
         for again in (False, True):
             self.assertEqual({*self.host.sh("systemctl show -p MemoryMax -p MemoryHigh tpu-run-small.slice").split()},
                              {"MemoryMax=134217728", "MemoryHigh=67108864"})
@@ -101,29 +113,36 @@ class Policy(unittest.TestCase):
             if not again:
                 first = self.listed("small")["main_pid"]
                 self.host.sh(f"kill -KILL {first}")
-                self.host.wait_for(lambda: self.listed("small").get("main_pid", 0) not in (0, first) and self.listed("small")["state"] == "running",
+                self.host.wait_for(lambda: self.listed("small").get("main_pid", 0) not in (0, first)
+                                   and self.listed("small")["state"] == "running",
                                    timeout=60)
         # Beside the service, as a container would be: 256 MiB are too much for the slice.
-        self.host.run(["systemd-run", "--collect", "--unit=beside", "--slice=tpu-run-small.slice", "--wait", "-p", "MemorySwapMax=0", "python3", "-c",
+        self.host.run(["systemd-run", "--collect", "--unit=beside", "--slice=tpu-run-small.slice", "--wait",
+                       "-p", "MemorySwapMax=0", "python3", "-c",
                        "x = b'1' * (256 << 20)"], timeout=100)
         self.assertIn("status=9/KILL", self.host.sh("journalctl -u beside -o cat --no-pager"))
         self.ask("stop", "1=small", user="alice")
-        self.host.wait_for(lambda: self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip() == "infinity", timeout=60)
-        self.run_as("alice", "greedy", "memory_total=67108864", "--", "python3", "-c", "import time; time.sleep(1); x = b'1' * (256 << 20)")
+        self.host.wait_for(lambda: self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip()
+                           == "infinity", timeout=60)
+        self.run_as("alice", "greedy", "memory_total=67108864", "--", "python3", "-c",
+                    "import time; time.sleep(1); x = b'1' * (256 << 20)")
         self.assertEqual(self.ended("greedy")["cause"], "oom-kill")
 
     def test_device_policy(self):
-        """What launchd says of the policy is so: a node that is not let in is refused to a run whose user may read it, and only then."""
+        """What launchd says of the policy is so: a node that is not let in is refused to a run whose user
+        may read it, and only then."""
         says = "test -r /dev/kmsg && echo open >/srv/open/says || echo shut >/srv/open/says"
         seen = {}
 
         def look(name, *words):
             warning = self.run_as("alice", name, *words, "--", "sh", "-c", says).get("8", [])
             self.ended(name)
-            seen[name] = (self.host.sh("cat /srv/open/says; rm /srv/open/says").strip(), [w for w in warning if "device" in w])
+            seen[name] = (self.host.sh("cat /srv/open/says; rm /srv/open/says").strip(),
+                          [w for w in warning if "device" in w])
             return seen[name]
 
-        self.assertEqual(self.host.sh("test -r /dev/kmsg && stat -c %t:%T:%a /dev/kmsg", user="alice"), "1:b:644\n")
+        self.assertEqual(self.host.sh("test -r /dev/kmsg && stat -c %t:%T:%a /dev/kmsg", user="alice"),
+                         "1:b:644\n")
         found, warning = look("closed")
         self.assertEqual((found, len(warning)), ("open", 1) if warning else ("shut", 0), seen)
         self.assertEqual(look("named", "devices=/dev/kmsg")[0], "open")
@@ -137,21 +156,28 @@ class Policy(unittest.TestCase):
         print(f"device policy of this lab: {found}", flush=True)
 
     def test_secret(self):
-        """The run has it; the unit, the files on disk and the journal have not; another user cannot read it."""
+        """The run has it; the unit, the files on disk and the journal have not; another user cannot read
+        it."""
         self.run_as("alice", "secret", "6.1=API_KEY", "6.2=s3cr3t-of-alice", "--", "sh", "-c",
                     "printf %s \"$API_KEY\" >/srv/open/key; exec sleep 1000")
-        self.host.wait_for(lambda: self.host.sh("cat /srv/open/key 2>/dev/null; true") == "s3cr3t-of-alice", timeout=60)
-        self.assertNotIn("s3cr3t", self.host.sh("systemctl show tpu-run-secret.service; systemctl cat tpu-run-secret.service"))
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/key 2>/dev/null; true") == "s3cr3t-of-alice",
+                           timeout=60)
+        self.assertNotIn("s3cr3t", self.host.sh("systemctl show tpu-run-secret.service; systemctl cat "
+                                                "tpu-run-secret.service"))
         self.assertNotIn("s3cr3t", self.host.sh("journalctl --no-pager -o verbose -u 'tpu-*'"))
-        self.assertEqual(self.host.sh("grep -rl s3cr3t /var/lib/tpu-launchd /etc /run/systemd/transient/tpu-*; true").strip(), "")
-        for path in ("/run/tpu-launchd/secrets/secret", "/run/credentials/tpu-run-secret.service/tpu-environment"):
+        self.assertEqual(self.host.sh("grep -rl s3cr3t /var/lib/tpu-launchd /etc "
+                                      "/run/systemd/transient/tpu-*; true").strip(), "")
+        for path in ("/run/tpu-launchd/secrets/secret",
+                     "/run/credentials/tpu-run-secret.service/tpu-environment"):
             self.assertNotEqual(self.host.run(["cat", path], user="bob").code, 0, path)
         self.ask("stop", "1=secret", user="alice")
         self.assertEqual(self.host.sh("ls /run/tpu-launchd/secrets; rm /srv/open/key").strip(), "")
 
     def test_generations(self):
-        """Asked again: the same run. A higher one: the old one ends, and all of it, before the new one begins."""
-        words = ["generation=1", "user=alice", "--", "sh", "-c", "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
+        """Asked again: the same run. A higher one: the old one ends, and all of it, before the new one
+        begins."""
+        words = ["generation=1", "user=alice", "--", "sh", "-c",
+                 "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
         first = self.ask("run", "name=gang", "grace=2000000", *words)["fields"]
         pid = self.show("gang", "MainPID")
         again = self.ask("run", "name=gang", *words)["fields"]
@@ -168,9 +194,11 @@ class Policy(unittest.TestCase):
         self.ask("stop", "1=gang", "2=100000")
 
     def test_busy_device_and_stale_lock(self):
-        self.host.sh("touch /tmp/libtpu_lockfile; chown bob /tmp/libtpu_lockfile; mkdir -p /dev/vfio; mknod /dev/vfio/7 c 1 3")
+        self.host.sh("touch /tmp/libtpu_lockfile; chown bob /tmp/libtpu_lockfile; mkdir -p /dev/vfio; mknod "
+                     "/dev/vfio/7 c 1 3")
         holder = self.host.spawn(["sh", "-c", "exec 9</dev/vfio/7; exec sleep 1000"], user=None)
-        self.host.wait_for(lambda: "/dev/vfio/7" in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
+        self.host.wait_for(lambda: "/dev/vfio/7" in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"),
+                           timeout=60)
         time.sleep(1.1)     # an answer about owners is a second old at most
         code, text, remedy = self.refused(16, "run", "name=busy", "--", "true", user="alice")
         self.assertIn("/dev/vfio/7 is in use by process", text)
@@ -178,9 +206,11 @@ class Policy(unittest.TestCase):
         self.host.sh("test -e /tmp/libtpu_lockfile")
         self.run_as("alice", "shared", "share_devices=1", "--", "true")     # who says so may
         self.host.stop_command(holder)
-        self.host.wait_for(lambda: "/dev/vfio/7" not in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
+        self.host.wait_for(lambda: "/dev/vfio/7" not in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; "
+                                                                     "true"), timeout=60)
         self.run_as("alice", "free", "--", "true")
-        self.assertEqual(self.host.sh("ls /tmp/libtpu_lockfile 2>&1; true").strip(), "ls: cannot access '/tmp/libtpu_lockfile': No such file or directory")
+        self.assertEqual(self.host.sh("ls /tmp/libtpu_lockfile 2>&1; true").strip(),
+                         "ls: cannot access '/tmp/libtpu_lockfile': No such file or directory")
 
     def test_causes(self):
         """Each from evidence of its own, within a second of the end (printed, not judged)."""
@@ -189,10 +219,13 @@ class Policy(unittest.TestCase):
             "code": (["sh", "-c", "exit 3"], "exit-code"),
             "never": (["sh", "-c", "exit 93"], "never-restart"),
             "segv": (["sh", "-c", "kill -SEGV $$"], "signal"),
-            "peer": (["sh", "-c", "echo 'I grpc_transport.cc:1930] GetMultiSliceTopology returned with status: UNAVAILABLE: x'; exit 1"], "peer-lost"),
+            "peer": (["sh", "-c", "echo 'I grpc_transport.cc:1930] GetMultiSliceTopology returned with "
+                                  "status: UNAVAILABLE: x'; exit 1"], "peer-lost"),
             "went-on": (["sh", "-c", "echo 'GetMultiSliceTopology returned with status: UNAVAILABLE: x'; "
                          "echo 'completed step: 7, seconds: 0.5, loss: 0.3'; exit 1"], "exit-code"),
-            "inuse": (["sh", "-c", "echo 'ABORTED: The TPU is already in use by process with pid 1'; exit 1"], "device-busy"),
+            "inuse": (["sh", "-c",
+                       "echo 'ABORTED: The TPU is already in use by process with pid 1'; exit 1"],
+                      "device-busy"),
         }
         for name, (argv, cause) in cases.items():
             self.run_as("alice", name, "--", *argv)
@@ -203,8 +236,10 @@ class Policy(unittest.TestCase):
         self.assertEqual(self.listed("went-on")["last_step"], 7)
 
     def test_out_of_memory(self):
-        """The run's own limit. Where this machine's lab has no memory controller, there is nothing to see."""
-        self.run_as("alice", "oom", "memory=67108864", "--", "python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(1)")
+        """The run's own limit. Where this machine's lab has no memory controller, there is nothing to
+        see."""
+        self.run_as("alice", "oom", "memory=67108864", "--", "python3", "-c",
+                    "x = bytearray(1 << 30); import time; time.sleep(1)")
         run = self.ended("oom")
         if run["cause"] == "success":
             self.skipTest("no memory controller here")
@@ -214,34 +249,42 @@ class Policy(unittest.TestCase):
         """Over the death of tpu-launchd, up to its budget; and not when it makes no progress."""
         self.host.sh("rm -f /srv/open/count")
         self.run_as("alice", "again", "restarts=2", "--", "sh", "-c",
-                    "echo x >>/srv/open/count; n=$(wc -l </srv/open/count); echo \"completed step: $n, seconds: 0.1, loss: 1\"; exit 1")
+                    "echo x >>/srv/open/count; n=$(wc -l </srv/open/count); echo \"completed step: $n, "
+                    "seconds: 0.1, loss: 1\"; exit 1")
         self.until("again", "waiting")
         self.host.sh("systemctl kill -s KILL tpu-launchd.service")
-        self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=60)
+        self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip()
+                           == "running", timeout=60)
         run = self.ended("again")
-        self.assertEqual((run["restarts"], run["cause"], self.host.sh("wc -l </srv/open/count").strip()), (2, "exit-code", "3"), run)
+        self.assertEqual((run["restarts"], run["cause"], self.host.sh("wc -l </srv/open/count").strip()),
+                         (2, "exit-code", "3"), run)
         self.assertIn("all 2 restarts are done", run["why"])
-        self.run_as("alice", "stuck", "restarts=99", "--", "sh", "-c", "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
+        self.run_as("alice", "stuck", "restarts=99", "--", "sh", "-c",
+                    "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
         run = self.ended("stuck")
         self.assertIn("no progress", run["why"])
         self.assertLess(run["restarts"], 5)
 
     def test_preemption(self):
-        self.run_as("alice", "told", "preempt=TERM", "--", "sh", "-c", "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")
+        self.run_as("alice", "told", "preempt=TERM", "--", "sh", "-c",
+                    "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")
         self.host.sh("sleep 0.5")
         fields = self.ask("signal", "1=told", "3=preemption", user="tpu-hostd")["fields"]
         self.assertIn("TERM to process", fields["2"][0])
         self.ended("told")
         self.host.sh("test -e /srv/open/saved; rm /srv/open/saved")
-        self.run_as("alice", "asked", "preempt=/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)", "--", "sh", "-c",
+        self.run_as("alice", "asked", "preempt=/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat "
+                                      "/srv/open/pid)", "--", "sh", "-c",
                     "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep 0.1; done")
         self.host.wait_for(lambda: self.host.sh("cat /srv/open/pid 2>/dev/null; true").strip(), timeout=60)
         self.ask("signal", "1=asked", "3=preemption", user="tpu-hostd")
         self.assertEqual(self.ended("asked")["cause"], "preempted")
         self.assertEqual(self.host.sh("cat /srv/open/who").strip(), "alice")
         self.host.sh("rm /srv/open/pid /srv/open/who")
-        self.host.run(["tpuctl", "run", "--name", "line", "--malloc", "glibc", "--preempt", "/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)",
-                       "--", "sh", "-c", "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep 0.1; done"], user="alice", check=True)
+        self.host.run(["tpuctl", "run", "--name", "line", "--malloc", "glibc", "--preempt",
+                       "/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)",
+                       "--", "sh", "-c", "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep "
+                                         "0.1; done"], user="alice", check=True)
         self.host.wait_for(lambda: self.host.sh("cat /srv/open/pid 2>/dev/null; true").strip(), timeout=60)
         self.ask("signal", "1=line", "3=preemption", user="tpu-hostd")
         self.assertEqual(self.ended("line")["cause"], "preempted")
@@ -252,10 +295,12 @@ class Policy(unittest.TestCase):
         self.ask("stop", "1=untold", user="alice")
 
     def test_remote_is_granted_users_only(self):
-        code, text, remedy = self.refused(13, "run", "name=r", "user=alice", "generation=1", "--", "true", user="tpu-hostd")
+        code, text, remedy = self.refused(13, "run", "name=r", "user=alice", "generation=1", "--", "true",
+                                          user="tpu-hostd")
         self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", remedy)
         self.host.write(GRANT, "[Remote]\nStart=alice\n")
-        self.run_as("tpu-hostd", "r", "user=alice", "generation=1", "--", "sh", "-c", "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
+        self.run_as("tpu-hostd", "r", "user=alice", "generation=1", "--", "sh", "-c",
+                    "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
         self.assertEqual((self.show("r", "User"), self.show("r", "NoNewPrivileges")), ("alice", "yes"))
         self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"), timeout=60)
         self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"))
@@ -274,24 +319,32 @@ class Policy(unittest.TestCase):
         self.assertEqual(check.code, 1)
         self.assertIn(f"{GRANT}:2", check.err)
         self.host.sh(f"rm {GRANT}")
-        asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT}").splitlines()]
+        asked = [json.loads(line)
+                 for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT}").splitlines()]
         mine = [(a["TPU_ACTION"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked if a["TPU_RUN"] == "r"]
-        self.assertEqual(mine, [("start", "refused", "tpu-hostd"), ("start", "accepted", "tpu-hostd"), ("stop", "accepted", "tpu-hostd")])
+        self.assertEqual(mine, [("start", "refused", "tpu-hostd"), ("start", "accepted", "tpu-hostd"),
+                                ("stop", "accepted", "tpu-hostd")])
         self.host.sh("tpuctl env own")  # alice's, shown to root
         self.host.run(["tpuctl", "env", "own"], user="alice")
-        asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT} TPU_ACTION=environment").splitlines()]
-        self.assertEqual([(a["TPU_RUN"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
+        asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT} "
+                                                           f"TPU_ACTION=environment").splitlines()]
+        self.assertEqual([(a["TPU_RUN"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked],
+                         [("own", "accepted", "root")])
 
     def api(self, method, path, body=None):
-        words = ["curl", "-sS", "--unix-socket", self.host.path("/run/tpu-hostd/api.sock"), "-X", method, "-w", "\\n%{http_code}", f"http://h{path}"]
+        words = ["curl", "-sS", "--unix-socket", self.host.path("/run/tpu-hostd/api.sock"), "-X", method,
+                 "-w", "\\n%{http_code}", f"http://h{path}"]
         if body is not None:
             words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
-        answer, _, code = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100).stdout.rpartition("\n")
+        answer, _, code = subprocess.run(words, check=True, capture_output=True, text=True,
+                                         timeout=100).stdout.rpartition("\n")
         return int(code), json.loads(answer)
 
     def test_posted(self):
-        """POST and DELETE /v1/runs: tpu-hostd asks tpu-launchd as principal remote, whose refusal comes through."""
-        run = {"name": "posted", "user": "alice", "serial": "s1", "generation": 1, "argv": ["sh", "-c", "id -un >/srv/open/posted; exec sleep 1000"]}
+        """POST and DELETE /v1/runs: tpu-hostd asks tpu-launchd as principal remote, whose refusal comes
+        through."""
+        run = {"name": "posted", "user": "alice", "serial": "s1", "generation": 1,
+               "argv": ["sh", "-c", "id -un >/srv/open/posted; exec sleep 1000"]}
         code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual(code, 403, said)
         self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", json.dumps(said))
@@ -299,7 +352,8 @@ class Policy(unittest.TestCase):
         code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual((code, said["name"], said["already"]), (201, "posted", False), said)
         self.until("posted", "running")
-        self.host.wait_for(lambda: self.host.sh("cat /srv/open/posted 2>/dev/null; true").strip() == "alice", timeout=60)
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/posted 2>/dev/null; true").strip() == "alice",
+                           timeout=60)
         code, said = self.api("POST", "/v1/runs", run)
         self.assertEqual((code, said["already"]), (200, True), said)
         code, said = self.api("POST", "/v1/runs", {**run, "name": "roots", "user": "root"})

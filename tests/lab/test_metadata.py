@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The metadata server on a booted host: what it says of the network is followed, judged by `ip`. Needs root and packages.
+"""The metadata server on a booted host: what it says of the network is followed, judged by `ip`. Needs root
+and packages.
 
 Usage: tests/lab/test_metadata.py [FOLDER-WITH-THE-PACKAGES]
 """
@@ -37,7 +38,8 @@ class Metadata(unittest.TestCase):
     def setUpClass(cls):
         def before_boot(host):
             host.write("/etc/tpu-hostd/identity.conf.d/10-site.conf",
-                       "[Identity]\nSliceName=lab\nAcceleratorType=v6e-4\nTopology=2x2\nWorkerId=0\nWorkerHostnames=h0\nChips=4\n")
+                       "[Identity]\nSliceName=lab\nAcceleratorType=v6e-4\nTopology=2x2\nWorkerId=0\n"
+                       "WorkerHostnames=h0\nChips=4\n")
             host.bind_chips(scenario.CHIPS)
 
         cls.lab = Lab(hosts=1, debs=[scenario.debs(FOLDER)[0]], before_boot=before_boot)
@@ -50,7 +52,8 @@ class Metadata(unittest.TestCase):
         return [scenario.link(self.host, nic)["mtu"] for nic in network.NICS]
 
     def wait_mtus(self, wanted, timeout=30):
-        self.host.wait_for(lambda: self.mtus() == [wanted] * 2, timeout, f"{wanted} on both NICs, not {self.mtus()}")
+        self.host.wait_for(lambda: self.mtus() == [wanted] * 2, timeout,
+                           f"{wanted} on both NICs, not {self.mtus()}")
 
     def judged(self):
         """tpu-netcfg's verdicts on the NICs' MTU."""
@@ -78,7 +81,8 @@ class Metadata(unittest.TestCase):
         print(f"boot with a server: {self.reboot():.1f} s", file=sys.stderr)
         self.wait_mtus(8896)
         self.assertEqual({f["verdict"] for f in self.judged()}, {"OK"})
-        self.host.wait_for(lambda: (self.identity()["machine-type"] or {}).get("value") == "ct6e-standard-4t", 10)
+        self.host.wait_for(lambda: (self.identity()["machine-type"] or {}).get("value")
+                           == "ct6e-standard-4t", 10)
         live = json.loads(self.host.sh("curl -s --unix-socket /run/tpu-hostd/api.sock http://h/v1/identity")) \
             if self.host.path("/usr/bin/curl").exists() else None
         if live:
@@ -100,13 +104,16 @@ class Metadata(unittest.TestCase):
         self.server.set(mtu=1460)
         self.wait_mtus(1460, 5)
         self.reboot()
-        self.host.wait_for(lambda: {f["verdict"] for f in self.judged()} == {"FAIL"}, 15, "FAIL for both NICs")
+        self.host.wait_for(lambda: {f["verdict"] for f in self.judged()} == {"FAIL"}, 15,
+                           "FAIL for both NICs")
         for finding in self.judged():
-            self.assertEqual(finding["reason"], "the network carries 1460 (metadata); a NIC is never set above that")
+            self.assertEqual(finding["reason"],
+                             "the network carries 1460 (metadata); a NIC is never set above that")
             self.assertIn("--mtu=8896", finding["remedy"])
         self.assertEqual(self.mtus(), [1460, 1460])
         # every boot of a lab's host has the machine's boot id: the last start is the last boot's
-        self.assertNotIn("MTU of", self.host.journal("tpu-netcfg.service").rpartition("Starting tpu-netcfg")[2])
+        self.assertNotIn("MTU of",
+                         self.host.journal("tpu-netcfg.service").rpartition("Starting tpu-netcfg")[2])
         shown = self.host.run(["tpuctl", "check", "nic"])
         self.assertEqual(shown.code, 2)
         self.assertIn("--mtu=8896", shown.out)
@@ -125,7 +132,8 @@ class Metadata(unittest.TestCase):
         self.assertEqual(len(kept), 4)
         self.assertIn(" 8896 metadata, last good of ", kept[2])
         self.host.wait_for(lambda: any(c["check"] == "metadata" and c["verdict"] == "WARN"
-                                       for c in scenario.ctl_json(self.host, "status").get("reasons", [])), 60, "a WARN of the host")
+                                       for c in scenario.ctl_json(self.host, "status").get("reasons", [])),
+                           60, "a WARN of the host")
 
     def test_6_hostile_servers_change_nothing(self):
         for mode in ("html", "page", "flavor", "garbage", "huge", "missing"):

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""Four hosts, one bad link: a real training over gloo, packets lost between two of them and no others. tpuctl net names link, NIC and
-peer on both of its ends and nothing on the others; when nothing passes any more the diagnosis of the stall quotes it. With FULL=1."""
+"""Four hosts, one bad link: a real training over gloo, packets lost between two of them and no others.
+tpuctl net names link, NIC and
+peer on both of its ends and nothing on the others; when nothing passes any more the diagnosis of the stall
+quotes it. With FULL=1."""
 
 import json
 import os
@@ -54,14 +56,16 @@ class BadLink(unittest.TestCase):
     def story(self):
         h0, h1, h2, h3 = self.lab.hosts
         slices.prepare(self.lab)
-        scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90, "all hosts are members")
+        scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90,
+                            "all hosts are members")
         done = slices.train(h0, RUN, "--slices", "1:1")
         self.assertEqual(done.code, 0, done.out + done.err)
         for h in self.lab.hosts:
             h.wait_for(lambda host=h: max(slices.losses(host, RUN), default=0) >= 10, LIMIT, "ten steps")
         # Every host sees its three peers as the run's, and nothing wrong.
         for h in self.lab.hosts:
-            h.wait_for(lambda host=h: net(host).get("verdict") == "OK" and len([x for x in net(host)["links"] if x["worker"]]) >= 3,
+            h.wait_for(lambda host=h: net(host).get("verdict") == "OK"
+                       and len([x for x in net(host)["links"] if x["worker"]]) >= 3,
                        LIMIT, f"three good ways: {net(h)}")
             others = {f"worker {i}" for i in range(4) if f"h{i}" != h.name}
             self.assertLessEqual(others, {x["peer"] for x in net(h)["links"] if x["run"] == RUN})
@@ -86,12 +90,15 @@ class BadLink(unittest.TestCase):
         self.assertIsNotNone(told, "no verdict of the stall")
         answer = live.asked(self.lab, "s0")
         words = json.dumps(answer)
-        print(answer["summary"], *[f"{s['host']}: {s['sentence']}\n{s['details']}" for s in answer["suspects"][:3]], sep="\n")
+        print(answer["summary"],
+              *[f"{s['host']}: {s['sentence']}\n{s['details']}" for s in answer["suspects"][:3]], sep="\n")
         self.assertRegex(answer["summary"], r"NIC eth0 to worker [12]: ")
-        self.assertTrue(re.search(r"NIC eth0 to worker [12]: [^\"]*(RTO|nothing acknowledged)", words), words)
+        self.assertTrue(re.search(r"NIC eth0 to worker [12]: [^\"]*(RTO|nothing acknowledged)", words),
+                        words)
         for h in (h0, h3):
             self.assertEqual(bad(h), set(), net(h)["text"])
-        self.assertTrue([e for e in live.scenario.query(self.lab, "SELECT name FROM events WHERE name = 'tpu.net.link_bad'")])
+        self.assertTrue([e for e in live.scenario.query(self.lab, "SELECT name FROM events WHERE name = "
+                                                                  "'tpu.net.link_bad'")])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 #!/usr/bin/python3
-"""Nothing acknowledged is lost, on a booted host with the packages: the collector is away under load, and both are killed many times.
+"""Nothing acknowledged is lost, on a booted host with the packages: the collector is away under load, and
+both are killed many times.
 
-The agent is the package's unit, whose ExecStart= a drop-in replaces by tpu-hostd-fed (tests/fault/feed.c): tpu-hostd's own objects
-and a test-only feed, which no package may hold. All else (collector, sandbox, restarts, spool) is the package's. What was fed and answered
-is in the log of a program outside (tests/fault/generator.py); it is compared with the collector's database file.
+The agent is the package's unit, whose ExecStart= a drop-in replaces by tpu-hostd-fed (tests/fault/feed.c):
+tpu-hostd's own objects
+and a test-only feed, which no package may hold. All else (collector, sandbox, restarts, spool) is the
+package's. What was fed and answered
+is in the log of a program outside (tests/fault/generator.py); it is compared with the collector's database
+file.
 
-With FULL=1 the collector is away for five minutes. Needs root, the packages in build/debs and BUILD_DIR's tests/fault.
+With FULL=1 the collector is away for five minutes. Needs root, the packages in build/debs and BUILD_DIR's
+tests/fault.
 """
 
 import json
@@ -81,7 +86,8 @@ class NothingLost(unittest.TestCase):
 
     def curl(self, path):
         """This machine's curl, on the host's socket."""
-        done = subprocess.run(["curl", "-s", "-S", "--fail", "--unix-socket", self.host.path("/run/tpu-hostd/api.sock"), f"http://h{path}"],
+        done = subprocess.run(["curl", "-s", "-S", "--fail", "--unix-socket",
+                               self.host.path("/run/tpu-hostd/api.sock"), f"http://h{path}"],
                               capture_output=True, text=True, timeout=30, check=True)
         return json.loads(done.stdout)
 
@@ -102,7 +108,8 @@ class NothingLost(unittest.TestCase):
     def test_outage_and_kills(self):
         host, collector, self.kills = self.host, self.lab.collector, {}
         agent, sink = (host, "tpu-hostd.service"), (collector, "tpu-collectord.service")
-        host.wait_for(lambda: [m for m in scenario.latest_metrics(self.lab, host) if m["name"] == "system.uptime"], 60, "the host in the collector")
+        host.wait_for(lambda: [m for m in scenario.latest_metrics(self.lab, host)
+                               if m["name"] == "system.uptime"], 60, "the host in the collector")
         self.assertEqual(self.curl("/v1/identity")["slice-name"]["value"], "lab")
         host.sh(f"systemd-run -q --unit=generator python3 /srv/generator.py {SOCKET} {LOG} {' '.join(FEED)}")
         self.kill_for(BEFORE, agent, sink)
@@ -122,7 +129,8 @@ class NothingLost(unittest.TestCase):
         self.assertTrue(status["uplink"]["durable"])
         collector.sh("systemctl stop tpu-collectord")
         fed, stored = ledger.Fed(host.path(LOG)), ledger.Stored(f"{collector.tree}{scenario.DATABASE}")
-        print(f"\nkills: {self.kills}; {waiting} records waited when the collector came back; {ledger.figures(fed, stored)}", flush=True)
+        print(f"\nkills: {self.kills}; {waiting} records waited when the collector came back; "
+              f"{ledger.figures(fed, stored)}", flush=True)
         self.assertEqual(ledger.compare(fed, stored), {})
         self.assertGreater(waiting, 20)
         self.assertGreater(len(fed.answered), 100)

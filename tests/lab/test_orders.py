@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What people order on a booted host with the package: a cordon over SIGKILL and power cut, journalctl -x, events by their fields, the fleet's view.
+"""What people order on a booted host with the package: a cordon over SIGKILL and power cut, journalctl -x,
+events by their fields, the fleet's view.
 
 Needs root and the packages in build/debs.
 """
@@ -65,7 +66,8 @@ class Orders(unittest.TestCase):
 
     def test_2_the_fleet_shows_it(self):
         def ordered():
-            hosts = json.loads(scenario.ctl(self.host, "fleet", "--json", check=False).out or "{}").get("hosts", [])
+            hosts = json.loads(scenario.ctl(self.host, "fleet", "--json", check=False).out
+                               or "{}").get("hosts", [])
             return hosts and hosts[0]["orders"] == "cordoned: cable of eth1"
         self.host.wait_for(ordered, 90, "the cordon in the fleet")
         self.assertIn("cable of eth1", scenario.ctl(self.host, "fleet").out)
@@ -74,8 +76,10 @@ class Orders(unittest.TestCase):
         refused = self.host.run(["tpuctl", "run", "--name", "r", "--", "/bin/sleep", "60"])
         self.assertEqual(refused.code, 1)
         self.assertIn("this host is cordoned by root: cable of eth1", refused.err)
-        self.assertEqual(scenario.unit(self.host, "tpu-run-r.service", "ActiveState")["ActiveState"], "inactive")
-        self.host.sh("tpuctl run --despite-cordon --name r -- /bin/sleep 60; tpuctl uncordon; tpuctl drain new kernel")
+        self.assertEqual(scenario.unit(self.host, "tpu-run-r.service", "ActiveState")["ActiveState"],
+                         "inactive")
+        self.host.sh("tpuctl run --despite-cordon --name r -- /bin/sleep 60; tpuctl uncordon; tpuctl drain "
+                     "new kernel")
         time.sleep(5)  # two ticks of the agent
         self.assertFalse(self.status()["drain"]["drained"])
         self.host.sh("tpuctl stop r")
@@ -83,18 +87,23 @@ class Orders(unittest.TestCase):
         self.host.sh("tpuctl uncordon")
 
     def test_4_journalctl_explains(self):
-        text = self.host.sh("journalctl -x --no-pager -b all -u tpu-hostd -t tpu-hostd 2>/dev/null || journalctl -x --no-pager -u tpu-hostd")
-        for line in ("This host is cordoned: cable of eth1", "What to do: when the reason is gone, sudo tpuctl uncordon.",
-                     "This host is draining: new kernel", "This host is drained: no run is left", "This host may take runs again"):
+        text = self.host.sh("journalctl -x --no-pager -b all -u tpu-hostd -t tpu-hostd 2>/dev/null || "
+                            "journalctl -x --no-pager -u tpu-hostd")
+        for line in ("This host is cordoned: cable of eth1",
+                     "What to do: when the reason is gone, sudo tpuctl uncordon.",
+                     "This host is draining: new kernel", "This host is drained: no run is left",
+                     "This host may take runs again"):
             self.assertIn(line, text)
         self.assertNotIn("@TPU_", text.split("This host is cordoned")[1].split("-- ")[0])
 
     def test_5_a_service_of_the_site_can_follow_the_events(self):
         """Once each, by name, with their fields, over the SIGKILL and the power cut."""
-        out = self.host.sh("journalctl -o json --no-pager TPU_EVENT=tpu.host.cordoned + TPU_EVENT=tpu.host.uncordoned")
+        out = self.host.sh("journalctl -o json --no-pager TPU_EVENT=tpu.host.cordoned + "
+                           "TPU_EVENT=tpu.host.uncordoned")
         seen = [json.loads(line) for line in out.splitlines()]
         self.assertEqual([(e["TPU_EVENT"], e["TPU_REASON"]) for e in seen],
-                         [("tpu.host.cordoned", "cable of eth1"), ("tpu.host.uncordoned", "cable of eth1"), ("tpu.host.uncordoned", "new kernel")])
+                         [("tpu.host.cordoned", "cable of eth1"), ("tpu.host.uncordoned", "cable of eth1"),
+                          ("tpu.host.uncordoned", "new kernel")])
 
     def test_6_mode(self):
         host = self.host
@@ -119,7 +128,9 @@ class Orders(unittest.TestCase):
         bad = self.status()["reasons"]
         self.assertTrue(bad, "the lab's hosts are degraded by their machine")
         for reason in bad:
-            self.host.run(["tpuctl", "silence", reason["check"] + (f":{reason['subject']}" if reason["subject"] else ""), "--until", "1h", "the lab's machine"],
+            self.host.run(["tpuctl", "silence",
+                           reason["check"] + (f":{reason['subject']}" if reason["subject"] else ""),
+                           "--until", "1h", "the lab's machine"],
                           check=True)
         self.assertEqual(self.status()["state"], "ready")
         self.host.kill()

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The package's whole life on a booted host with a run in progress: installed again, upgraded, downgraded, removed, purged.
+"""The package's whole life on a booted host with a run in progress: installed again, upgraded, downgraded,
+removed, purged.
 
-The run must not notice any of it. Judged by systemctl, /proc, find and the run's own file. Needs root and the packages in build/debs.
+The run must not notice any of it. Judged by systemctl, /proc, find and the run's own file. Needs root and
+the packages in build/debs.
 """
 
 import os
@@ -26,8 +28,10 @@ STEPS = "n=0; while :; do n=$((n + 1)); echo $n >/srv/steps/all; sleep 0.05; don
 # What one of our names leads to, but for what systemd keeps of the run itself.
 OURS = ("find / -xdev ! -path '/proc/*' ! -path '/sys/*' ! -path '/srv/*' "
         r"\( -name 'tpu-*' -o -name 'tpuctl*' -o -name '90-tpu-*' -o -name 'launchd.sock' \) "
-        "! -path '/run/systemd/transient/tpu-run-*' ! -path '/run/systemd/units/*:tpu-run-*' ! -path '/var/log/journal/*'; "
-        "find /run /dev -name '*tpu-*' ! -path '/run/systemd/transient/tpu-run-*' ! -path '/run/systemd/units/*:tpu-run-*'")
+        "! -path '/run/systemd/transient/tpu-run-*' ! -path '/run/systemd/units/*:tpu-run-*' ! -path "
+        "'/var/log/journal/*'; "
+        "find /run /dev -name '*tpu-*' ! -path '/run/systemd/transient/tpu-run-*' ! -path "
+        "'/run/systemd/units/*:tpu-run-*'")
 
 
 def setUpModule():
@@ -43,11 +47,13 @@ def bumped(deb, version, folder):
     control = tree / "DEBIAN/control"
     lines = control.read_text().splitlines()
     old, = [line.removeprefix("Version: ") for line in lines if line.startswith("Version: ")]
-    control.write_text("".join(f"{line}\n".replace(f"Version: {old}", f"Version: {version}") for line in lines))
+    control.write_text("".join(f"{line}\n".replace(f"Version: {old}", f"Version: {version}")
+                               for line in lines))
     for changelog in (tree / "usr/share/doc").rglob("changelog*"):
         changelog.write_bytes(b"")
     out = Path(folder, "bumped.deb")
-    subprocess.run(["dpkg-deb", "-b", "--root-owner-group", "-Znone", tree, out], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["dpkg-deb", "-b", "--root-owner-group", "-Znone", tree, out], check=True,
+                   stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
     return out
 
@@ -55,11 +61,13 @@ def bumped(deb, version, folder):
 class Package(unittest.TestCase):
     def setUp(self):
         self.deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
-        self.version = subprocess.run(["dpkg-deb", "-f", self.deb, "Version"], capture_output=True, text=True, check=True).stdout.strip()
+        self.version = subprocess.run(["dpkg-deb", "-f", self.deb, "Version"], capture_output=True,
+                                      text=True, check=True).stdout.strip()
         self.lab = self.enterContext(Lab(hosts=1, debs=[self.deb]))
         self.host = self.lab.hosts[0]
         with tempfile.TemporaryDirectory() as folder:
-            self.host.path("/srv").joinpath("new.deb").write_bytes(bumped(self.deb, "99", folder).read_bytes())
+            self.host.path("/srv").joinpath("new.deb").write_bytes(bumped(self.deb, "99",
+                                                                          folder).read_bytes())
         self.host.path("/srv").joinpath("old.deb").write_bytes(self.deb.read_bytes())
         self.host.sh("useradd -m -G tpu-run alice; mkdir -m 0777 /srv/steps")
 
@@ -75,8 +83,10 @@ class Package(unittest.TestCase):
 
     def the_run_goes_on(self):
         """The same process, never started anew, its unit whole and known to systemd, its steps going on."""
-        state = scenario.unit(self.host, "tpu-run-keep.service", "ActiveState", "MainPID", "NRestarts", "LoadState", "User", "Slice")
-        self.assertEqual(state, {"ActiveState": "active", "MainPID": self.pid, "NRestarts": "0", "LoadState": "loaded",
+        state = scenario.unit(self.host, "tpu-run-keep.service", "ActiveState", "MainPID", "NRestarts",
+                              "LoadState", "User", "Slice")
+        self.assertEqual(state, {"ActiveState": "active", "MainPID": self.pid, "NRestarts": "0",
+                                 "LoadState": "loaded",
                                  "User": "alice", "Slice": "tpu-run-keep.slice"})
         before = self.steps()
         self.host.wait_for(lambda: self.steps() > before, timeout=5)
@@ -88,14 +98,17 @@ class Package(unittest.TestCase):
             state = scenario.unit(self.host, f"{name}.service", "ActiveState", "MainPID", "NRestarts")
             self.assertEqual((state["ActiveState"], state["NRestarts"]), ("active", "0"), name)
             # What is mapped is what is installed: the program of before would read "… (deleted)".
-            self.assertEqual(self.host.sh(f"readlink /proc/{state['MainPID']}/exe").strip(), f"/usr/sbin/{name}")
-        self.assertEqual((self.listed("keep")["state"], str(self.listed("keep")["main_pid"])), ("running", self.pid))
+            self.assertEqual(self.host.sh(f"readlink /proc/{state['MainPID']}/exe").strip(),
+                             f"/usr/sbin/{name}")
+        self.assertEqual((self.listed("keep")["state"], str(self.listed("keep")["main_pid"])),
+                         ("running", self.pid))
 
     def test_life(self):
         host = self.host
         self.pid = self.start("keep", "sh", "-c", STEPS)
         short = self.start("short", "sleep", "1000")
-        for step, package, version in (("again", "old", self.version), ("upgrade", "new", "99"), ("downgrade", "old", self.version)):
+        for step, package, version in (("again", "old", self.version), ("upgrade", "new", "99"),
+                                       ("downgrade", "old", self.version)):
             with self.subTest(step):
                 host.run(["dpkg", "-i", f"/srv/{package}.deb"], check=True)
                 self.the_agents_are_new(version)
@@ -121,7 +134,8 @@ class Package(unittest.TestCase):
             self.assertEqual(host.sh(OURS).split(), [])
         with self.subTest("the run's own end, with nobody there"):
             host.sh(f"kill -TERM {self.pid}")
-            host.wait_for(lambda: scenario.unit(host, "tpu-run-keep.service", "LoadState")["LoadState"] == "not-found", timeout=10)
+            host.wait_for(lambda: scenario.unit(host, "tpu-run-keep.service", "LoadState")["LoadState"]
+                          == "not-found", timeout=10)
             self.assertEqual(host.sh("systemctl list-units --failed --plain --no-legend 'tpu*'"), "")
 
     def nothing_of_ours_runs(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tpuctl check path on two booted hosts with the package, while both NICs of both hosts read 8896. Needs root and the packages in build/debs."""
+"""tpuctl check path on two booted hosts with the package, while both NICs of both hosts read 8896. Needs
+root and the packages in build/debs."""
 
 import json
 import os
@@ -40,7 +41,8 @@ class PathMtu(unittest.TestCase):
         cls.h0, cls.h1 = cls.lab.hosts
         for host in cls.lab.hosts:
             for nic in ("eth0", "eth1"):
-                host.wait_for(lambda: scenario.link(host, nic)["mtu"] == 8896, 20, f"{host.name} {nic} at 8896")
+                host.wait_for(lambda: scenario.link(host, nic)["mtu"] == 8896, 20,
+                              f"{host.name} {nic} at 8896")
 
     def path(self, host, code, *words, user="nobody"):
         """The report; all four NICs read 8896 before and after."""
@@ -52,16 +54,19 @@ class PathMtu(unittest.TestCase):
         return {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
 
     def test_proven_by_any_user_from_the_workers_names(self):
-        ok = ("OK", "8896 bytes pass both ways")
-        self.assertEqual(self.path(self.h0, 0), {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
-        self.assertEqual(self.path(self.h1, 0), {"eth0→h0 (10.10.0.10)": ok, "eth1→h0-eth1 (10.10.1.10)": ok})
+        ok = ("OK", "8896 bytes pass in both directions")
+        self.assertEqual(self.path(self.h0, 0),
+                         {"eth0→h1 (10.10.0.11)": ok, "eth1→h1-eth1 (10.10.1.11)": ok})
+        self.assertEqual(self.path(self.h1, 0),
+                         {"eth0→h0 (10.10.0.10)": ok, "eth1→h0-eth1 (10.10.1.10)": ok})
 
     def test_a_silent_black_hole_is_named(self):
         for nic, address, name in (("eth1", "10.10.1.11", "h1-eth1"), ("eth0", "10.10.0.11", "h1")):
             self.lab.lower_path_mtu(self.h1, nic, 1500)
             try:
                 found = self.path(self.h0, 2)
-                self.assertEqual(found.pop(f"{nic}→{name} ({address})"), ("FAIL", "1500 bytes pass, 8896 do not (towards the peer)"))
+                self.assertEqual(found.pop(f"{nic}→{name} ({address})"),
+                                 ("FAIL", "1500 bytes pass, 8896 do not (towards the peer)"))
                 self.assertEqual({verdict for verdict, _ in found.values()}, {"OK"})
                 self.assertGreater(self.lab.dropped(self.h1, nic), 0)
             finally:
@@ -84,26 +89,33 @@ class PathMtu(unittest.TestCase):
     def firewall(self, *rules):
         """Of h1, from outside: the hosts have no nft."""
         for rule in rules:
-            subprocess.run(["nsenter", f"--net=/run/netns/{self.h1.full_name}", "nft", rule], check=True, timeout=10)
+            subprocess.run(["nsenter", f"--net=/run/netns/{self.h1.full_name}", "nft", rule], check=True,
+                           timeout=10)
 
     def test_two_reports_name_the_direction(self):
-        """A one-way black hole, while h1 answers no UDP: h0 alone cannot tell the direction, h1's own result can."""
-        self.firewall("add table inet firewall", "add chain inet firewall in { type filter hook input priority 0; }",
+        """A one-way black hole, while h1 answers no UDP: h0 alone cannot tell the direction, h1's own
+        result can."""
+        self.firewall("add table inet firewall",
+                      "add chain inet firewall in { type filter hook input priority 0; }",
                       "add rule inet firewall in udp dport 9 drop")
         try:
-            for way, direction in (("to", "towards the peer only"), ("from", "from the peer"), ("both", "from the peer")):
+            for way, direction in (("to", "towards the peer only"), ("from", "from the peer"),
+                                   ("both", "from the peer")):
                 self.lab.lower_path_mtu(self.h1, "eth1", 1500, way)
                 alone = self.path(self.h0, 2)["eth1→h1-eth1 (10.10.1.11)"]
                 self.assertEqual(alone, ("FAIL", "1500 bytes pass, 8896 do not (direction UNKNOWN)"))
-                self.assertEqual(self.witnessed("eth1"), ("FAIL", f"1500 bytes pass, 8896 do not ({direction})"))
+                self.assertEqual(self.witnessed("eth1"),
+                                 ("FAIL", f"1500 bytes pass, 8896 do not ({direction})"))
                 self.h1.heal("eth1")
         finally:
             self.h1.heal("eth1")
             self.firewall("delete table inet firewall")
-        for way, direction in (("to", "towards the peer only"), ("from", "from the peer only"), ("both", "both ways")):
+        for way, direction in (("to", "towards the peer only"), ("from", "from the peer only"),
+                               ("both", "both ways")):
             self.lab.lower_path_mtu(self.h1, "eth0", 2000, way)
             try:
-                self.assertEqual(self.witnessed("eth0"), ("FAIL", f"2000 bytes pass, 8896 do not ({direction})"))
+                self.assertEqual(self.witnessed("eth0"),
+                                 ("FAIL", f"2000 bytes pass, 8896 do not ({direction})"))
             finally:
                 self.h1.heal("eth0")
         self.path(self.h0, 0)
@@ -122,8 +134,9 @@ class PathMtu(unittest.TestCase):
             self.h1.heal("eth1")
         self.assertEqual(status, 200, report)
         found = {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
-        self.assertEqual(found, {"eth0→h1 (10.10.0.11)": ("OK", "8896 bytes pass both ways"),
-                                 "eth1→h1-eth1 (10.10.1.11)": ("FAIL", "1500 bytes pass, 8896 do not (from the peer)")})
+        self.assertEqual(found, {"eth0→h1 (10.10.0.11)": ("OK", "8896 bytes pass in both directions"),
+                                 "eth1→h1-eth1 (10.10.1.11)": ("FAIL", "1500 bytes pass, 8896 do not (from "
+                                                                       "the peer)")})
         self.assertEqual(self.ask_agent("GET"), (200, report))
         self.assertEqual(scenario.unit(self.h0, "tpu-hostd", "NRestarts")["NRestarts"], "0")
 
@@ -132,11 +145,13 @@ class PathMtu(unittest.TestCase):
         self.assertNotIn("path.mtu", done.out)
 
     def test_the_package_opens_ping_sockets(self):
-        self.assertEqual(self.h0.read("/usr/lib/sysctl.d/50-tpu-hostd.conf").split("\n")[-2], "-net.ipv4.ping_group_range = 0 2147483647")
+        self.assertEqual(self.h0.read("/usr/lib/sysctl.d/50-tpu-hostd.conf").split("\n")[-2],
+                         "-net.ipv4.ping_group_range = 0 2147483647")
         self.assertEqual(self.h0.sh("cat /proc/sys/net/ipv4/ping_group_range").split(), ["0", "2147483647"])
         # A site that narrows it.
         self.h1.sh("sysctl -qw net.ipv4.ping_group_range='1 0'")
-        self.assertEqual(self.path(self.h1, 3), {"": ("UNKNOWN", "not tried: ping sockets are not permitted")})
+        self.assertEqual(self.path(self.h1, 3),
+                         {"": ("UNKNOWN", "not tried: ping sockets are not permitted")})
         self.h1.sh("systemctl restart systemd-sysctl")
         self.path(self.h1, 0)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """One run over two slices of two booted hosts, and what may happen to it, judged by the training's own log.
 
-The story is told in order: each test begins where the one before it ended. Needs root and the packages in build/debs.
+The story is told in order: each test begins where the one before it ended. Needs root and the packages in
+build/debs.
 """
 
 import os
@@ -43,11 +44,14 @@ class Story(unittest.TestCase):
         if not any(test is self for test, _ in result.failures + result.errors):
             return
         for host in self.h:
-            print(f"--- {host.name}", host.run(["tpuctl", "runs"], check=False).out, slices.log(host, RUN)[-1500:],
-                  host.journal("tpu-hostd.service")[-2500:], host.journal("tpu-launchd.service")[-1500:], sep="\n")
+            print(f"--- {host.name}", host.run(["tpuctl", "runs"], check=False).out,
+                  slices.log(host, RUN)[-1500:],
+                  host.journal("tpu-hostd.service")[-2500:], host.journal("tpu-launchd.service")[-1500:],
+                  sep="\n")
         print("--- runs", slices.runs(self.lab))
 
-    # --- Observers ---------------------------------------------------------------------------------------------
+    # --- Observers
+    # ---------------------------------------------------------------------------------------------
 
     def run_record(self):
         return slices.runs(self.lab).get(RUN, {})
@@ -58,10 +62,12 @@ class Story(unittest.TestCase):
     def steps_on(self, host, beyond, timeout=90):
         return scenario.wait_step(host, RUN, beyond, timeout)
 
-    # --- The story ---------------------------------------------------------------------------------------------
+    # --- The story
+    # ---------------------------------------------------------------------------------------------
 
     def test_01_without_the_line_it_is_refused(self):
-        scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member" for h in self.h), 60,
+        scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member"
+                                        for h in self.h), 60,
                             "all hosts are members")
         r = slices.train(self.h[0], RUN, "--slices", "2:2", "--wait", "5")
         self.assertNotEqual(r.code, 0, r.out + r.err)
@@ -81,13 +87,17 @@ class Story(unittest.TestCase):
             self.steps_on(h, 45)
         loss = slices.losses(self.h[3], RUN)
         self.assertLess(loss[45], loss[0] * 0.6)
-        pids = {h.name: h.sh(f"ps -o user= -p {scenario.unit(h, f'tpu-run-{RUN}.service', 'MainPID')['MainPID']}").strip() for h in self.h}
+        pids = {h.name: h.sh(f"ps -o user= -p "
+                             f"{scenario.unit(h, f'tpu-run-{RUN}.service', 'MainPID')['MainPID']}").strip()
+                for h in self.h}
         self.assertEqual(set(pids.values()), {slices.USER})
 
         def shown():
-            lines = [line.split() for line in scenario.ctl(self.h[1], "fleet").out.splitlines() if f" {RUN} " in line]
+            lines = [line.split() for line in scenario.ctl(self.h[1], "fleet").out.splitlines()
+                     if f" {RUN} " in line]
             return {cells[2]: int(cells[5]) for cells in lines if cells[5].isdigit()}
-        scenario.wait_until(lambda: set(shown()) == {h.name for h in self.h}, 60, "tpuctl fleet shows every host's step")
+        scenario.wait_until(lambda: set(shown()) == {h.name for h in self.h}, 60,
+                            "tpuctl fleet shows every host's step")
 
     def test_03_every_agent_process_is_killed(self):
         generation, at = self.run_record()["generation"], self.steps_on(self.h[0], 0)
@@ -99,7 +109,8 @@ class Story(unittest.TestCase):
             numbers = sorted(slices.losses(h, RUN))
             self.assertEqual(numbers, list(range(len(numbers))))
             self.assertEqual(slices.resumed(h, RUN), [])
-        scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member" for h in self.h), 60,
+        scenario.wait_until(lambda: all(scenario.ctl_json(h, "status")["registry"]["state"] == "member"
+                                        for h in self.h), 60,
                             "all hosts are members again")
         self.assertEqual(self.run_record()["generation"], generation)
 
@@ -107,27 +118,33 @@ class Story(unittest.TestCase):
         generation = self.run_record()["generation"]
         pid = scenario.unit(self.h[2], f"tpu-run-{RUN}.service", "MainPID")["MainPID"]
         self.h[2].sh(f"kill -KILL {pid}")
-        r = self.wait_run("the next generation runs", lambda r: r["generation"] > generation and r["state"] == "running")
+        r = self.wait_run("the next generation runs",
+                          lambda r: r["generation"] > generation and r["state"] == "running")
         self.assertEqual([h["generation"] for h in r["history"] if h["to"]][-1:], [generation])
         self.assertEqual((r["generation"], r["restarts"]), (generation + 1, 1))
         self.assertIn("h2", r["why"])
         self.assertIn("KILL", r["why"])
         for h in self.h:
-            scenario.wait_until(lambda h=h: slices.resumed(h, RUN), 60, f"{h.name} goes on from its checkpoint")
+            scenario.wait_until(lambda h=h: slices.resumed(h, RUN), 60,
+                                f"{h.name} goes on from its checkpoint")
             self.steps_on(h, slices.resumed(h, RUN)[-1] + 5)
 
     def test_05_a_host_without_power_then_with(self):
         before = len(slices.resumed(self.h[0], RUN))
         self.h[3].kill()
-        r = self.wait_run("one slice goes on", lambda r: r["state"] == "running" and [s["slice"] for s in r["slices"]] == ["s0"], 90)
+        r = self.wait_run("one slice goes on", lambda r: r["state"] == "running"
+                          and [s["slice"] for s in r["slices"]] == ["s0"], 90)
         self.assertIn("h3", r["why"])
-        scenario.wait_until(lambda: len(slices.resumed(self.h[0], RUN)) > before, 60, "h0 goes on from its checkpoint")
+        scenario.wait_until(lambda: len(slices.resumed(self.h[0], RUN)) > before, 60,
+                            "h0 goes on from its checkpoint")
         self.steps_on(self.h[0], slices.resumed(self.h[0], RUN)[-1] + 5)
         told = scenario.ctl(self.h[0], "fleet").out
         self.assertIn("h3", told)
         self.h[3].boot()
-        r = self.wait_run("both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2, 120)
-        scenario.wait_until(lambda: slices.resumed(self.h[3], RUN), 60, "h3 goes on from a checkpoint that it never had")
+        r = self.wait_run("both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2,
+                          120)
+        scenario.wait_until(lambda: slices.resumed(self.h[3], RUN), 60,
+                            "h3 goes on from a checkpoint that it never had")
         self.steps_on(self.h[3], slices.resumed(self.h[3], RUN)[-1] + 5)
 
     def test_06_the_story_in_words(self):
@@ -139,14 +156,16 @@ class Story(unittest.TestCase):
         for word in ("h2", "h3", RUN):
             self.assertIn(word, told)
         rows = scenario.query(self.lab, "SELECT service FROM events WHERE name = 'tpu.run.changed'")
-        self.assertEqual({service for service, in rows}, {"tpu-collectord"})  # told once by the collector: each host keeps it to itself
+        # told once by the collector: each host keeps it to itself
+        self.assertEqual({service for service, in rows}, {"tpu-collectord"})
         print(runs, told, sep="\n")
 
     def test_07_stop(self):
         scenario.ctl(self.h[1], "stop", RUN, "--fleet")
         r = self.wait_run("the end", lambda r: r["state"] == "ended" and r["outcome"] == "stopped", 60)
         for h in self.h:
-            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 30, "no process is left")
+            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(),
+                       30, "no process is left")
         self.assertGreaterEqual(r["generation"], 4)
 
 

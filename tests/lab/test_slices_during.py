@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What may happen to hosts and agents during a run over two slices, and does not lose a step of it; a preemption; an end that nobody saw.
+"""What may happen to hosts and agents during a run over two slices, and does not lose a step of it; a
+preemption; an end that nobody saw.
 
-Told in order: each test begins where the one before it ended. Needs root, the packages in build/debs, and FULL=1.
+Told in order: each test begins where the one before it ended. Needs root, the packages in build/debs, and
+FULL=1.
 """
 
 import json
@@ -48,7 +50,8 @@ class During(slices.Case):
 
     def test_1_it_trains(self):
         self.members()
-        done = slices.train(self.h[0], RUN, "--slices", "1:2", "--restarts", "20", "--grace", "5", "--preempt", "TERM")
+        done = slices.train(self.h[0], RUN, "--slices", "1:2", "--restarts", "20", "--grace", "5",
+                            "--preempt", "TERM")
         self.assertEqual(done.code, 0, done.out + done.err)
         print(done.out)
         self.steps_on(self.h, RUN, 45)
@@ -71,10 +74,12 @@ class During(slices.Case):
 
     def test_3_the_collector_is_away_for_a_minute(self):
         generation, pids = self.record()["generation"], self.pids()
-        self.lab.collector.sh("kill -KILL $(systemctl show -p MainPID --value tpu-collectord); systemctl stop tpu-collectord")
+        self.lab.collector.sh("kill -KILL $(systemctl show -p MainPID --value tpu-collectord); systemctl "
+                              "stop tpu-collectord")
         gone = time.monotonic()
         for h in self.h:
-            scenario.wait_until(lambda h=h: slices.registry(h)["state"] == "away", 90, f"{h.name} says that the registry is away")
+            scenario.wait_until(lambda h=h: slices.registry(h)["state"] == "away", 90,
+                                f"{h.name} says that the registry is away")
         print(slices.registry(self.h[0]), scenario.ctl(self.h[0], "status", check=False).out)
         self.steps_on(self.h, RUN, 20)
         time.sleep(max(0, gone + AWAY - time.monotonic()))
@@ -89,11 +94,13 @@ class During(slices.Case):
         host, generation = self.h[3], self.record()["generation"]
         said = time.time()
         self.metadata.set(preempted=host.address("eth0"))
-        run = self.wait_run(RUN, "one slice goes on", lambda r: r["state"] == "running" and [s["slice"] for s in r["slices"]] == ["s0"])
+        run = self.wait_run(RUN, "one slice goes on", lambda r: r["state"] == "running"
+                            and [s["slice"] for s in r["slices"]] == ["s0"])
         self.assertGreater(run["generation"], generation)
         self.assertIn("h3", run["why"])
         self.assertIn("preempt", run["why"])
-        records = [(int(r["__REALTIME_TIMESTAMP"]) / 1e6, r["MESSAGE"]) for r in host.journal_records(f"tpu-run-{RUN}.service")]
+        records = [(int(r["__REALTIME_TIMESTAMP"]) / 1e6, r["MESSAGE"])
+                   for r in host.journal_records(f"tpu-run-{RUN}.service")]
         lines = [(at, text) for at, text in records if "step" in text]
         self.assertRegex(lines[-1][1], "^saved a checkpoint at step ")  # what it did last
         saved = int(lines[-1][1].rpartition(" ")[2])
@@ -104,7 +111,8 @@ class During(slices.Case):
         told = json.dumps([r for r in scenario.events(self.lab, host, "tpu.run.exited")])
         self.assertIn("preempted", told)
         words = scenario.ctl(self.h[0], "events", "--since", "1h").out
-        print(words, scenario.ctl(host, "runs").out, scenario.ctl(self.h[0], "runs", "--fleet").out, scenario.ctl(self.h[0], "fleet").out, sep="\n")
+        print(words, scenario.ctl(host, "runs").out, scenario.ctl(self.h[0], "runs", "--fleet").out,
+              scenario.ctl(self.h[0], "fleet").out, sep="\n")
         self.assertRegex(words, r"(?i)checkpoint of step \d+")
         self.metadata.set(preempted=False)
         self.wait_run(RUN, "both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2)
@@ -112,7 +120,8 @@ class During(slices.Case):
 
     def stop_agents(self, hosts=()):
         for h in hosts or self.h:
-            h.sh("kill -KILL $(for a in tpu-hostd tpu-netcfg tpu-launchd; do systemctl show -p MainPID --value $a; done | grep -vx 0); "
+            h.sh("kill -KILL $(for a in tpu-hostd tpu-netcfg tpu-launchd; do systemctl show -p MainPID "
+                 "--value $a; done | grep -vx 0); "
                  f"systemctl stop {AGENTS}")
 
     def start_agents(self, hosts=()):
@@ -124,7 +133,8 @@ class During(slices.Case):
         generation, pids = self.record()["generation"], self.pids()
         self.stop_agents(self.h[3:])
         gone = time.monotonic()
-        run = self.wait_run(RUN, "the record says so", lambda r: "the steps of the others go on" in "".join(r["waits_for"]))
+        run = self.wait_run(RUN, "the record says so",
+                            lambda r: "the steps of the others go on" in "".join(r["waits_for"]))
         self.assertIn("h3 (", run["waits_for"][0])
         print(scenario.ctl(self.h[0], "runs", "--fleet").out)
         time.sleep(max(0, gone + LOST - time.monotonic()))
@@ -142,13 +152,16 @@ class During(slices.Case):
         began = time.monotonic()
         self.h[3].poweroff()
         off = time.monotonic()
-        run = self.wait_run(RUN, "one slice goes on", lambda r: r["state"] == "running" and [s["slice"] for s in r["slices"]] == ["s0"])
-        print(f"down {off - began:.1f} s after the order, the run goes on {time.monotonic() - off:.1f} s later: {run['why']}")
+        run = self.wait_run(RUN, "one slice goes on", lambda r: r["state"] == "running"
+                            and [s["slice"] for s in r["slices"]] == ["s0"])
+        print(f"down {off - began:.1f} s after the order, the run goes on {time.monotonic() - off:.1f} s "
+              f"later: {run['why']}")
         self.assertIn("h3", run["why"])
         words = scenario.ctl(self.h[0], "events", "--since", "1h").out
         self.assertRegex(words, r"worker 1, h3 .*it was shut down")
         self.h[3].boot()
-        self.wait_run(RUN, "both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2, 120)
+        self.wait_run(RUN, "both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2,
+                      120)
         self.steps_on(self.h, RUN)
 
     def test_5_it_ends_while_every_agent_is_dead(self):
@@ -157,9 +170,11 @@ class During(slices.Case):
         self.steps_on(self.h, RUN)
         self.h[1].sh(f"kill -KILL {scenario.unit(self.h[1], f'tpu-run-{RUN}.service', 'MainPID')['MainPID']}")
         for h in self.h:  # the others lose their peer
-            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 60, "no process is left")
+            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(),
+                       60, "no process is left")
         self.start_agents()
-        run = self.wait_run(RUN, "the next generation runs", lambda r: r["generation"] > generation and r["state"] == "running")
+        run = self.wait_run(RUN, "the next generation runs",
+                            lambda r: r["generation"] > generation and r["state"] == "running")
         print(run["why"])
         self.assertIn("h1", run["why"])
         self.assertIn("KILL", run["why"])
@@ -176,7 +191,8 @@ class During(slices.Case):
         dead = time.monotonic()
         self.stop_agents()
         for h in self.h:
-            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 120, "the training ends")
+            h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(),
+                       120, "the training ends")
         time.sleep(max(0, dead + LOST - time.monotonic()))
         self.start_agents()
         run = self.wait_run(SHORT, "its end is known", lambda r: r["state"] == "ended")

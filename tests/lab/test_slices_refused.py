@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""What must not start, and says why, by host and with the remedy; beside it a run of another slice goes on through everything.
+"""What must not start, and says why, by host and with the remedy; beside it a run of another slice goes on
+through everything.
 
-Told in order: each test leaves the hosts as it found them. Needs root, the packages in build/debs, and FULL=1.
+Told in order: each test leaves the hosts as it found them. Needs root, the packages in build/debs, and
+FULL=1.
 """
 
 import sys
@@ -63,7 +65,9 @@ class Refused(slices.Case):
 
     def slice_record(self, name):
         script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
-        return slices.json.loads(self.lab.collector.run(["python3", "-c", script, f"http://127.0.0.1:9471/api/v1/slices/{name}"], check=True).out)
+        return slices.json.loads(self.lab.collector.run(["python3", "-c", script,
+                                                         f"http://127.0.0.1:9471/api/v1/slices/{name}"],
+                                                        check=True).out)
 
     def test_1_a_run_that_is_not_concerned(self):
         self.members()
@@ -80,7 +84,8 @@ class Refused(slices.Case):
         print(said)
         self.assertIn("h1", said)                        # who has it
         self.assertIn(self.h[1].address("eth0"), said)
-        record = scenario.wait_until(lambda: (r := self.slice_record("s0"))["conflicts"] and r, 60, "the slice's record says it")
+        record = scenario.wait_until(lambda: (r := self.slice_record("s0"))["conflicts"] and r, 60,
+                                     "the slice's record says it")
         conflict, = record["conflicts"]
         self.assertEqual((conflict["worker"], conflict["host"], conflict["holder"]), (1, "h3", "h1"))
         self.assertIn(thief.address("eth0"), conflict["address"])
@@ -109,7 +114,8 @@ class Refused(slices.Case):
         self.assertRegex(told, r"libtpu is 0\.0\.41 .*\bh3\b|\bh3\b.* libtpu is 0\.0\.41")
         self.assertIn("0.0.39 on the others", told)
         install(self.h[3], "0.0.39")
-        scenario.wait_until(lambda: (r := self.slice_record("s1"))["state"] == "ready" and not r["unlike"], 60, "they are alike")
+        scenario.wait_until(lambda: (r := self.slice_record("s1"))["state"] == "ready" and not r["unlike"],
+                            60, "they are alike")
         self.starts("alike")
 
     def test_4_a_busy_device(self):
@@ -122,7 +128,8 @@ class Refused(slices.Case):
             self.assertIn(word, told)
         begun = self.h[0].spawn(slices.train_command("freed", "--on", "s1", "--wait", "120s"))
         self.addCleanup(self.h[0].stop_command, begun)
-        self.wait_run("freed", "it waits for the device", lambda r: any("/dev/accel0" in w for w in r["waits_for"]))
+        self.wait_run("freed", "it waits for the device",
+                      lambda r: any("/dev/accel0" in w for w in r["waits_for"]))
         print(scenario.ctl(self.h[0], "runs", "--fleet").out)
         self.h[3].stop_command(owner)
         out, err = begun.communicate(timeout=120)
@@ -135,7 +142,8 @@ class Refused(slices.Case):
         sh("nsenter", f"--net=/run/netns/{host.full_name}", *argv)
 
     def test_5_a_port_that_packets_do_not_reach(self):
-        self.on_net(self.h[2], "nft", "add table inet t; add chain inet t in { type filter hook input priority 0; }; "
+        self.on_net(self.h[2], "nft",
+                    "add table inet t; add chain inet t in { type filter hook input priority 0; }; "
                                       "add rule inet t in tcp dport 8500 drop")
         told = self.refused("blocked", "--port", "8500", wait="10s")
         self.assertIn("port 8500 of the coordinator h2 (10.10.0.12) is blocked: no answer to h3", told)
@@ -157,21 +165,25 @@ class Refused(slices.Case):
             h.write("/etc/tpu-hostd/authority.conf.d/90-root.conf", "[Remote]\nStart=root\n")
             h.sh("systemctl restart tpu-launchd")
         self.assertIn("as root", self.refused("root", user="root"))
-        intent = slices.json.dumps({"name": "root", "user": "root", "framework": "plain", "argv": ["/usr/bin/true"], "slices": ["s1"], "min": 1,
+        intent = slices.json.dumps({"name": "root", "user": "root", "framework": "plain",
+                                    "argv": ["/usr/bin/true"], "slices": ["s1"], "min": 1,
                                     "max": 1, "wait": 5000000, "late": "fail"})
-        posted = self.lab.collector.run(["python3", "-c", POST, "http://127.0.0.1:9471/api/v1/runs", intent], check=True).out
+        posted = self.lab.collector.run(["python3", "-c", POST, "http://127.0.0.1:9471/api/v1/runs", intent],
+                                        check=True).out
         print(posted)
         if posted.startswith("201"):  # who takes it in need not know: each host decides
             run = self.wait_run("root", "its end", lambda r: r["state"] == "ended")
             self.assertEqual(run["outcome"], "refused")
             self.assertRegex(run["why"], r"\bh[23]\b.*may not start runs as root")
         # tpu-launchd decides by itself, whatever tpu-hostd lets through.
-        done = self.h[3].run(["tpuctl", "run", "--name", "lies", "--user", "root", "--", "/usr/bin/true"], user="tpu-hostd")
+        done = self.h[3].run(["tpuctl", "run", "--name", "lies", "--user", "root", "--", "/usr/bin/true"],
+                             user="tpu-hostd")
         print(done.err)
         self.assertNotEqual(done.code, 0)
         self.assertIn("may not start runs as root", done.err)
         for h in self.h:
-            self.assertEqual(h.run(["systemctl", "list-units", "--all", "-q", "--no-legend", "tpu-run-root*", "tpu-run-lies*"]).out, "")
+            self.assertEqual(h.run(["systemctl", "list-units", "--all", "-q", "--no-legend", "tpu-run-root*",
+                                    "tpu-run-lies*"]).out, "")
         self.starts("alices")  # and the line took nothing from her
         self.keep_goes_on()
         print(scenario.ctl(self.h[0], "runs", "--fleet").out)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The stall matrix itself: that it chooses by its seed, keeps what it has done, tells nothing too early and counts right; and with FULL=1
+"""The stall matrix itself: that it chooses by its seed, keeps what it has done, tells nothing too early and
+counts right; and with FULL=1
 a few of its cases on booted hosts."""
 
 import os
@@ -27,7 +28,8 @@ WISH = {"seed": "7", "times": 1, "causes": SOME}
 
 
 def record(case, cause, host, named, suspected=12.0, confirmed=20.0):
-    return {"case": case, "truth": {"cause": cause, "host": host}, "figures": {"struck": 100.0, "last_step_at": 101.0, "step_seconds": 0.5, "load": 1.0},
+    return {"case": case, "truth": {"cause": cause, "host": host},
+            "figures": {"struck": 100.0, "last_step_at": 101.0, "step_seconds": 0.5, "load": 1.0},
             "verdict": {"host": named, "sentence": "x", "suspected": suspected and 100.0 + suspected,
                         "confirmed": confirmed and 100.0 + suspected + confirmed}}
 
@@ -72,7 +74,8 @@ class Kept(unittest.TestCase):
             f.write('{"case": 2, "verd')  # and within a line
         again = State(self.path, WISH)
         self.assertEqual([again.done(n) for n in range(3)], [True, False, False])
-        self.assertEqual(again.records(), [{"case": 0, "verdict": {"host": "h1"}, "truth": {"host": "h1"}, "figures": {}}])
+        self.assertEqual(again.records(),
+                         [{"case": 0, "verdict": {"host": "h1"}, "truth": {"host": "h1"}, "figures": {}}])
         again.store_verdict(1, {"host": "h3"})
         again.store_truth(1, {"host": "h3"}, {})
         self.assertEqual([r["verdict"]["host"] for r in State(self.path, WISH).records()], ["h1", "h3"])
@@ -88,23 +91,30 @@ class Counted(unittest.TestCase):
     def test_totals(self):
         records = [record(n, "read", "h1", "h1") for n in range(19)]
         self.assertTrue(table.good(records + [record(19, "stop", "h2", "h0")]))
-        self.assertFalse(table.good(records[:18] + [record(19, "stop", "h2", None), record(20, "slow", "h2", None, None, None)]))
-        text = "\n".join(table.lines(records[:1] + [record(1, "stop", "h2", None, 16.0, None), record(2, "exit", "h0", "h0", None, None)]))
+        self.assertFalse(table.good(records[:18] + [record(19, "stop", "h2", None),
+                                                    record(20, "slow", "h2", None, None, None)]))
+        text = "\n".join(table.lines(records[:1] + [record(1, "stop", "h2", None, 16.0, None),
+                                                    record(2, "exit", "h0", "h0", None, None)]))
         self.assertIn("culprit right: 2 of 3 = 67 %", text)
-        self.assertIn("suspected after the fault (stalls): median 14.0 s, worst 16.0 s", text)  # who left is no stall
-        self.assertIn("suspected after the last step (a loader ahead makes some more behind the fault): median 13.0 s, worst 15.0 s", text)
+        # who left is no stall
+        self.assertIn("suspected after the fault (stalls): median 14.0 s, worst 16.0 s", text)
+        self.assertIn("suspected after the last step (a loader ahead makes some more behind the fault): "
+                      "median 13.0 s, worst 15.0 s", text)
         self.assertIn("suspected later than that: 1 of 2 (cases 1)", text)
         self.assertIn("verdict after the suspicion: median 20.0 s, worst 20.0 s, 1 without", text)
 
     def test_pauses_of_a_healthy_run(self):
-        told = {"steps": 100, "step_seconds": 10.0, "pauses": [(49.0, 3), (52.0, 9)], "suspected": [], "alarms": []}
-        self.assertIn("1 pauses of 45 s and more after its first step: 52 s behind step 9", "\n".join(healthy.lines(told)))
+        told = {"steps": 100, "step_seconds": 10.0, "pauses": [(49.0, 3), (52.0, 9)], "suspected": [],
+                "alarms": []}
+        self.assertIn("1 pauses of 45 s and more after its first step: 52 s behind step 9",
+                      "\n".join(healthy.lines(told)))
 
 
 class OnHosts(unittest.TestCase):
     def cases(self, wish):
         slices.skip_unless_full(check)
-        with tempfile.TemporaryDirectory() as folder, training_run.lab(folder, os.environ.get("TPU_HOSTD_DEBS")) as lab:
+        with tempfile.TemporaryDirectory() as folder, training_run.lab(folder,
+                                                                       os.environ.get("TPU_HOSTD_DEBS")) as lab:
             matrix.boot(lab)
             state = State(None, wish)
             matrix.Matrix(lab, Live(lab), state, wish).run()
@@ -124,7 +134,8 @@ class OnHosts(unittest.TestCase):
             with self.subTest(r["truth"]["cause"]):
                 print(r["truth"], r["verdict"], flush=True)
                 self.assertEqual(r["verdict"]["host"], r["truth"]["host"])
-                self.assertRegex("\n".join([r["verdict"]["sentence"], *r["verdict"]["details"]]), said[r["truth"]["cause"]])
+                self.assertRegex("\n".join([r["verdict"]["sentence"], *r["verdict"]["details"]]),
+                                 said[r["truth"]["cause"]])
 
 
 if __name__ == "__main__":

@@ -204,7 +204,8 @@ def apt_layer(name, parent, *arguments, bring=()):
         if bring:
             shutil.rmtree(out / BROUGHT[1:])
 
-    return Layer(name, digest(CHROOT_INSTALL, *arguments, *(Path(file).read_bytes() for file in bring)), parent, build)
+    return Layer(name, digest(CHROOT_INSTALL, *arguments, *(Path(file).read_bytes() for file in bring)),
+                 parent, build)
 
 
 def base_layer():
@@ -229,7 +230,8 @@ def _unused(name):
 def prune(keep_debs=6, keep_others=1):
     """Removes the layers that were used longest ago, but none in use, and what killed builds have left."""
     layers = cache_dir() / "layers"
-    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others, "vm": keep_others,
+    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others,
+              "vm": keep_others,
               "base": keep_others}
     for name, keep in limits.items():
         by_age = sorted(layers.glob(f"{name}-*"), key=lambda p: p.stat().st_mtime, reverse=True)

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""The packages that Debian 12 built, on a booted Debian 13 (systemd 257, Python 3.13, kernel of this machine): installed by its apt with its
-libraries, running as units, a run with its stacks, and purged. Needs root and the packages in build/debs; tools/test --full runs it.
+"""The packages that Debian 12 built, on a booted Debian 13 (systemd 257, Python 3.13, kernel of this
+machine): installed by its apt with its
+libraries, running as units, a run with its stacks, and purged. Needs root and the packages in build/debs;
+tools/test --full runs it.
 
 Its trees are built once, from this machine's own mirror, and kept as the lab's other layers.
 """
@@ -30,20 +32,24 @@ TRAIN = ["/usr/bin/python3", "-c", "import time\ndef next_batch():\n    time.sle
 def base_layer():
     def build(_layer, _work, out):
         mirror, _ = apt.sources()
-        run_script(DEBOOTSTRAP, {"PACKAGES": ",".join(PACKAGES), "SUITE": SUITE, "OUT": out, "MIRROR": mirror, "MASKED": " ".join(MASKED)},
+        run_script(DEBOOTSTRAP, {"PACKAGES": ",".join(PACKAGES), "SUITE": SUITE, "OUT": out,
+                                 "MIRROR": mirror, "MASKED": " ".join(MASKED)},
                    f"debootstrap of Debian {SUITE}")
 
     return Layer(SUITE, digest(DEBOOTSTRAP, *PACKAGES, *MASKED, SUITE), None, build)
 
 
 def depends_layer(debs):
-    """On it what the packages depend on, as the apt of that suite resolves it: among it libraries under new names."""
+    """On it what the packages depend on, as the apt of that suite resolves it: among it libraries under
+    new names."""
     words = ["satisfy", depends(debs)]
 
     def build(layer, work, out):
         mirror, _ = apt.sources()
-        run_script(CHROOT_INSTALL, {"LOWER": str(layer.parent.path), "WORK": work, "OUT": out, "SOURCES": f"deb {mirror} {SUITE} main\n",
-                                    "TRANSPORT": apt.transport(), "OVERLAY_OPTIONS": OVERLAY_OPTIONS}, " ".join(words), words)
+        run_script(CHROOT_INSTALL, {"LOWER": str(layer.parent.path), "WORK": work, "OUT": out,
+                                    "SOURCES": f"deb {mirror} {SUITE} main\n",
+                                    "TRANSPORT": apt.transport(), "OVERLAY_OPTIONS": OVERLAY_OPTIONS},
+                   " ".join(words), words)
 
     return Layer(f"{SUITE}-depends", digest(CHROOT_INSTALL, *words), base_layer(), build)
 
@@ -68,16 +74,20 @@ class Trixie(unittest.TestCase):
         for deb in debs:
             shutil.copy(deb, staging)
         apt_get = {"timeout": 300, "check": True, "env": {"DEBIAN_FRONTEND": "noninteractive"}}
-        host.run(["apt-get", "-q", "-y", "--no-install-recommends", "install", *(f"{STAGING}/{deb.name}" for deb in debs)], **apt_get)
+        host.run(["apt-get", "-q", "-y", "--no-install-recommends", "install",
+                  *(f"{STAGING}/{deb.name}" for deb in debs)], **apt_get)
         units = [f"{name}.service" for name in (*scenario.AGENTS, "tpu-collectord")]
         for unit in units:
             host.wait_for(["systemctl", "is-active", unit], 60, f"{unit} is active")
-        host.wait_for(lambda: host.run(["tpuctl", "status", "--json"]).out.startswith("{"), 60, "tpuctl status answers")
+        host.wait_for(lambda: host.run(["tpuctl", "status", "--json"]).out.startswith("{"), 60,
+                      "tpuctl status answers")
         self.a_run(host)
         for unit in units:
-            self.assertEqual(host.sh(f"systemctl show -p NRestarts --value {unit}").strip(), "0", host.journal(unit))
+            self.assertEqual(host.sh(f"systemctl show -p NRestarts --value {unit}").strip(), "0",
+                             host.journal(unit))
         host.run(["apt-get", "-q", "-y", "purge", "tpu-hostd", "tpu-collector"], **apt_get)
-        self.assertEqual(host.sh("find /etc /usr /var/lib -xdev -name 'tpu-*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/apt/*'"), "")
+        self.assertEqual(host.sh("find /etc /usr /var/lib -xdev -name 'tpu-*' ! -path '/var/lib/dpkg/*' ! "
+                                 "-path '/var/lib/apt/*'"), "")
 
     def a_run(self, host):
         host.sh("useradd -m -G tpu-run alice")

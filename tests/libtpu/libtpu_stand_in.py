@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""A stand-in for libtpu's runtime metrics service: the real messages (written by hand, nothing of ours) over real gRPC.
+"""A stand-in for libtpu's runtime metrics service: the real messages (written by hand, nothing of ours) over
+real gRPC.
 
     libtpu_stand_in.py --port 8431 [--port 8432]… [--state FILE.json] [--chips 4] [--calls FILE]
 
-No TPU is anywhere: what it serves is made up, or what FILE says. FILE is read again for each call, so that a test or a
+No TPU is anywhere: what it serves is made up, or what FILE says. FILE is read again for each call, so that a
+test or a
 person changes what the "TPU" does while it runs; it is a JSON object, each key may be missing:
 
     mode           good | slow (delay, then good) | silent (never answers) | denied | garbage | huge | deep | unimplemented
@@ -35,7 +37,8 @@ SERVICE = "tpu.monitoring.runtime.RuntimeMetricService"
 US = "microsecond.cumulative.distribution"
 DISTRIBUTIONS = {
     **{f"megascale.{n}_transfer_latencies.{US}": ("buffer_size", "type") for n in ("dcn", "dcn_inbound")},
-    **{f"megascale.{n}_transfer_latencies.{US}": ("buffer_size",) for n in ("host_to_device", "device_to_host")},
+    **{f"megascale.{n}_transfer_latencies.{US}": ("buffer_size",)
+       for n in ("host_to_device", "device_to_host")},
     f"megascale.collective_end_to_end_latencies.{US}": ("input_size", "collective_type"),
     f"megascale.mxla_compute_latencies.{US}": ("buffer_size",),
     f"megascale.grpc_client_call_latencies.{US}": ("buffer_size",),
@@ -55,10 +58,13 @@ DISTRIBUTIONS = {
 }
 COUNTERS = [f"megascale.{n}.cumulative.count" for n in (
     "grpc_tcp_packets_sent", "grpc_tcp_packets_retransmitted", "grpc_tcp_packets_spurious_retransmitted",
-    "grpc_tcp_recurring_retransmits", "grpc_tcp_bytes_sent", "grpc_tcp_bytes_retransmitted", "grpc_tcp_syscall_writes",
-    "grpc_tcp_syscall_reads", "bamm2_bits_sent", "bamm2_bits_received", "bamm2_bits_read", "bamm2_bits_written",
+    "grpc_tcp_recurring_retransmits", "grpc_tcp_bytes_sent", "grpc_tcp_bytes_retransmitted",
+    "grpc_tcp_syscall_writes",
+    "grpc_tcp_syscall_reads", "bamm2_bits_sent", "bamm2_bits_received", "bamm2_bits_read",
+    "bamm2_bits_written",
     "bamm2_bits_written_with_imm")]
-LABELS = {"buffer_size": ("512B+", "1MB+"), "input_size": ("512B+", "4MB+"), "type": ("grpc",), "collective_type": ("all-reduce",),
+LABELS = {"buffer_size": ("512B+", "1MB+"), "input_size": ("512B+", "4MB+"), "type": ("grpc",),
+          "collective_type": ("all-reduce",),
           "execution_type": ("host",), "transfer_size": (512,)}
 
 
@@ -67,7 +73,8 @@ LABELS = {"buffer_size": ("512B+", "1MB+"), "input_size": ("512B+", "4MB+"), "ty
 def distribution(count=1000, finite=30, scale=1.0, growth=2.0):
     counts = [0] * (finite + 2)
     counts[7], counts[8], counts[9] = count - count // 2 - count // 4, count // 2, count // 4
-    return {"count": count, "mean": 200.0, "min": 70.0, "max": 500.0, "exponential": [finite, growth, scale], "counts": counts[:10]}
+    return {"count": count, "mean": 200.0, "min": 70.0, "max": 500.0, "exponential": [finite, growth, scale],
+            "counts": counts[:10]}
 
 
 def defaults(chips, began):
@@ -80,10 +87,12 @@ def defaults(chips, began):
         "tpu.runtime.tensorcore.dutycycle.percent": [{"device": c, "double": 97.5} for c in each],
         "tpu.runtime.hbm.utilization.percent": [{"device": c, "double": 51.25} for c in each],
         "tpu.runtime.tensorcore.idle_duration.seconds": [{"device": c, "double": 0.004} for c in each],
-        "tpu.runtime.uptime.seconds.gauge": [{"attributes": {"ml_framework_name": "jax", "ml_framework_version": "0.6.2"},
+        "tpu.runtime.uptime.seconds.gauge": [{"attributes": {"ml_framework_name": "jax",
+                                                             "ml_framework_version": "0.6.2"},
                                               "int": int(now - began)}],
         "hlo.queue.size.gauge": [{"core": c, "int": 2} for c in each],
-        "hlo.execution.timing.distribution.microseconds": [{"core": c, "distribution": distribution(done)} for c in each],
+        "hlo.execution.timing.distribution.microseconds": [{"core": c, "distribution": distribution(done)}
+                                                           for c in each],
         "megascale.error.detected.gauge": [],
         "slice.error.detected.gauge": [],
     }
@@ -94,7 +103,8 @@ def defaults(chips, began):
         metrics[name] = [{"attributes": s, "distribution": distribution(done), "start": began} for s in sets]
     for i, name in enumerate(COUNTERS):
         metrics[name] = [{"attributes": {}, "counter": done * (i + 1), "start": began}]
-    cores = [{"core": c, "chip": c, "pc": 0x1000 + done % 7, "tag": 3, "run": done, "launch": done % 1000, "fingerprint": "a1" * 16,
+    cores = [{"core": c, "chip": c, "pc": 0x1000 + done % 7, "tag": 3, "run": done, "launch": done % 1000,
+              "fingerprint": "a1" * 16,
               "location": "fusion.42 [model.py:88]", "error": "", "queued": 2} for c in each]
     return {"mode": "good", "delay": 0, "encoding": "new", "metrics": metrics, "cores": cores}
 
@@ -142,12 +152,14 @@ def attribute(point, encoding):
         n = point["device"]
         if encoding == "old":
             return field(1, "device-id") + field(2, value(n))
-        return field(1, "device-id") + field(2, value({"device_ordinal": str(n) if encoding == "new" else n}))
+        return field(1, "device-id") + field(2,
+                                             value({"device_ordinal": str(n) if encoding == "new" else n}))
     if "core" in point:
         n = point["core"]
         if encoding == "old":
             return field(1, "device-id") + field(2, value(n))
-        return field(1, "attributes") + field(2, value({"device_ordinal": str(n) if encoding == "new" else n, "core_type": "TensorCore"}))
+        return field(1, "attributes") + field(2, value({"device_ordinal": str(n) if encoding == "new" else n,
+                                                        "core_type": "TensorCore"}))
     return field(1, "attributes") + field(2, value(point.get("attributes", {})))
 
 
@@ -178,10 +190,12 @@ def measure(point):
         return field(4, field(2, point["counter"]))
     if "summary" in point:
         s = point["summary"]
-        return field(6, field(1, s["count"]) + double(2, s["sum"]) + b"".join(field(3, double(1, q) + double(2, v)) for q, v in s["quantiles"]))
+        return field(6, field(1, s["count"]) + double(2, s["sum"])
+                     + b"".join(field(3, double(1, q) + double(2, v)) for q, v in s["quantiles"]))
     if "distribution" in point:
         d = point["distribution"]
-        return field(5, field(1, d["count"]) + double(2, d["mean"]) + double(3, d.get("min", 0)) + double(4, d.get("max", 0)) + double(5, 1.0) +
+        return field(5, field(1, d["count"]) + double(2, d["mean"]) + double(3, d.get("min", 0))
+                     + double(4, d.get("max", 0)) + double(5, 1.0) +
                      buckets(d) + b"".join(field(7, n) for n in d.get("counts", [])))
     return b""
 
@@ -191,18 +205,22 @@ def timestamp(t):
 
 
 def metric(name, points, encoding):
-    body = b"".join(field(3, field(1, attribute(p, encoding)) + field(2, timestamp(time.time())) + measure(p) +
+    body = b"".join(field(3,
+                          field(1, attribute(p, encoding)) + field(2, timestamp(time.time())) + measure(p) +
                           (field(7, timestamp(p["start"])) if "start" in p else b"")) for p in points)
     return field(1, field(1, name) + field(2, "what it is") + body)
 
 
 def core_state(c):
-    sequencer = (field(1, 1) + field(2, 0) + field(3, c["pc"]) + field(4, c["tag"]) + field(5, 0) + field(6, 1) + field(7, c["run"]) +
+    sequencer = (field(1, 1) + field(2, 0) + field(3, c["pc"]) + field(4, c["tag"]) + field(5, 0)
+                 + field(6, 1) + field(7, c["run"]) +
                  field(8, c["location"]) + field(9, json.dumps([c["location"]])))
     other = field(1, 4) + field(3, 99) + field(7, 1)
-    body = (field(1, field(1, c["core"]) + field(2, c["chip"]) + field(3, field(1, 1) + field(2, 0))) + field(2, other) + field(2, sequencer) +
+    body = (field(1, field(1, c["core"]) + field(2, c["chip"]) + field(3, field(1, 1) + field(2, 0)))
+            + field(2, other) + field(2, sequencer) +
             field(3, 0) + field(4, bytes.fromhex(c["fingerprint"])) + field(5, c["launch"]) +
-            b"".join(field(6, field(1, c["run"] + i) + field(2, c["launch"] + i)) for i in range(c["queued"])) + field(7, c["error"]))
+            b"".join(field(6, field(1, c["run"] + i) + field(2, c["launch"] + i))
+                     for i in range(c["queued"])) + field(7, c["error"]))
     return field(1, c["core"]) + field(2, body)
 
 
@@ -222,7 +240,8 @@ class StandIn:
         self.calls, self.lock = [], threading.Lock()
         self.server = grpc.server(futures.ThreadPoolExecutor(64), options=[("grpc.so_reuseport", 0)])
         handlers = {name: grpc.unary_unary_rpc_method_handler(self.handler(name, f)) for name, f in (
-            ("GetRuntimeMetric", self.metric), ("ListSupportedMetrics", self.list), ("GetTpuRuntimeStatus", self.status))}
+            ("GetRuntimeMetric", self.metric), ("ListSupportedMetrics", self.list),
+            ("GetTpuRuntimeStatus", self.status))}
         self.server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, handlers)])
         self.ports = [self.server.add_insecure_port(f"127.0.0.1:{p}") for p in ports]
         if 0 in self.ports:
@@ -262,7 +281,10 @@ class StandIn:
                 deep = b""  # an attribute whose value is a list of one whose value is a list of one…
                 for _ in range(5000):
                     deep = field(2, field(6, field(1, deep)))
-                return field(1, field(3, field(1, deep))) if name == "GetRuntimeMetric" else field(2, field(2, deep))
+                return field(1,
+                             field(3,
+                                   field(1, deep))) if name == "GetRuntimeMetric" else field(2,
+                                                                                             field(2, deep))
             return answer(request, context, state)
         return call
 

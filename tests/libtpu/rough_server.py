@@ -172,9 +172,11 @@ class RoughServer:
         c.send_headers(n, [(":status", "503")], end_stream=True)
 
     def words(self, c, n, s):
-        c.send_headers(n, OK + [("grpc-status", "7"), ("grpc-message", "no%20way%1b[31m: caf%C3%A9%zz")], end_stream=True)
+        c.send_headers(n, OK + [("grpc-status", "7"), ("grpc-message", "no%20way%1b[31m: caf%C3%A9%zz")],
+                       end_stream=True)
 
     def denied_late(self, c, n, s):
         """Trailers only, and the stream reset right behind them, as servers do who did not read all."""
         c.send_headers(n, OK + [("grpc-status", "7"), ("grpc-message", "no")], end_stream=True)
-        s.sendall(c.data_to_send() + struct.pack(">HBBBII", 0, 4, 3, 0, n, 0))  # h2 itself would not reset what is closed
+        # h2 itself would not reset what is closed
+        s.sendall(c.data_to_send() + struct.pack(">HBBBII", 0, 4, 3, 0, n, 0))

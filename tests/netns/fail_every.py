@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tpu-netcfg with the n-th allocation, open, send or write failing (fail_nth.c); called inside a host's namespaces.
+"""Runs tpu-netcfg with the n-th allocation, open, send or write failing (fail_nth.c); called inside a host's
+namespaces.
 
 fail_every.py NETCFG LIBRARY MODE WHAT MOST: MODE is --once, --dry-run, --restore, daemon,
 or observe, which is --once where the site says Mode=observe; at most MOST values of n, spread
@@ -35,18 +36,22 @@ def read_state(sysctls):
     for name in sysctls:
         with open(path_of(name), encoding="ascii") as file:
             state[name] = " ".join(file.read().split())
-    for nic in json.loads(subprocess.run(["ip", "-j", "link", "show"], check=True, capture_output=True).stdout):
+    for nic in json.loads(subprocess.run(["ip", "-j", "link", "show"], check=True,
+                                         capture_output=True).stdout):
         if nic["ifname"] in NICS:
             state[nic["ifname"]] = str(nic["mtu"])
     return state
 
 
 def command(*words, n=0, **arguments):
-    """Runs tpu-netcfg. Returns (exit code or None when it hung, stdout, stderr, whether the n-th was met)."""
+    """Runs tpu-netcfg. Returns (exit code or None when it hung, stdout, stderr, whether the n-th was
+    met)."""
     met, tell = os.pipe()
-    environment = {**os.environ, "FAIL_WHAT": WHAT, "FAIL_NTH": str(n), "FAIL_FD": str(tell), "LD_PRELOAD": LIBRARY} if n else None
+    environment = {**os.environ, "FAIL_WHAT": WHAT, "FAIL_NTH": str(n), "FAIL_FD": str(tell),
+                   "LD_PRELOAD": LIBRARY} if n else None
     try:
-        done = subprocess.run([NETCFG, *words], capture_output=True, text=True, timeout=LIMIT, env=environment, pass_fds=[tell],
+        done = subprocess.run([NETCFG, *words], capture_output=True, text=True, timeout=LIMIT,
+                              env=environment, pass_fds=[tell],
                               stdin=subprocess.DEVNULL, **arguments)
         return done.returncode, done.stdout, done.stderr, bool(select.select([met], [], [], 0)[0])
     except subprocess.TimeoutExpired:
@@ -62,8 +67,10 @@ def daemon(n):
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     address = f"/run/notify-{n}"
     notify.bind(address)
-    environment = {**os.environ, "NOTIFY_SOCKET": address, "FAIL_WHAT": WHAT, "FAIL_NTH": str(n), "FAIL_FD": str(tell), "LD_PRELOAD": LIBRARY}
-    process = subprocess.Popen([NETCFG], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    environment = {**os.environ, "NOTIFY_SOCKET": address, "FAIL_WHAT": WHAT, "FAIL_NTH": str(n),
+                   "FAIL_FD": str(tell), "LD_PRELOAD": LIBRARY}
+    process = subprocess.Popen([NETCFG], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True,
                                env=environment, pass_fds=[tell])
     notify.settimeout(0.02)
     end, ready = time.monotonic() + LIMIT, False
@@ -72,12 +79,14 @@ def daemon(n):
             ready = b"READY=1" in notify.recv(4096)
         except TimeoutError:
             # READY=1 itself may be what could not be sent: the service manager starts it anew then.
-            ready = WHAT == "send" and bool(select.select([met], [], [], 0)[0]) and os.path.exists(f"{RUNTIME}/netcfg.sock")
+            ready = WHAT == "send" and bool(select.select([met], [], [],
+                                                          0)[0]) and os.path.exists(f"{RUNTIME}/netcfg.sock")
     if ready:
         process.send_signal(signal.SIGTERM)
     try:
         out, err = process.communicate(timeout=LIMIT)
-        code = process.returncode if ready or process.returncode != 0 else -1000  # to end with 0 unasked is no start
+        # to end with 0 unasked is no start
+        code = process.returncode if ready or process.returncode != 0 else -1000
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
@@ -93,14 +102,16 @@ def daemon(n):
 class Trial:
     def __init__(self):
         _, out, _, _ = command("--dry-run", "--json")
-        self.wanted = {op["subject"]: op["to"] for op in json.loads(out)["plan"] if op["check"] in ("sysctl", "nic.mtu")}
+        self.wanted = {op["subject"]: op["to"] for op in json.loads(out)["plan"]
+                       if op["check"] in ("sysctl", "nic.mtu")}
         self.sysctls = [name for name in self.wanted if "." in name]
         self.originals = read_state(self.sysctls)
         _, self.dry, _, _ = command("--dry-run")
 
     def say(self, n, text, *output):
         broken.append(n)
-        print(f"{MODE} {WHAT} {n}: {text}", *[" | ".join(o.strip().splitlines()) for o in output], sep="\n    ")
+        print(f"{MODE} {WHAT} {n}: {text}", *[" | ".join(o.strip().splitlines()) for o in output],
+              sep="\n    ")
 
     def expect_run(self, n, code, out, err):
         """What holds for every run, whichever mode."""
@@ -129,7 +140,8 @@ class Trial:
                 self.say(n, f"{RUNTIME} was made")
         wrong = [name for name in state if state[name] != aim[name]]
         if MODE == "daemon":  # it stays, has said what it could not do, and tries again within 30 s
-            wrong = [name for name in wrong if not re.search(rf"{re.escape(name)}: \S.* → .*: [A-Z]|checks are not OK", err)]
+            wrong = [name for name in wrong
+                     if not re.search(rf"{re.escape(name)}: \S.* → .*: [A-Z]|checks are not OK", err)]
         if (code == 0 or MODE in ("--dry-run", "observe")) and wrong:
             self.say(n, f"exit code {code}, but {', '.join(wrong)} not as it should be", out, err)
         if any(value not in (self.wanted[name], self.originals[name]) for name, value in state.items()):
@@ -155,7 +167,8 @@ class Trial:
 
 
 def count(trial):
-    """How many there are: the first n that is not met, less one. By halving, for what one run does, the next does."""
+    """How many there are: the first n that is not met, less one. By halving, for what one run does, the
+    next does."""
     low, high = 0, N_MAX
     while high - low > 1:
         middle = (low + high) // 2

@@ -132,7 +132,8 @@ long syscall(long number, ...) {
 
 /* --- Sends and writes --------------------------------------------------------------------------------- */
 
-ssize_t sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to, socklen_t to_len) {
+ssize_t sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
+               socklen_t to_len) {
         return fails('s', ENOBUFS)
                        ? -1
                        : raw(SYS_sendto, fd, (long) data, (long) len, flags, (long) to, (long) to_len);

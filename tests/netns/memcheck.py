@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg and tpuctl check under valgrind: no bad access, no use of what was never set, nothing definitely lost; in a network
-namespace and on a recorded machine. Prints PASS or FAIL for each; exit code 77 where namespaces are not permitted. Needs root.
+"""tpu-netcfg and tpuctl check under valgrind: no bad access, no use of what was never set, nothing
+definitely lost; in a network
+namespace and on a recorded machine. Prints PASS or FAIL for each; exit code 77 where namespaces are not
+permitted. Needs root.
 Usage: memcheck.py      BUILD_DIR: the build tree (build/dev)"""
 import os
 import signal
@@ -16,7 +18,8 @@ BUILD = os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build
 NETCFG, TPUCTL = f"{BUILD}/netcfg/tpu-netcfg", f"{BUILD}/agent/ctl/tpuctl"
 FIXTURE = f"{SOURCE}/tests/fixtures/machine-v6e-4t"
 BAD = 99
-VALGRIND = ["valgrind", "-q", "--trace-children=yes", f"--error-exitcode={BAD}", "--leak-check=full", "--show-leak-kinds=definite",
+VALGRIND = ["valgrind", "-q", "--trace-children=yes", f"--error-exitcode={BAD}", "--leak-check=full",
+            "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--track-fds=no"]
 failed = []
 
@@ -33,7 +36,8 @@ def tell(name, code, text, allowed=(0, 1, 2, 3)):
 def run(name, host, *words, recorded=False):
     preload = ["env", f"LD_PRELOAD={BUILD}/tests/libplain_openat2.so"] if recorded else []
     command = preload + VALGRIND + list(words)
-    done = subprocess.run(host.command(*command) if host else command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(host.command(*command) if host else command, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
     tell(name, done.returncode, done.stderr)
 
 
@@ -44,7 +48,8 @@ def daemon(host):
     host.check("ip", "link", "set", "eth0", "mtu", "1460")
     host.check("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=0")
     end = time.monotonic() + 60
-    while (host.mtu("eth0"), host.sysctl("net.ipv4.tcp_no_metrics_save")) != (8896, "1") and time.monotonic() < end:
+    while (host.mtu("eth0"),
+           host.sysctl("net.ipv4.tcp_no_metrics_save")) != (8896, "1") and time.monotonic() < end:
         time.sleep(0.05)
     host.ask("/run/tpu-netcfg/netcfg.sock", 10)
     process.send_signal(signal.SIGTERM)
@@ -55,14 +60,16 @@ def main():
     host = Host(os.path.join(SOURCE, "netcfg/profiles"))
     try:
         host.identity("[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=8896\n")
-        for words in (["--dry-run"], ["--once"], ["--once", "--json"], ["--restore"], ["--restore", "--json"], ["--show-config"]):
+        for words in (["--dry-run"], ["--once"], ["--once", "--json"], ["--restore"],
+                      ["--restore", "--json"], ["--show-config"]):
             run(" ".join(["tpu-netcfg", *words]), host, NETCFG, *words)
         daemon(host)
         run("tpuctl check", host, TPUCTL, "check")
         run("tpuctl check --json", host, TPUCTL, "check", "--json")
     finally:
         host.close()
-    run("tpu-netcfg --dry-run, a recorded machine", None, NETCFG, "--root", FIXTURE, "--dry-run", recorded=True)
+    run("tpu-netcfg --dry-run, a recorded machine", None, NETCFG, "--root", FIXTURE, "--dry-run",
+        recorded=True)
     run("tpuctl check, a recorded machine", None, TPUCTL, "--root", FIXTURE, "check", recorded=True)
     return 1 if failed else 0
 

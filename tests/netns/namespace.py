@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host in namespaces of its own: a network namespace with NICs whose other ends are in a second one, and a mount
-namespace in which /run and /var/lib are empty and /etc/tpu-hostd and /usr/lib/tpu-hostd are a test's own. Nothing of it outlives
+"""A host in namespaces of its own: a network namespace with NICs whose other ends are in a second one, and a
+mount
+namespace in which /run and /var/lib are empty and /etc/tpu-hostd and /usr/lib/tpu-hostd are a test's own.
+Nothing of it outlives
 the test's process, however that ends: the two holders die with it, and the namespaces with them."""
 import contextlib
 import json
@@ -30,7 +32,8 @@ echo ready
 exec sleep infinity"""
 DIE_WITH_US = ["setpriv", "--pdeathsig=KILL"]
 UNPRIVILEGED = ["setpriv", "--pdeathsig=KILL", "--reuid=65534", "--regid=65534", "--clear-groups"]
-NET_ADMIN_ONLY = UNPRIVILEGED + ["--inh-caps=-all,+net_admin", "--ambient-caps=+net_admin", "--bounding-set=-all,+net_admin"]
+NET_ADMIN_ONLY = UNPRIVILEGED + ["--inh-caps=-all,+net_admin", "--ambient-caps=+net_admin",
+                                 "--bounding-set=-all,+net_admin"]
 NO_RIGHTS = UNPRIVILEGED + ["--inh-caps=-all", "--bounding-set=-all"]
 
 
@@ -58,7 +61,8 @@ class Host:
         shutil.copytree(profiles, f"{self.tree}/usr/lib/tpu-hostd/profiles")
         shutil.copy(f"{profiles}/../machines.conf", f"{self.tree}/usr/lib/tpu-hostd")
         for folder in ("etc", "usr/lib") if packages else ():
-            shutil.copytree(f"{packages}/{folder}", f"{self.tree}/{folder}", symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(f"{packages}/{folder}", f"{self.tree}/{folder}", symlinks=True,
+                            dirs_exist_ok=True)
         os.makedirs(f"{self.tree}/etc/tpu-hostd/identity.conf.d")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/netcfg.conf.d")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/profiles")
@@ -66,7 +70,8 @@ class Host:
         self.holder = self.wire = None
         try:
             self.wire = hold(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"])
-            self.holder = hold(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", SETUP, "sh", self.tree])
+            self.holder = hold(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", SETUP,
+                                "sh", self.tree])
             for nic in nics:
                 self.add_nic(nic, mtu)
         except BaseException:
@@ -84,9 +89,11 @@ class Host:
         shutil.rmtree(self.tree)
 
     def add_nic(self, name, mtu):
-        self.check("ip", "link", "add", name, "mtu", str(mtu), "type", "veth", "peer", "name", f"p-{name}", "mtu", "8896",
+        self.check("ip", "link", "add", name, "mtu", str(mtu), "type", "veth", "peer", "name", f"p-{name}",
+                   "mtu", "8896",
                    "netns", str(self.wire.pid))
-        subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", "ip", "link", "set", f"p-{name}", "up"], check=True)
+        subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", "ip", "link", "set", f"p-{name}", "up"],
+                       check=True)
         self.check("ip", "link", "set", name, "up")
 
     def on_wire(self, *words):
@@ -109,7 +116,8 @@ class Host:
         return ["nsenter", "-t", str(self.holder.pid), "-m", "-n", *words]
 
     def run(self, *words):
-        return subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60)
 
     def check(self, *words):
         done = self.run(*words)
@@ -131,9 +139,11 @@ class Host:
 
     @contextlib.contextmanager
     def monitor_links(self):
-        """Gives a list that holds, after the with block, ip monitor's line of every link change inside it."""
+        """Gives a list that holds, after the with block, ip monitor's line of every link change inside
+        it."""
         lines = []
-        with subprocess.Popen(DIE_WITH_US + self.command("ip", "-o", "monitor", "link"), stdout=subprocess.PIPE) as monitor:
+        with subprocess.Popen(DIE_WITH_US + self.command("ip", "-o", "monitor", "link"),
+                              stdout=subprocess.PIPE) as monitor:
             try:
                 # ip says nothing when it is ready: change lo until it notices, and once more for the end.
                 for mtu in range(60001, 60101):
@@ -160,7 +170,8 @@ class Host:
         os.chmod(path, 0o777)
         listener.settimeout(60)
         with open(f"{self.tree}/stderr", "w", encoding="utf-8") as stderr:
-            process = subprocess.Popen(DIE_WITH_US + self.command("env", f"NOTIFY_SOCKET={path}", *words), stdin=subprocess.DEVNULL, stderr=stderr)
+            process = subprocess.Popen(DIE_WITH_US + self.command("env", f"NOTIFY_SOCKET={path}", *words),
+                                       stdin=subprocess.DEVNULL, stderr=stderr)
         self.processes.append(process)
         with listener:
             while "READY=1" not in listener.recv(4096).decode().split("\n"):
@@ -187,7 +198,8 @@ class Host:
 
 
 def run_tests(*programs):
-    """The tests of the file that was started; where namespaces are not permitted, says why and exits with 77."""
+    """The tests of the file that was started; where namespaces are not permitted, says why and exits with
+    77."""
     for program in programs:
         if not os.access(program, os.X_OK):
             sys.exit(f"{program} is missing: build first, or set BUILD_DIR")

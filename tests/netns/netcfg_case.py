@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of tpu-netcfg share: a host with two NICs whose network carries 8896, and the program on it."""
+"""What the tests of tpu-netcfg share: a host with two NICs whose network carries 8896, and the program on
+it."""
 import json
 import os
 import time
@@ -8,9 +9,11 @@ import unittest
 from namespace import NET_ADMIN_ONLY, Host
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
-NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "netcfg/tpu-netcfg")
+NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))),
+                      "netcfg/tpu-netcfg")
 RMEM = "4096 41943040 314572800"
-SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1", "net.core.somaxconn": "4096",
+SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1",
+           "net.core.somaxconn": "4096",
            "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0"}
 RUNTIME, STATE = "/run/tpu-netcfg", "/var/lib/tpu-netcfg"
 KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
@@ -89,7 +92,8 @@ class Case(unittest.TestCase):
 
 
 class ToldCase(Case):
-    """The daemon, and tpu-hostd's user who tells it things; what the network carries is not known from any file."""
+    """The daemon, and tpu-hostd's user who tells it things; what the network carries is not known from
+    any file."""
     network_mtu = 0
 
     def setUp(self):
@@ -107,7 +111,8 @@ class ToldCase(Case):
 
     def tell(self, kind, payload, uid=HOSTD):
         """Sends a frame as that user; returns kind and payload of the answer."""
-        out = self.host.check("setpriv", f"--reuid={uid}", "--clear-groups", "/usr/bin/python3", "-c", SEND, f"{RUNTIME}/netcfg.sock",
+        out = self.host.check("setpriv", f"--reuid={uid}", "--clear-groups", "/usr/bin/python3", "-c", SEND,
+                              f"{RUNTIME}/netcfg.sock",
                               str(kind), payload.hex())
         kind, _, data = out.strip().partition(" ")
         return int(kind), bytes.fromhex(data)

@@ -15,8 +15,10 @@ IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS = 29, 8
 
 def dump():
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE) as sock:
-        body = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0) + struct.pack("=HHI", 8, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
-        sock.send(struct.pack("=IHHII", 16 + len(body), RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body)
+        body = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0) + struct.pack("=HHI", 8, IFLA_EXT_MASK,
+                                                                                  RTEXT_FILTER_SKIP_STATS)
+        sock.send(struct.pack("=IHHII", 16 + len(body), RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0)
+                  + body)
         data = b""
         while True:
             datagram = sock.recv(1 << 20)

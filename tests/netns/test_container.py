@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg --netns: a container's own network namespace beside its host's. Needs root; exit code 77 (skipped, with
+"""tpu-netcfg --netns: a container's own network namespace beside its host's. Needs root; exit code 77
+(skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import glob
 import json
@@ -12,12 +13,14 @@ NAME = "/run/netns/c"
 
 
 class Container(Case):
-    """c's eth0 is a veth whose other end, c-eth0, is in the host, at 8896 both of them but for c's own side."""
+    """c's eth0 is a veth whose other end, c-eth0, is in the host, at 8896 both of them but for c's own
+    side."""
 
     def setUp(self):
         super().setUp()
         self.inner = self.hold_container()
-        self.host.check("sh", "-c", f"mkdir -p /run/netns; touch {NAME}; mount --bind /proc/{self.inner}/ns/net {NAME}")
+        self.host.check("sh", "-c",
+                        f"mkdir -p /run/netns; touch {NAME}; mount --bind /proc/{self.inner}/ns/net {NAME}")
         self.veth("eth0")
         self.host.check("ip", "link", "set", "c-eth0", "mtu", "8896")
         self.inside("sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456")
@@ -27,14 +30,16 @@ class Container(Case):
     def hold_container(self):
         # /proc and /sys read-only in a mount namespace of its own, as a container engine leaves them
         script = "mount --make-rprivate /; mount -t proc -o ro proc /proc; mount -o remount,bind,ro /sys; ip link set lo up; echo ready; exec sleep infinity"
-        holder = hold(self.host.command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script))
+        holder = hold(self.host.command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+                                        "sh", "-c", script))
         with open(f"/proc/{holder.pid}/task/{holder.pid}/children", encoding="ascii") as file:
             inner = int(file.read().split()[0])
         self.host.processes.append(holder)
         return inner
 
     def veth(self, name):
-        self.host.check("ip", "link", "add", f"c-{name}", "mtu", "1460", "type", "veth", "peer", "name", name, "mtu", "1460", "netns", str(self.inner))
+        self.host.check("ip", "link", "add", f"c-{name}", "mtu", "1460", "type", "veth", "peer", "name",
+                        name, "mtu", "1460", "netns", str(self.inner))
         self.inside("ip", "link", "set", name, "up")
         self.host.check("ip", "link", "set", f"c-{name}", "up")
 
@@ -80,7 +85,8 @@ class OneShot(Container):
         self.assertEqual(self.state(), self.before)
 
     def test_proc_pid_and_its_read_only_proc_do_not_matter(self):
-        self.assertNotEqual(self.host.run("nsenter", "-t", str(self.inner), "-m", "-n", "sysctl", "-qw", "net.ipv4.tcp_rmem=1 2 3").returncode, 0)
+        self.assertNotEqual(self.host.run("nsenter", "-t", str(self.inner), "-m", "-n", "sysctl", "-qw",
+                                          "net.ipv4.tcp_rmem=1 2 3").returncode, 0)
         self.netcfg("--netns", f"/proc/{self.inner}/ns/net")
         self.assertEqual(self.inner_state(), (RMEM, 8896))
         self.netcfg("--netns", NAME, "--restore")  # the same namespace by another name
@@ -96,7 +102,8 @@ class OneShot(Container):
         self.assertEqual(self.sysctl("net.ipv4.tcp_rmem"), RMEM)
         self.assertEqual(len(self.originals()), len(before) + 1)
         self.netcfg("--netns", NAME, "--restore")
-        self.assertEqual((self.sysctl("net.ipv4.tcp_rmem"), self.originals()), ("4096 131072 5000000", before))
+        self.assertEqual((self.sysctl("net.ipv4.tcp_rmem"), self.originals()),
+                         ("4096 131072 5000000", before))
 
     def test_the_hosts_daemon_is_not_disturbed(self):
         self.netcfg("--restore")
@@ -185,7 +192,8 @@ class Mtu(Container):
     def test_what_is_inside_only_is_no_data_nic(self):
         self.inside("ip", "link", "add", "in0", "type", "veth", "peer", "name", "in1")
         self.inside("ip", "link", "add", "br0", "type", "bridge")
-        self.assertEqual([f["subject"] for f in self.inner_report()["findings"] if f["check"] == "nic.mtu"], ["eth0"])
+        self.assertEqual([f["subject"] for f in self.inner_report()["findings"] if f["check"] == "nic.mtu"],
+                         ["eth0"])
 
 
 class Refused(Container):
@@ -212,7 +220,8 @@ class Refused(Container):
 
     def test_the_hosts_own(self):
         for words in ([], ["--restore"], ["--dry-run"]):
-            self.assert_refused("/proc/self/ns/net", "leave --netns out", *words, code=3 if words == ["--dry-run"] else 2)
+            self.assert_refused("/proc/self/ns/net", "leave --netns out", *words,
+                                code=3 if words == ["--dry-run"] else 2)
 
     def test_without_rights(self):
         for prefix in (UNPRIVILEGED, NET_ADMIN_ONLY):
@@ -231,7 +240,8 @@ class Refused(Container):
         self.assertEqual(self.host.check("ls", "/run/elsewhere"), "")
 
     def test_usage(self):
-        for words in (["--check-config"], ["--show-config"], ["--root", "/run", "--dry-run"], ["--once", "--restore"]):
+        for words in (["--check-config"], ["--show-config"], ["--root", "/run", "--dry-run"],
+                      ["--once", "--restore"]):
             self.netcfg("--netns", NAME, *words, code=64)
 
 

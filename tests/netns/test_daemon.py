@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg as a daemon: repairs at once, leaves fights alone, is killed, steps aside. Needs root; exit code 77 (skipped, with
+"""tpu-netcfg as a daemon: repairs at once, leaves fights alone, is killed, steps aside. Needs root; exit
+code 77 (skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import signal
 import sys
@@ -44,8 +45,10 @@ class Daemon(Case):
     def test_a_fight_over_a_sysctl_is_left_alone(self):
         self.start()
         for _ in range(2):
-            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
-        self.assertIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT,
+                                                      "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT,
+                                               "net.ipv4.tcp_no_metrics_save"))
         self.assertIn("contested", self.report())
 
     def test_a_new_nic_is_set(self):
@@ -62,7 +65,8 @@ class Daemon(Case):
         self.assertEqual(self.host.mtu("eth0"), 1400)
         self.assertIn("contested", self.report())
         self.assertEqual(self.host.stderr().count("is contested"), 1)
-        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth1"))  # others are still repaired
+        # others are still repaired
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth1"))
 
     def test_sigkill_leaves_the_settings_and_a_restart_the_originals(self):
         self.assertEqual(self.host.stop(self.start(), signal.SIGKILL), -signal.SIGKILL)
@@ -88,7 +92,8 @@ class Daemon(Case):
 
     def test_many_link_events(self):
         self.start()
-        self.host.check("sh", "-c", "for i in $(seq 500); do ip link set eth1 alias $i; done; ip link set eth0 mtu 1460")
+        self.host.check("sh", "-c",
+                        "for i in $(seq 500); do ip link set eth1 alias $i; done; ip link set eth0 mtu 1460")
         self.wait_for(lambda: self.host.mtu("eth0"), 8896)
 
 

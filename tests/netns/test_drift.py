@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to NICs and routes while tpu-netcfg runs: fights, renames, flaps, silence, more events than its socket
-holds. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted. The programs are those
+"""What happens to NICs and routes while tpu-netcfg runs: fights, renames, flaps, silence, more events than
+its socket
+holds. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted. The programs
+are those
 of BUILD_DIR (build/dev)."""
 import contextlib
 import json
@@ -21,8 +23,10 @@ class Drift(Case):
     def setUp(self):
         super().setUp()
         self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\n")
-        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
-                      ["route", "add", "10.20.0.0/16", "via", "10.10.0.1"], ["route", "add", "10.30.0.0/16", "via", "10.10.1.1"]):
+        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"],
+                      ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
+                      ["route", "add", "10.20.0.0/16", "via", "10.10.0.1"],
+                      ["route", "add", "10.30.0.0/16", "via", "10.10.1.1"]):
             self.host.check("ip", *words)
         self.give_runtime()
 
@@ -93,11 +97,13 @@ class Routes(Drift):
         for code in (2, 0):
             mine = [f for f in self.findings(NETCFG, "--dry-run", "--json", code=code)["findings"]
                     if f["check"] == "route.rto_min" or "rp_filter" in f["subject"]]
-            probes = [f for name in ("rp_filter", "route") for f in self.findings(TPUCTL, "check", name, "--json", code=code)["checks"]
+            probes = [f for name in ("rp_filter", "route")
+                      for f in self.findings(TPUCTL, "check", name, "--json", code=code)["checks"]
                       if f["check"] != "route.source"]  # SourceRouting=no here
             self.assertGreater(len(mine), 2)
             keys = ("verdict", "check", "subject", "found", "wanted", "source", "reason", "remedy")
-            self.assertEqual(sorted([f.get(k, "") for k in keys] for f in probes), sorted([f.get(k, "") for k in keys] for f in mine))
+            self.assertEqual(sorted([f.get(k, "") for k in keys] for f in probes),
+                             sorted([f.get(k, "") for k in keys] for f in mine))
             self.netcfg("--once")
 
 
@@ -125,13 +131,17 @@ class Nics(Drift):
             nic = name
             self.host.check("ip", "link", "set", nic, "mtu", "1460", "up")
             if name[0] in b"e":
-                self.host.check("sysctl", "-qw", f"net.ipv4.conf.{name.decode().replace('.', '/')}.rp_filter=1")
-            done = subprocess.run(self.host.command(NETCFG, "--once", "--json"), capture_output=True, check=False)
+                self.host.check("sysctl", "-qw",
+                                f"net.ipv4.conf.{name.decode().replace('.', '/')}.rp_filter=1")
+            done = subprocess.run(self.host.command(NETCFG, "--once", "--json"), capture_output=True,
+                                  check=False)
             report = json.loads(done.stdout.decode())  # whatever its name is
-            self.assertNotIn("\x1b", str([list(f.values()) for f in report["findings"]]).encode().decode("unicode_escape"))
+            self.assertNotIn("\x1b", str([list(f.values())
+                                          for f in report["findings"]]).encode().decode("unicode_escape"))
             unknown = [f["subject"] for f in report["findings"] if f["verdict"] == "UNKNOWN"]
             self.assertEqual(len(unknown), 0 if name[0] in b"e" else 1, unknown)
-            self.assertEqual(len([f for f in report["findings"] if f["check"] == "nic.mtu" and f["found"] == "8896"]), 2)
+            self.assertEqual(len([f for f in report["findings"] if f["check"] == "nic.mtu"
+                                  and f["found"] == "8896"]), 2)
 
     def test_names_that_change_are_followed_when_restoring(self):
         """udev renames NICs when it gets to them, which may be after our first write."""
@@ -140,7 +150,8 @@ class Nics(Drift):
         self.host.check("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1")
         before = self.host.check("ip", "route")
         self.netcfg("--once")
-        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("eth0", "eth1")], ["2", "2"])
+        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("eth0", "eth1")],
+                         ["2", "2"])
         if self.host.run("ip", "link", "set", "eth0", "name", "x").returncode != 0:
             self.skipTest("this kernel renames no NIC that is up (from 6.2 on)")
         for old, new in (("eth1", "eth0"), ("x", "dcn0")):
@@ -149,8 +160,10 @@ class Nics(Drift):
         self.netcfg("--once")  # what is wrong under a new name is no new original
         self.assertEqual(self.host.check("ip", "route").count("rto_min lock 5ms"), 4)
         self.assertIn("0 failed, 0 are of NICs", self.netcfg("--restore").stdout)
-        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("dcn0", "eth0")], ["0", "1"])
-        after = self.host.check("ip", "route").replace("dev eth0", "dev eth1").replace("dev dcn0", "dev eth0")
+        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("dcn0", "eth0")],
+                         ["0", "1"])
+        after = self.host.check("ip", "route").replace("dev eth0", "dev eth1").replace("dev dcn0",
+                                                                                       "dev eth0")
         self.assertEqual(sorted(after.splitlines()), sorted(before.splitlines()))
         self.assertEqual((self.host.mtu("dcn0"), self.host.mtu("eth0")), (1460, 1460))
 
@@ -165,7 +178,8 @@ class Nics(Drift):
     def test_two_that_change_names(self):
         self.start()
         self.host.check("sh", "-c", "ip -batch - <<E\n" + "".join(f"link set {line}\n" for line in (
-            "eth0 down", "eth1 down", "eth0 name x", "eth1 name eth0", "x name eth1", "eth0 up", "eth1 up", "eth0 mtu 1400", "eth1 mtu 1401")) + "E\n")
+            "eth0 down", "eth1 down", "eth0 name x", "eth1 name eth0", "x name eth1", "eth0 up", "eth1 up",
+            "eth0 mtu 1400", "eth1 mtu 1401")) + "E\n")
         self.wait_for(lambda: (self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
 
     def test_down_and_up(self):
@@ -207,7 +221,8 @@ class Nics(Drift):
         times = self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth1", "eth2", "eth3").split()
         print(f"drift to repair beside a silent gateway: {', '.join(times)} ms", file=sys.stderr)
         self.assertNotIn("never", times)
-        self.assertLess(sorted(map(float, times))[1], 2000)  # what a wait for the gateway costs; one may meet a busy machine
+        # what a wait for the gateway costs; one may meet a busy machine
+        self.assertLess(sorted(map(float, times))[1], 2000)
         self.assertIn("does not answer", self.report())
 
 
@@ -241,7 +256,8 @@ class Storm(Drift):
             return next(int(line.split()[1]) for line in file if line.startswith(what))
 
     def looks(self, daemon, seconds):
-        """How often the daemon has read all sysctls, by its reads, while something else goes on for so long."""
+        """How often the daemon has read all sysctls, by its reads, while something else goes on for so
+        long."""
         def reads():
             return self.calls(daemon, "syscr")
 
@@ -249,7 +265,8 @@ class Storm(Drift):
         self.host.check("ip", "link", "set", "lo", "mtu", "65535")
         time.sleep(0.2)
         one = reads() - before
-        storm = self.host.command("timeout", str(seconds), "sh", "-c", "while :; do for i in 1 2 3 4 5 6 7 8 9; do "
+        storm = self.host.command("timeout", str(seconds), "sh", "-c",
+                                  "while :; do for i in 1 2 3 4 5 6 7 8 9; do "
                                   "echo link set lo alias $i; done; done | ip -batch -")
         before = reads()
         with subprocess.Popen(storm, stdin=subprocess.DEVNULL) as process:
@@ -273,7 +290,9 @@ class Storm(Drift):
 
     def test_a_write_that_fails_is_said_once_and_tried_seldom(self):
         with open(f"{SOURCE}/netcfg/profiles/v6e.conf", encoding="utf-8") as file:
-            self.host.site_profile("v6e", file.read() + "\n[Sysctl net.ipv4.tcp_congestion_control]\nValue=nosuch\nSource=a test\n")
+            self.host.site_profile("v6e",
+                                   file.read() + "\n[Sysctl net.ipv4.tcp_congestion_control]\nValue=nosuch\n"
+                                                 "Source=a test\n")
         daemon = self.start()
         for n in range(10):
             self.host.check("ip", "link", "set", "eth1", "alias", str(n))
@@ -284,10 +303,12 @@ class Storm(Drift):
 
 
 class Overrun(Drift):
-    """More events than the kernel keeps for a daemon that does not read: it says ENOBUFS, and nothing stays wrong."""
+    """More events than the kernel keeps for a daemon that does not read: it says ENOBUFS, and nothing
+    stays wrong."""
 
     def drops(self, pid):
-        """Messages that the kernel threw away for each netlink socket of the process (proc(5): column Drops)."""
+        """Messages that the kernel threw away for each netlink socket of the process (proc(5): column
+        Drops)."""
         mine = set()
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -303,7 +324,8 @@ class Overrun(Drift):
         self.assertEqual(self.drops(daemon.pid), 0)
         daemon.send_signal(signal.SIGSTOP)
         try:
-            self.host.check("sh", "-c", "for i in $(seq 1500); do echo link set eth1 alias $i; done | ip -batch -")
+            self.host.check("sh", "-c",
+                            "for i in $(seq 1500); do echo link set eth1 alias $i; done | ip -batch -")
             self.assertGreater(self.drops(daemon.pid), 0)
             # All of this is told in events that are lost.
             self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
@@ -320,10 +342,13 @@ class Overrun(Drift):
         start = time.monotonic()
         self.wait_for(lambda: [self.host.mtu(nic) for nic in ("eth0", "dcn0", "eth2")], [8896] * 3)
         self.wait_for(lambda: self.rto_min("10.20.0.0/16"), True)
-        self.assertEqual((self.host.sysctl("net.ipv4.tcp_rmem"), self.host.sysctl("net.ipv4.tcp_no_metrics_save")), (RMEM, "1"))
-        print(f"{drops} events lost, all right {(time.monotonic() - start) * 1000:.0f} ms after the daemon went on", file=sys.stderr)
+        self.assertEqual((self.host.sysctl("net.ipv4.tcp_rmem"),
+                          self.host.sysctl("net.ipv4.tcp_no_metrics_save")), (RMEM, "1"))
+        print(f"{drops} events lost, all right {(time.monotonic() - start) * 1000:.0f} ms after the daemon "
+              f"went on", file=sys.stderr)
         self.wait_for(lambda: "notifications were lost" in self.host.stderr(), True)
-        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))  # it still listens
+        # it still listens
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))
         self.assertNotIn("contested", self.report())
 
 

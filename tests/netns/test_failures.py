@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg's start-up with the n-th allocation, open, send and write failing: no crash, no hang, a reason, no false success,
-and nothing from which the next run could not go on and --restore bring every original back. Needs root; exit code 77 (skipped,
+"""tpu-netcfg's start-up with the n-th allocation, open, send and write failing: no crash, no hang, a reason,
+no false success,
+and nothing from which the next run could not go on and --restore bring every original back. Needs root; exit
+code 77 (skipped,
 with the reason) where namespaces are not permitted. FULL=1: every n, else some spread evenly."""
 import os
 import re
@@ -29,19 +31,22 @@ def new_host():
 
 class Failures(unittest.TestCase):
     def one_kind(self, what):
-        self.every(what, new_host(), MODES if what != "write" else [m for m in MODES if m != "--dry-run"])  # which writes nothing
+        # which writes nothing
+        self.every(what, new_host(), MODES if what != "write" else [m for m in MODES if m != "--dry-run"])
 
     def every(self, what, host, modes):
         self.addCleanup(host.close)
         for mode in modes:
             with self.subTest(mode=mode):
                 most = 0 if FULL else MOST[what] if mode == "--once" else MOST[what] // 2
-                done = subprocess.run(host.command("/usr/bin/python3", "-B", f"{SOURCE}/tests/netns/fail_every.py", NETCFG, LIBRARY,
+                done = subprocess.run(host.command("/usr/bin/python3", "-B",
+                                                   f"{SOURCE}/tests/netns/fail_every.py", NETCFG, LIBRARY,
                                                    mode, what, str(most)), capture_output=True, text=True)
                 ran = re.search(r"^RAN (\d+) OF (\d+)$", done.stdout, re.M)
                 self.assertTrue(ran, done.stdout + done.stderr)
                 print(f"{what} {mode}: {ran[1]} of {ran[2]}", file=sys.stderr)
-                self.assertGreater(int(ran[2]), 0, "nothing of this kind was met: the library does not see it")
+                self.assertGreater(int(ran[2]), 0,
+                                   "nothing of this kind was met: the library does not see it")
                 self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_allocations(self):

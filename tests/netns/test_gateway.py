@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg and the gateway of the only default route, which answers or does not. Needs root; exit code 77 (skipped, with
+"""tpu-netcfg and the gateway of the only default route, which answers or does not. Needs root; exit code 77
+(skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import json
 import subprocess
@@ -20,15 +21,18 @@ class Gateway(Case):
         self.host.check("ip", "route", "add", "default", "via", "10.10.0.1")
 
     def lose_the_gateway_after(self, answers):
-        self.host.on_wire("nft", f"add table arp t; add chain arp t i {{ type filter hook input priority 0; }}; "
-                                 f"add rule arp t i arp operation request limit rate over 1/day burst {answers} packets drop")
+        self.host.on_wire("nft",
+                          f"add table arp t; add chain arp t i {{ type filter hook input priority 0; }}; "
+                                 f"add rule arp t i arp operation request limit rate over 1/day burst "
+                                 f"{answers} packets drop")
 
     def neighbour(self):
         return self.host.check("ip", "neigh", "show", "10.10.0.1", "dev", "eth0")
 
     def test_one_that_answers(self):
         took = []
-        while not took or (min(took) >= 2 and len(took) < 10):  # 2 s is what a gateway that is silent costs: always
+        # 2 s is what a gateway that is silent costs: always
+        while not took or (min(took) >= 2 and len(took) < 10):
             self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
             self.host.check("ip", "neigh", "flush", "dev", "eth0")
             start = time.monotonic()
@@ -39,7 +43,8 @@ class Gateway(Case):
         self.assertLess(min(took), 2)
 
     def test_one_that_is_known_and_stale(self):
-        mac = json.loads(subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", "ip", "-j", "link", "show", "p-eth0"],
+        mac = json.loads(subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", "ip", "-j", "link",
+                                         "show", "p-eth0"],
                                         check=True, capture_output=True).stdout)[0]["address"]
         self.host.check("ip", "neigh", "replace", "10.10.0.1", "lladdr", mac, "dev", "eth0", "nud", "stale")
         self.netcfg("--once")
@@ -51,7 +56,8 @@ class Gateway(Case):
         self.host.on_wire("ip", "addr", "add", "fd00::1/64", "dev", "p-eth0", "nodad")
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
         self.host.check("ip", "-6", "route", "add", "default", "via", "fd00::1")
-        # The kernel solicits from a link-local address only, and only once no one else turned out to have it.
+        # The kernel solicits from a link-local address only, and only once no one else turned out to have
+        # it.
         self.wait_for(lambda: self.host.check("ip", "-6", "addr", "show", "tentative"), "")
         self.netcfg("--once")
         self.assertIn("REACHABLE", self.host.check("ip", "neigh", "show", "fd00::1", "dev", "eth0"))

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A NIC that goes while tpu-netcfg is at work: after it was looked at, before it is written to. strace holds the program in
+"""A NIC that goes while tpu-netcfg is at work: after it was looked at, before it is written to. strace holds
+the program in
 the middle. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
 import os
 import subprocess
@@ -15,8 +16,10 @@ class GoneNic(Case):
     def once_while(self, call, happens, verb="--once"):
         """tpu-netcfg, which waits as long as HELD in its first such call; happens() meanwhile."""
         trace = f"{self.host.tree}/trace"
-        words = ["strace", "-f", "-o", trace, "-e", f"trace={call}", "-e", f"inject={call}:delay_enter={HELD}:when=1", NETCFG, verb]
-        with subprocess.Popen(DIE_WITH_US + self.host.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        words = ["strace", "-f", "-o", trace, "-e", f"trace={call}", "-e",
+                 f"inject={call}:delay_enter={HELD}:when=1", NETCFG, verb]
+        with subprocess.Popen(DIE_WITH_US + self.host.command(*words), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as process:
             self.wait_for(lambda: os.path.exists(trace) and os.path.getsize(trace) > 0, True)
             happens()

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg in network namespaces of its own, beside what ip and /proc say. Needs root; exit code 77 (skipped, with
+"""tpu-netcfg in network namespaces of its own, beside what ip and /proc say. Needs root; exit code 77
+(skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import fcntl
 import json
@@ -43,13 +44,15 @@ class OneShot(Case):
         self.assertEqual(self.host.mtu("eth1"), 8896)
 
     def test_a_sysctl_that_no_one_may_write_is_said_and_stops_nothing(self):
-        self.host.site_profile("v6e", "[Sysctl net.core.rmem_max]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        self.host.site_profile("v6e", "[Sysctl net.core.rmem_max]\nValue=1\nSource=a test\n[Mtu]\n"
+                                      "Value=8896\nSource=a test\n")
         done = self.netcfg("--once", code=3)
         self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
         self.assertIn("read-only in this network namespace", done.stdout)
 
     def test_a_sysctl_of_another_kernel_is_said_and_stops_nothing(self):
-        self.host.site_profile("v6e", "[Sysctl net.ipv4.tcp_of_tomorrow]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        self.host.site_profile("v6e", "[Sysctl net.ipv4.tcp_of_tomorrow]\nValue=1\nSource=a test\n[Mtu]\n"
+                                      "Value=8896\nSource=a test\n")
         done = self.netcfg("--once", code=3)
         self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
         self.assertIn("this kernel has no such sysctl", done.stdout)
@@ -85,7 +88,8 @@ class OneShot(Case):
 
     def test_damaged_originals_stop_everything(self):
         self.host.check("mkdir", RUNTIME)
-        self.host.check("sh", "-c", f"printf 'tpu-state originals 3 00000000\\nnonsense\\n' > {RUNTIME}/originals")
+        self.host.check("sh", "-c",
+                        f"printf 'tpu-state originals 3 00000000\\nnonsense\\n' > {RUNTIME}/originals")
         done = self.netcfg("--once", code=2)
         self.assertIn(f"{RUNTIME}/originals is damaged", done.stderr)
         self.assertEqual(self.state(), self.before)
@@ -104,8 +108,10 @@ class OneShot(Case):
         self.assertEqual(self.host.mtu("eth0"), 5000)
 
     def test_root_gives_no_file_away(self):
-        """The directory is the daemon's user's: what it put there for the lock is not made its own by root."""
-        self.host.check("sh", "-c", f"install -d -o 65534 -g 65534 {RUNTIME}; install -m 600 /dev/null /run/roots; ln /run/roots {RUNTIME}/lock")
+        """The directory is the daemon's user's: what it put there for the lock is not made its own by
+        root."""
+        self.host.check("sh", "-c", f"install -d -o 65534 -g 65534 {RUNTIME}; install -m 600 /dev/null "
+                                    f"/run/roots; ln /run/roots {RUNTIME}/lock")
         self.netcfg("--once", code=2)
         self.assertEqual(self.host.check("stat", "-c", "%u", "/run/roots").strip(), "0")
         self.host.check("sh", "-c", f"rm {RUNTIME}/lock; mkfifo {RUNTIME}/lock")
@@ -133,13 +139,15 @@ class OneShot(Case):
         self.assertEqual(self.state(), self.before)
 
     def test_usage(self):
-        for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"], ["--root", "/tmp", "--once"],
+        for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"],
+                      ["--root", "/tmp", "--once"],
                       ["--once", "--check-config"], ["--show-config", "--json"]):
             self.netcfg(*words, code=64)
 
 
 class NoTpu(Case):
-    """A machine without TPUs is not changed at all, though its network carries 8896, unless its site says in words what it wants."""
+    """A machine without TPUs is not changed at all, though its network carries 8896, unless its site says
+    in words what it wants."""
 
     def setUp(self):
         super().setUp()
@@ -147,15 +155,19 @@ class NoTpu(Case):
         self.all = self.everything()
 
     def everything(self):
-        """All settings of the network, as others read them; not what the kernel itself does with a new NIC's addresses meanwhile."""
-        commands = (["sysctl", "-a", "--pattern", r"^net\."], ["ip", "-d", "link"], ["ip", "rule"], ["ip", "-6", "rule"], ["ip", "-d", "route", "show", "table", "all"],
+        """All settings of the network, as others read them; not what the kernel itself does with a new
+        NIC's addresses meanwhile."""
+        commands = (["sysctl", "-a", "--pattern", r"^net\."], ["ip", "-d", "link"], ["ip", "rule"],
+                    ["ip", "-6", "rule"], ["ip", "-d", "route", "show", "table", "all"],
                     ["ethtool", "-k", "eth0"], ["ethtool", "-k", "eth1"])
         own = ("expires", "_probe_", "fe80:", "ff00:")
-        return [sorted(line for line in self.host.run(*c).stdout.splitlines() if not any(word in line for word in own)) for c in commands]
+        return [sorted(line for line in self.host.run(*c).stdout.splitlines()
+                       if not any(word in line for word in own)) for c in commands]
 
     def test_nothing_is_planned(self):
         done = self.netcfg("--dry-run")
-        self.assertEqual(done.stdout.splitlines()[0], "Nothing to change: no TPU is in /sys/bus/pci, and the site names no profile: nothing is set here.")
+        self.assertEqual(done.stdout.splitlines()[0], "Nothing to change: no TPU is in /sys/bus/pci, and "
+                                                      "the site names no profile: nothing is set here.")
         self.assertEqual(json.loads(self.netcfg("--dry-run", "--json").stdout)["plan"], [])
         self.netcfg("--check-config")
         self.assertEqual(self.everything(), self.all)
@@ -243,17 +255,23 @@ class Routes(Case):
         super().setUp()
         self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\n")
         self.host.on_wire("ip", "addr", "add", "10.10.0.1/24", "dev", "p-eth0")
-        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
-                      ["-6", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad"], ["route", "add", "default", "via", "10.10.0.1"],
-                      ["route", "add", "10.20.0.0/16", "via", "10.10.1.1", "metric", "77", "mtu", "lock", "1400"],
+        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"],
+                      ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
+                      ["-6", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad"],
+                      ["route", "add", "default", "via", "10.10.0.1"],
+                      ["route", "add", "10.20.0.0/16", "via", "10.10.1.1", "metric", "77", "mtu", "lock",
+                       "1400"],
                       ["-6", "route", "add", "default", "via", "fd00::1"],
-                      ["route", "add", "10.30.0.0/16", "nexthop", "via", "10.10.0.1", "nexthop", "via", "10.10.1.1", "weight", "3"],
-                      ["link", "add", "br0", "type", "bridge"], ["link", "set", "br0", "up"], ["addr", "add", "10.99.0.1/24", "dev", "br0"],
+                      ["route", "add", "10.30.0.0/16", "nexthop", "via", "10.10.0.1", "nexthop", "via",
+                       "10.10.1.1", "weight", "3"],
+                      ["link", "add", "br0", "type", "bridge"], ["link", "set", "br0", "up"],
+                      ["addr", "add", "10.99.0.1/24", "dev", "br0"],
                       ["route", "add", "10.98.0.0/24", "dev", "br0"]):
             self.host.check("ip", *words)
 
     def routes(self):
-        return "".join(line.strip() + "\n" for family in "46" for line in self.host.check("ip", f"-{family}", "route").splitlines()
+        return "".join(line.strip() + "\n" for family in "46"
+                       for line in self.host.check("ip", f"-{family}", "route").splitlines()
                        if "fe80::" not in line)
 
     def right(self, text):
@@ -275,9 +293,12 @@ class Routes(Case):
     def test_kept_when_a_dhcp_client_replaces_a_route(self):
         self.start()
         for words in (["route", "replace", "default", "via", "10.10.0.1", "proto", "dhcp"],
-                      ["-6", "route", "replace", "default", "via", "fd00::1"], ["route", "add", "10.40.0.0/16", "via", "10.10.1.1"]):
+                      ["-6", "route", "replace", "default", "via", "fd00::1"],
+                      ["route", "add", "10.40.0.0/16", "via", "10.10.1.1"]):
             self.host.check("ip", *words)
-            self.wait_for(lambda: len(self.right(self.routes())), len([line for line in self.routes().splitlines() if "br0" not in line and "nexthop" not in line]))
+            self.wait_for(lambda: len(self.right(self.routes())),
+                          len([line for line in self.routes().splitlines() if "br0" not in line
+                               and "nexthop" not in line]))
         self.assertIn("default via 10.10.0.1 dev eth0 proto dhcp rto_min lock 5ms", self.routes())
 
     def test_a_route_with_a_lifetime_is_left_alone_and_said(self):

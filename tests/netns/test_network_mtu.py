@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-netcfg is told by tpu-hostd what networks carry: who may, what is refused, what stays. Needs root; exit code 77
-(skipped, with the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
+"""tpu-netcfg is told by tpu-hostd what networks carry: who may, what is refused, what stays. Needs root;
+exit code 77
+(skipped, with the reason) where namespaces are not permitted. The programs are those of BUILD_DIR
+(build/dev)."""
 import json
 import os
 import sys
@@ -17,7 +19,8 @@ KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY = 12, 13
 
 
 def frame(*entries):
-    return b"".join(field(1, field(1, bytes.fromhex(mac.replace(":", ""))) + field(2, mtu) + field(3, source))
+    return b"".join(field(1,
+                          field(1, bytes.fromhex(mac.replace(":", ""))) + field(2, mtu) + field(3, source))
                     for mac, mtu, source in entries)
 
 
@@ -34,7 +37,8 @@ class NetworkMtu(ToldCase):
 
     def test_raises_at_once_and_keeps_it_over_a_restart(self):
         self.assertEqual(self.mtus(), (1460, 1460))
-        kind, answer = self.send(frame((self.mac("eth0"), 8896, "metadata"), (self.mac("eth1"), 1460, "metadata")))
+        kind, answer = self.send(frame((self.mac("eth0"), 8896, "metadata"),
+                                       (self.mac("eth1"), 1460, "metadata")))
         self.assertEqual((kind, answer), (KIND_NETWORK_MTU_REPLY, b"\x08\x02"))
         self.wait_for(self.mtus, (8896, 1460))
         self.assertEqual(self.judged("eth0")["verdict"], "OK")
@@ -75,9 +79,12 @@ class NetworkMtu(ToldCase):
 
     def test_refuses_each_bad_entry_by_itself(self):
         mac = self.mac("eth0")
-        bad = [(mac, 1299, "metadata"), (mac, 8897, "metadata"), (mac, 0, "metadata"), (mac, 0xFFFFFFFF, "m"), (mac, 8896, ""),
-               (mac, 8896, "a\nb"), (mac, 8896, "x" * 64), ("42:01:0a:80:00:02", 8896, "metadata"), (mac[:8], 8896, "metadata"),
-               (json.loads(self.host.check("ip", "-j", "link", "show", "lo"))[0]["address"], 8896, "metadata")]
+        bad = [(mac, 1299, "metadata"), (mac, 8897, "metadata"), (mac, 0, "metadata"),
+               (mac, 0xFFFFFFFF, "m"), (mac, 8896, ""),
+               (mac, 8896, "a\nb"), (mac, 8896, "x" * 64), ("42:01:0a:80:00:02", 8896, "metadata"),
+               (mac[:8], 8896, "metadata"),
+               (json.loads(self.host.check("ip", "-j", "link", "show", "lo"))[0]["address"], 8896,
+                "metadata")]
         kind, answer = self.send(frame(*bad, (self.mac("eth1"), 8896, "metadata")))
         self.assertEqual(kind, KIND_NETWORK_MTU_REPLY)
         self.assertEqual(answer[:2], b"\x08\x01")
@@ -104,7 +111,8 @@ class NetworkMtu(ToldCase):
         path = self.host.path(f"{RUNTIME}/network-mtu")
         good = f"tpu-netcfg-network-mtu 1\nboot BOOT\n{self.mac('eth0')} 8896 metadata\n"
         boot = self.host.check("cat", "/proc/sys/kernel/random/boot_id").strip()
-        for content in (good, good.replace("BOOT", boot).replace("8896", "9000"), good.replace("BOOT", boot) + "x", "\0", "",
+        for content in (good, good.replace("BOOT", boot).replace("8896", "9000"),
+                        good.replace("BOOT", boot) + "x", "\0", "",
                         good.replace("BOOT", boot).replace(" 1\n", " 2\n")):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(content)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Features, private flags and packet sizes of NICs, set, watched and restored by tpu-netcfg. Needs root; exit code 77 (skipped, with
+"""Features, private flags and packet sizes of NICs, set, watched and restored by tpu-netcfg. Needs root;
+exit code 77 (skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import json
 import sys
@@ -81,7 +82,8 @@ class NicSettings(Case):
     def test_a_feature_that_the_kernel_holds_back(self):
         self.host.check("ethtool", "-K", "eth0", "tx-tcp-segmentation", "off")
         self.host.check("ethtool", "-K", "eth0", "tx-checksum-ip-generic", "off")
-        self.host.run("ethtool", "-K", "eth0", "tx-tcp-segmentation", "on")  # it says that it could not: the kernel keeps the wish
+        # it says that it could not: the kernel keeps the wish
+        self.host.run("ethtool", "-K", "eth0", "tx-tcp-segmentation", "on")
         self.host.site_profile("v6e", "[Feature tx-tcp-segmentation]\nValue=on\nSource=a test\n")
         found = self.findings("--once", code=1)["nic.feature", "eth0 tx-tcp-segmentation"]
         self.assertEqual((found["verdict"], found["found"]), ("WARN", "off"))
@@ -111,7 +113,8 @@ class NicSettings(Case):
         self.host.check("ethtool", "-K", "eth1", self.NOCACHE, "off")  # over netlink this time
         self.wait_for(lambda: self.features("eth1")[self.NOCACHE], "on")
         time.sleep(0.3)  # our own writes are told on the same socket: none may lead to another
-        self.assertEqual(self.host.stderr().count(f"eth1 {self.NOCACHE}: off → on"), 3)  # the first pass, and two
+        # the first pass, and two
+        self.assertEqual(self.host.stderr().count(f"eth1 {self.NOCACHE}: off → on"), 3)
 
     def test_a_flap_and_a_new_nic(self):
         self.start()

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A person's order to observe, handed over by tpu-hostd: who may, what it keeps from being changed, over restarts and boots,
+"""A person's order to observe, handed over by tpu-hostd: who may, what it keeps from being changed, over
+restarts and boots,
 and what ends it. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
 import os
 import sys
@@ -45,7 +46,8 @@ class Observe(ToldCase):
         self.said = self.host.stderr()
         if boot:
             self.host.check("sh", "-c", f"rm -f {RUNTIME}/*")
-            self.rewrite(lambda text: text.replace(self.host.check("cat", "/proc/sys/kernel/random/boot_id").strip(), OTHER_BOOT))
+            self.rewrite(lambda text: text.replace(self.host.check("cat",
+                                                                   "/proc/sys/kernel/random/boot_id").strip(), OTHER_BOOT))
         self.lower()
         self.start()
 
@@ -53,7 +55,8 @@ class Observe(ToldCase):
         """whole: with the checksum of what it says then."""
         path = Path(self.host.path(f"{STATE}/observe"))
         if path.exists():
-            path.write_text(text_of("observe", change(content_of(path))) if whole else change(path.read_text()))
+            path.write_text(text_of("observe", change(content_of(path))) if whole
+                            else change(path.read_text()))
 
     def kept(self):
         return [os.path.exists(self.host.path(f"{folder}/observe")) for folder in (STATE, RUNTIME)]
@@ -90,7 +93,8 @@ class Observe(ToldCase):
         time.sleep(1.1)
         self.start_over()
         self.assertEqual(self.mtus(), (8896, 8896))
-        self.assertIn("has ended", self.said + self.host.stderr())  # a late event of the NICs may have been a look
+        # a late event of the NICs may have been a look
+        self.assertIn("has ended", self.said + self.host.stderr())
         self.assertEqual(self.kept(), [False, False])
 
     def test_its_end_comes_while_it_runs(self):
@@ -99,7 +103,8 @@ class Observe(ToldCase):
         self.lower()
         self.assertEqual(self.host.mtu("eth0"), 1460)
         time.sleep(max(0, end + 0.1 - time.time()))
-        self.host.check("ip", "link", "set", "lo", "mtu", "65535")  # the next look, which comes every 30 s by itself
+        # the next look, which comes every 30 s by itself
+        self.host.check("ip", "link", "set", "lo", "mtu", "65535")
         self.wait_for(self.mtus, (8896, 8896))
 
     def test_another_end_stands_in_for_the_first(self):

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpuctl check path between network namespaces, judged by nft's counters at the other end of the wire. Every NIC reads 8896
-all the time: what is lowered is the path. Needs root; exit code 77 (skipped, with the reason) where namespaces are not
+"""tpuctl check path between network namespaces, judged by nft's counters at the other end of the wire. Every
+NIC reads 8896
+all the time: what is lowered is the path. Needs root; exit code 77 (skipped, with the reason) where
+namespaces are not
 permitted. The programs are those of BUILD_DIR (build/dev)."""
 import json
 import os
@@ -14,7 +16,8 @@ import unittest
 from namespace import NO_RIGHTS, Host, run_tests
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
-TPUCTL = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "agent/ctl/tpuctl")
+TPUCTL = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))),
+                      "agent/ctl/tpuctl")
 HOSTS = """127.0.0.1 localhost
 10.10.0.10 h0
 10.10.1.10 h0-eth1
@@ -23,7 +26,8 @@ HOSTS = """127.0.0.1 localhost
 10.10.0.14 h4
 fd00::13 six
 """
-# What may cross the wire, counted at the peers' end by someone else: the full echo and the full datagram with "don't
+# What may cross the wire, counted at the peers' end by someone else: the full echo and the full datagram
+# with "don't
 # fragment", and whatever has it not. The last octets of an IPv4 header's 6 and 7 are flags and offset.
 OBSERVER = """table inet observer {
     counter full_echo { }
@@ -50,7 +54,8 @@ table inet fault {
 }
 """
 
-# A peer that answers every echo, but never as it was asked: another sequence, another secret, cut short, too long, from
+# A peer that answers every echo, but never as it was asked: another sequence, another secret, cut short, too
+# long, from
 # another address, and a port unreachable that nobody caused. Prints how many echoes it saw when it is ended.
 HOSTILE = """
 import os, socket, struct, sys
@@ -103,7 +108,8 @@ class Path(unittest.TestCase):
         self.nft(OBSERVER)
 
     def peer(self, *words, **options):
-        return subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", *words], check=True, capture_output=True, text=True, **options).stdout
+        return subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", *words], check=True,
+                              capture_output=True, text=True, **options).stdout
 
     def nft(self, text):
         self.peer("nft", "-f", "-", input=text)
@@ -130,25 +136,28 @@ class Path(unittest.TestCase):
 
     def assert_found(self, report, subject, verdict, found):
         f = self.finding(report, subject)
-        self.assertEqual((f["check"], f["verdict"], f["found"], f["wanted"]), ("path.mtu", verdict, found, "8896"))
+        self.assertEqual((f["check"], f["verdict"], f["found"], f["wanted"]),
+                         ("path.mtu", verdict, found, "8896"))
         return f
 
 
 class Clean(Path):
     def test_both_nics_by_name_and_the_packets_are_what_they_must_be(self):
         report = self.path()
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
-        self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
+        self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "OK", "8896 bytes pass in both directions")
         self.assertEqual(len(report["checks"]), 2)  # not this host itself
         seen = self.counters()
-        self.assertEqual((seen["full_echo"], seen["without_df"], seen["too_long"], seen["any_udp"]), (2, 0, 0, 0), seen)
+        self.assertEqual((seen["full_echo"], seen["without_df"], seen["too_long"], seen["any_udp"]),
+                         (2, 0, 0, 0), seen)
         self.assertEqual(report["packets"], 2)
 
     def test_peers_by_address_and_by_nic(self):
         report = self.path("--peer", "10.10.1.13")
         self.assertEqual([c["subject"] for c in report["checks"]], ["eth1→10.10.1.13"])
         report = self.path("--peer", "eth1=10.10.1.13,eth0=h3")
-        self.assertEqual(sorted(c["subject"] for c in report["checks"]), ["eth0→h3 (10.10.0.13)", "eth1→10.10.1.13"])
+        self.assertEqual(sorted(c["subject"] for c in report["checks"]),
+                         ["eth0→h3 (10.10.0.13)", "eth1→10.10.1.13"])
 
     def test_any_user_may_ask(self):
         self.path(prefix=NO_RIGHTS)
@@ -159,7 +168,8 @@ class Clean(Path):
             file.write("[Path]\nPeers=eth1=10.10.1.13,10.10.0.13\nPeers=bad name\n")
         self.host.identity("")
         done = self.host.run(TPUCTL, "check", "path", "--json")
-        self.assertEqual(sorted(c["subject"] for c in json.loads(done.stdout)["checks"]), ["eth0→10.10.0.13", "eth1→10.10.1.13"])
+        self.assertEqual(sorted(c["subject"] for c in json.loads(done.stdout)["checks"]),
+                         ["eth0→10.10.0.13", "eth1→10.10.1.13"])
         self.assertIn("10-site.conf:3", done.stderr)
 
     def test_the_sites_choice_of_nics(self):
@@ -181,8 +191,10 @@ class Clean(Path):
     def test_a_file_of_every_programs_sections(self):
         config = f"{self.host.tree}/all.conf"
         with open(config, "w", encoding="utf-8") as file:
-            file.write("[Path]\nPeers=10.10.0.13\n[Netcfg]\nIgnoreNics=eth1\n[Identity]\nWorkerId=0\n[Network]\nMtu=8896\n[Hostd]\nMetricsInterval=5s\n")
-        for words in (["check", "--config", config], ["check", "path", "--config", config], ["identity", "--config", config]):
+            file.write("[Path]\nPeers=10.10.0.13\n[Netcfg]\nIgnoreNics=eth1\n[Identity]\nWorkerId=0\n"
+                       "[Network]\nMtu=8896\n[Hostd]\nMetricsInterval=5s\n")
+        for words in (["check", "--config", config], ["check", "path", "--config", config],
+                      ["identity", "--config", config]):
             self.assertNotIn("unknown key", self.host.run(TPUCTL, *words).stderr)
         report = json.loads(self.host.run(TPUCTL, "check", "path", "--json", "--config", config).stdout)
         self.assertEqual([c["subject"] for c in report["checks"]], ["eth0→10.10.0.13"])
@@ -191,11 +203,12 @@ class Clean(Path):
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
         self.peer("ip", "addr", "add", "fd00::13/64", "dev", "p-eth0", "nodad")
         report = self.path("--peer", "fd00::13")
-        self.assert_found(report, "eth0→fd00::13", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→fd00::13", "OK", "8896 bytes pass in both directions")
         self.assertEqual((self.counters()["six_full"], self.counters()["six_fragment"]), (1, 0))
         self.drop("there", "p-eth0 meta length > 4321")
         report = self.path("--peer", "eth0=six", code=2)
-        self.assert_found(report, "eth0→six (fd00::13)", "FAIL", "4321 bytes pass, 8896 do not (towards the peer)")
+        self.assert_found(report, "eth0→six (fd00::13)", "FAIL",
+                          "4321 bytes pass, 8896 do not (towards the peer)")
         self.assertEqual(self.counters()["six_fragment"], 0)
         self.nft("flush chain inet fault there")
         self.drop("back", "p-eth0 meta length > 1280")
@@ -208,20 +221,23 @@ class Clean(Path):
         self.assertRegex(f["found"], "pieces of 14[0-9]{2} ")
 
     def test_a_name_of_both_families_on_a_nic_of_one(self):
-        """The resolver's first choice is the address that eth0 can reach; the name on eth1 must be tried by the other."""
+        """The resolver's first choice is the address that eth0 can reach; the name on eth1 must be tried
+        by the other."""
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
         self.host.check("ip", "-6", "route", "add", "fd01::/64", "via", "fd00::13")
         with open(f"{self.host.tree}/etc/hosts", "a", encoding="utf-8") as file:
             file.write("fd01::13 both\n10.10.1.13 both\n")
-        self.assert_found(self.path("--peer", "eth1=both"), "eth1→both (10.10.1.13)", "OK", "8896 bytes pass both ways")
+        self.assert_found(self.path("--peer", "eth1=both"), "eth1→both (10.10.1.13)", "OK",
+                          "8896 bytes pass in both directions")
 
 
 class BlackHole(Path):
     def test_towards_the_peer(self):
         self.drop("there", '"p-eth1" meta length > 1500')
         report = self.path(code=2)
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
-        f = self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "FAIL", "1500 bytes pass, 8896 do not (towards the peer)")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
+        f = self.assert_found(report, "eth1→h3-eth1 (10.10.1.13)", "FAIL",
+                              "1500 bytes pass, 8896 do not (towards the peer)")
         self.assertIn("more than 1500 bytes", f["reason"])
         self.assertIn("ping -M do -c 3 -s 8868 -I 10.10.1.10 10.10.1.13", f["remedy"])
         seen = self.counters()
@@ -232,27 +248,31 @@ class BlackHole(Path):
     def test_from_the_peer(self):
         self.drop("back", '"p-eth0" meta length > 1460')
         report = self.path(code=2)
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", "1460 bytes pass, 8896 do not (from the peer)")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL",
+                          "1460 bytes pass, 8896 do not (from the peer)")
 
     def test_odd_sizes_exactly(self):
         for size in (600, 1279, 2345, 8000, 8895):
             self.nft("flush chain inet fault there")
             self.drop("there", f'"p-eth0" meta length > {size}')
             report = self.path("--peer", "h3", code=2)
-            f = self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", f"{size} bytes pass, 8896 do not (towards the peer)")
+            f = self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL",
+                                  f"{size} bytes pass, 8896 do not (towards the peer)")
             self.assertIn(f"more than {size} bytes", f["reason"])
 
     def test_nobody_tells_the_direction(self):
         self.drop("there", '"p-eth0" meta length > 1500')
         self.drop("there", '"p-eth0" meta l4proto udp')
-        f = self.assert_found(self.path(code=2), "eth0→h3 (10.10.0.13)", "FAIL", "1500 bytes pass, 8896 do not (direction UNKNOWN)")
+        f = self.assert_found(self.path(code=2), "eth0→h3 (10.10.0.13)", "FAIL",
+                              "1500 bytes pass, 8896 do not (direction UNKNOWN)")
         self.assertIn("no UDP", f["reason"])
 
     def test_the_peers_nic_is_small_but_takes_large_packets(self):
         # The peer's route back carries 1460: its answer, which has no "don't fragment", comes in pieces.
         self.peer("ip", "route", "add", "10.10.0.10/32", "dev", "p-eth0", "mtu", "lock", "1460")
         f = self.finding(self.path(code=2), "eth0→h3 (10.10.0.13)")
-        self.assertEqual((f["verdict"], f["found"]), ("FAIL", "8896 bytes pass, answers come in pieces of 1460 (from the peer)"))
+        self.assertEqual((f["verdict"], f["found"]),
+                         ("FAIL", "8896 bytes pass, answers come in pieces of 1460 (from the peer)"))
 
     def test_a_remembered_path_mtu_stands_in_nobodys_way(self):
         self.host.check("ip", "route", "add", "10.10.0.13/32", "dev", "eth0", "mtu", "1400")
@@ -273,21 +293,24 @@ class Witness(Path):
 
     def peers_report(self):
         """What the peer sees, from eth0's other end and eth1's, as it would save it."""
-        done = subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", TPUCTL, "check", "path", "--json", "--peer", "10.10.0.10,10.10.1.10"],
+        done = subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", TPUCTL, "check", "path",
+                               "--json", "--peer", "10.10.0.10,10.10.1.10"],
                               capture_output=True, text=True, timeout=60)
         self.assertIn(done.returncode, (0, 2), done.stderr)
         return self.save("peer", done.stdout)
 
     def both(self, code=2):
         """Found and reason for eth0 by a run here with the peer's report."""
-        done = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3", "--peer-report", self.peers_report())
+        done = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3", "--peer-report",
+                             self.peers_report())
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
         return self.finding(json.loads(done.stdout), "eth0→h3 (10.10.0.13)")
 
     def drop_back(self):
         """On arrival: what a sender's own filter drops, the sender is told of."""
-        for rule in ("add table inet wire", "add chain inet wire in { type filter hook prerouting priority -450; policy accept; }",
+        for rule in ("add table inet wire",
+                     "add chain inet wire in { type filter hook prerouting priority -450; policy accept; }",
                      'add rule inet wire in iifname "eth0" meta length > 1500 drop'):
             self.host.check("nft", rule)
 
@@ -319,13 +342,17 @@ class Witness(Path):
         self.assertIn("the path changed between the two runs", f["reason"])
 
     def test_files_that_are_no_reports(self):
-        for text in ("", "{}", "[]", '{"results": [], "results": []}', "\x1b[2J", '{"results": [{"nic": "a b"}]}'):
-            done = self.host.run(TPUCTL, "check", "path", "--peer", "h3", "--peer-report", self.save("bad", text))
+        for text in ("", "{}", "[]", '{"results": [], "results": []}', "\x1b[2J",
+                     '{"results": [{"nic": "a b"}]}'):
+            done = self.host.run(TPUCTL, "check", "path", "--peer", "h3", "--peer-report",
+                                 self.save("bad", text))
             self.assertEqual(done.returncode, 64, text)
             self.assertIn("bad.json", done.stderr)
             self.assertNotIn("\x1b", done.stderr)
-        self.assertEqual(self.host.run(TPUCTL, "check", "path", "--peer-report", "/nonexistent").returncode, 64)
-        self.assertEqual(self.host.run(TPUCTL, "check", "nic", "--peer-report", "/nonexistent").returncode, 64)
+        self.assertEqual(self.host.run(TPUCTL, "check", "path", "--peer-report", "/nonexistent").returncode,
+                         64)
+        self.assertEqual(self.host.run(TPUCTL, "check", "nic", "--peer-report", "/nonexistent").returncode,
+                         64)
 
 
 class Unknown(Path):
@@ -347,7 +374,8 @@ class Unknown(Path):
     def test_hostile_answers_are_no_answers(self):
         self.peer("sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
         self.peer("ip", "addr", "add", "10.10.0.14/24", "dev", "p-eth0")
-        words = ["setpriv", "--pdeathsig=KILL", "nsenter", "-t", str(self.host.wire.pid), "-n", "/usr/bin/python3", "-c", HOSTILE]
+        words = ["setpriv", "--pdeathsig=KILL", "nsenter", "-t", str(self.host.wire.pid), "-n",
+                 "/usr/bin/python3", "-c", HOSTILE]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as hostile:
             try:
                 self.assertEqual(hostile.stdout.readline(), "ready\n")
@@ -367,7 +395,8 @@ class Unknown(Path):
         f = self.assert_unknown("eth1→10.20.1.13", "leaves by eth0", "--peer", "eth1=10.20.1.13")
         self.assertIn("ip route get 10.20.1.13 from 10.10.1.10", f["remedy"])
         self.host.check("ip", "rule", "add", "from", "10.10.1.10", "lookup", "77")
-        self.host.check("ip", "route", "add", "10.20.0.0/16", "via", "10.10.1.13", "dev", "eth1", "table", "77")
+        self.host.check("ip", "route", "add", "10.20.0.0/16", "via", "10.10.1.13", "dev", "eth1", "table",
+                        "77")
         self.peer("ip", "addr", "add", "10.20.1.13/32", "dev", "lo")
         self.peer("ip", "link", "set", "lo", "up")
         self.path("--peer", "eth1=10.20.1.13")
@@ -387,7 +416,8 @@ class Unknown(Path):
         self.assertEqual(self.finding(self.path(), "")["verdict"], "OK")
 
     def test_usage(self):
-        for words in (["check", "--peer", "h3"], ["check", "path", "--peer", "a b"], ["check", "path", "--peer", ","], ["check", "path", "--peer", "=x"]):
+        for words in (["check", "--peer", "h3"], ["check", "path", "--peer", "a b"],
+                      ["check", "path", "--peer", ","], ["check", "path", "--peer", "=x"]):
             self.assertEqual(self.host.run(TPUCTL, *words).returncode, 64, words)
 
 
@@ -395,17 +425,20 @@ class Many(Path):
     N = 256
 
     def many(self):
-        self.peer("ip", "-batch", "-", input="".join(f"addr add 10.10.{2 + i // 250}.{1 + i % 250}/16 dev p-eth0\n" for i in range(self.N)))
+        self.peer("ip", "-batch", "-", input="".join(f"addr add 10.10.{2 + i // 250}.{1 + i % 250}/16 dev "
+                                                     f"p-eth0\n" for i in range(self.N)))
         self.host.check("ip", "route", "add", "10.10.2.0/23", "dev", "eth0")
         # 256 hosts would each have an allowance of their own for errors.
-        self.peer("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_msgs_per_sec=100000", "net.ipv4.icmp_msgs_burst=10000")
+        self.peer("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_msgs_per_sec=100000",
+                  "net.ipv4.icmp_msgs_burst=10000")
         return ",".join(f"10.10.{2 + i // 250}.{1 + i % 250}" for i in range(self.N))
 
     def timed(self, what, *words, code):
         began = time.monotonic()
         report = self.path(*words, code=code)
         took = time.monotonic() - began
-        print(f"{self.N} peers, {what}: {report['seconds']:.2f} s, {took:.2f} s wall (goal: 2 s), {report['packets']} packets", file=sys.stderr)
+        print(f"{self.N} peers, {what}: {report['seconds']:.2f} s, {took:.2f} s wall (goal: 2 s), "
+              f"{report['packets']} packets", file=sys.stderr)
         self.assertEqual(len(report["checks"]), self.N)
         # 24 packets a round, of which there is room for ten: what the load can be whatever the network does.
         self.assertLessEqual(report["packets"], 240 * self.N)
@@ -417,12 +450,15 @@ class Many(Path):
         self.assertEqual((self.counters()["full_echo"], report["packets"]), (self.N, self.N))
         self.drop("there", '"p-eth0" meta length > 1500')
         report = self.timed("all behind 1500", "--peer", peers, code=2)
-        self.assertEqual({c["found"] for c in report["checks"]}, {"1500 bytes pass, 8896 do not (towards the peer)"})
+        self.assertEqual({c["found"] for c in report["checks"]},
+                         {"1500 bytes pass, 8896 do not (towards the peer)"})
         self.nft("flush chain inet fault there")
         self.drop("there", '"p-eth0" meta length > 2777')
         report = self.timed("all behind 2777", "--peer", peers, code=2)
-        # On a busy machine packets are lost that nothing drops: then less is proved, never more, and only now and then.
-        passed = [int(re.fullmatch(r"(\d+) bytes pass, 8896 do not \(towards the peer\)", c["found"])[1]) for c in report["checks"]]
+        # On a busy machine packets are lost that nothing drops: then less is proved, never more, and only
+        # now and then.
+        passed = [int(re.fullmatch(r"(\d+) bytes pass, 8896 do not \(towards the peer\)", c["found"])[1])
+                  for c in report["checks"]]
         self.assertEqual(max(passed), 2777)
         self.assertGreaterEqual(passed.count(2777), 0.9 * self.N)
         self.nft("flush chain inet fault there")
@@ -431,14 +467,18 @@ class Many(Path):
 
     def test_256_ipv6_peers(self):
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
-        self.peer("ip", "-batch", "-", input="".join(f"addr add fd00::1:{i:x}/64 dev p-eth0 nodad\n" for i in range(self.N)))
-        self.peer("sysctl", "-qw", "net.ipv6.icmp.ratelimit=0", "net.ipv4.icmp_msgs_per_sec=100000", "net.ipv4.icmp_msgs_burst=10000")
+        self.peer("ip", "-batch", "-",
+                  input="".join(f"addr add fd00::1:{i:x}/64 dev p-eth0 nodad\n" for i in range(self.N)))
+        self.peer("sysctl", "-qw", "net.ipv6.icmp.ratelimit=0", "net.ipv4.icmp_msgs_per_sec=100000",
+                  "net.ipv4.icmp_msgs_burst=10000")
         peers = ",".join(f"fd00::1:{i:x}" for i in range(self.N))
         report = self.timed("IPv6, all well", "--peer", peers, code=0)
-        self.assertEqual((self.counters()["six_full"], self.counters()["six_fragment"]), (report["packets"], 0))
+        self.assertEqual((self.counters()["six_full"], self.counters()["six_fragment"]),
+                         (report["packets"], 0))
         self.drop("there", '"p-eth0" meta length > 1500')
         report = self.timed("IPv6, all behind 1500", "--peer", peers, code=2)
-        self.assertEqual({c["found"] for c in report["checks"]}, {"1500 bytes pass, 8896 do not (towards the peer)"})
+        self.assertEqual({c["found"] for c in report["checks"]},
+                         {"1500 bytes pass, 8896 do not (towards the peer)"})
 
     def test_one_bad_peer_among_many_with_loss(self):
         peers = self.many()
@@ -447,7 +487,8 @@ class Many(Path):
         report = self.timed("one bad, one answer in ten lost", "--peer", peers, code=2)
         bad = [c for c in report["checks"] if c["verdict"] != "OK"]
         self.assertEqual([c["subject"] for c in bad], ["eth0→10.10.2.77"], bad)
-        # Its answers are lost, too: all of one kind now and then, and then nobody knows the direction. Never the wrong one.
+        # Its answers are lost, too: all of one kind now and then, and then nobody knows the direction. Never
+        # the wrong one.
         self.assertRegex(bad[0]["found"], r"8896 do not \((towards the peer|direction UNKNOWN)\)")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The path proof in tpu-hostd: /v1/path of its socket, between network namespaces. Needs root; exit code 77 (skipped, with
+"""The path proof in tpu-hostd: /v1/path of its socket, between network namespaces. Needs root; exit code 77
+(skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import http.client
 import json
@@ -37,9 +38,11 @@ class Agent(PathCase):
         config = f"{self.host.tree}/hostd.conf"
         self.socket = f"{self.host.tree}/api.sock"
         with open(config, "w", encoding="utf-8") as file:
-            file.write(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\nSpoolDirectory={self.host.tree}/spool\n"
+            file.write(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\n"
+                       f"SpoolDirectory={self.host.tree}/spool\n"
                        f"Journal={self.host.tree}/no-journal\nMetricsInterval=1s\n"
-                       "[Metadata]\nHost=none\n[Identity]\nWorkerHostnames=h0,h3\nWorkerId=0\n[Path]\nPeers=eth1=10.10.1.13\n")
+                       "[Metadata]\nHost=none\n[Identity]\nWorkerHostnames=h0,h3\nWorkerId=0\n[Path]\n"
+                       "Peers=eth1=10.10.1.13\n")
         os.chmod(self.host.tree, 0o755)
         self.daemon = self.host.start(HOSTD, "--config", config)
 
@@ -74,14 +77,15 @@ class Agent(PathCase):
     def test_its_own_peers_and_the_last_result(self):
         self.assertEqual(self.get("GET", "/v1/path", 404)["remedy"], "POST /v1/path starts one")
         report = self.get("POST", "/v1/path")
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
-        self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass in both directions")
+        self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass in both directions")
         self.assertEqual(self.get("GET", "/v1/path"), report)
         seen = self.counters()
         self.assertEqual((seen["full_echo"], seen["without_df"], seen["any_udp"]), (report["packets"], 0, 0))
         done = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3")
         self.assertEqual(report.keys(), json.loads(done.stdout).keys())
-        self.assertEqual({frozenset(r) for r in report["results"]}, {frozenset(r) for r in json.loads(done.stdout)["results"]})
+        self.assertEqual({frozenset(r) for r in report["results"]},
+                         {frozenset(r) for r in json.loads(done.stdout)["results"]})
         audit = [e for e in self.get("GET", "/v1/events?since=0")["events"] if e["name"] == "tpu.api.acted"]
         self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/path", 0)])
         self.assertNotIn("unknown key", self.host.stderr())
@@ -89,7 +93,8 @@ class Agent(PathCase):
     def test_a_black_hole_on_demand(self):
         self.drop("there", '"p-eth0" meta length > 1500')
         report = self.get("POST", "/v1/path?peer=h3")
-        self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", "1500 bytes pass, 8896 do not (towards the peer)")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL",
+                          "1500 bytes pass, 8896 do not (towards the peer)")
 
     def test_one_at_a_time_and_the_loop_turns(self):
         self.slow()
@@ -110,7 +115,8 @@ class Agent(PathCase):
             self.assertEqual({self.finding(d, "eth0→h3 (10.10.0.13)")["verdict"] for d in done}, {"UNKNOWN"})
             if len(done) == 1:
                 break
-        print(f"while a proof runs: /healthz answered within {longest * 1000:.1f} ms at most", file=sys.stderr)
+        print(f"while a proof runs: /healthz answered within {longest * 1000:.1f} ms at most",
+              file=sys.stderr)
         self.assertEqual(len(done), 1)
 
     def private_dirty(self):
@@ -132,7 +138,8 @@ class Agent(PathCase):
         call.join()
         self.assertEqual(len(answers[0]["results"]), 256)
         self.assertLessEqual(answers[0]["packets"], 240 * 256)
-        print(f"256 peers: {answers[0]['seconds']:.2f} s, {answers[0]['packets']} packets; /healthz within {longest * 1000:.1f} ms; "
+        print(f"256 peers: {answers[0]['seconds']:.2f} s, {answers[0]['packets']} packets; /healthz within "
+              f"{longest * 1000:.1f} ms; "
               f"private dirty {before} kB before, {self.private_dirty()} kB after", file=sys.stderr)
 
     def test_the_client_goes_away(self):
@@ -170,7 +177,8 @@ class Agent(PathCase):
         f = self.finding(self.get("POST", "/v1/path?peer=slow.example"), "slow.example")
         self.assertEqual(f["reason"], "the resolver gave no answer within 1 s")
         time.sleep(0.3)
-        children = subprocess.run(["pgrep", "-P", str(self.daemon.pid), "-r", "Z"], capture_output=True, text=True).stdout
+        children = subprocess.run(["pgrep", "-P", str(self.daemon.pid), "-r", "Z"], capture_output=True,
+                                  text=True).stdout
         self.assertEqual(children, "")  # no zombie is left
 
     def test_who_may(self):
@@ -187,7 +195,8 @@ class Agent(PathCase):
         self.assertIn("10 s", body["error"])
 
     def test_bad_words(self):
-        for query in ("peer=", "peer=a%20b", "peer=,", "peer==x", "peer=%1b", "peer=" + ",".join(f"10.1.{i // 250}.{i % 250}" for i in range(300))):
+        for query in ("peer=", "peer=a%20b", "peer=,", "peer==x", "peer=%1b",
+                      "peer=" + ",".join(f"10.1.{i // 250}.{i % 250}" for i in range(300))):
             answer = self.get("POST", "/v1/path?" + query, 400)
             self.assertTrue(answer["error"] and answer["remedy"], query)
         self.assertEqual(self.call("DELETE", "/v1/path")[0], 405)
@@ -196,7 +205,8 @@ class Agent(PathCase):
     def test_narrow_ping_group_range(self):
         self.host.check("sysctl", "-qw", "net.ipv4.ping_group_range=1 0")
         f = self.finding(self.get("POST", "/v1/path"), "")
-        self.assertEqual((f["verdict"], f["found"]), ("UNKNOWN", "not tried: ping sockets are not permitted"))
+        self.assertEqual((f["verdict"], f["found"]),
+                         ("UNKNOWN", "not tried: ping sockets are not permitted"))
 
 
 if __name__ == "__main__":

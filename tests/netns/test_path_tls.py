@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tpuctl check path asks the peer's own agent over TCP 9470, so that the direction has a name without any file. Between network
-namespaces, real certificates, real programs of BUILD_DIR (build/dev). Needs root; exit code 77 (skipped, with the reason) where namespaces
+"""tpuctl check path asks the peer's own agent over TCP 9470, so that the direction has a name without any
+file. Between network
+namespaces, real certificates, real programs of BUILD_DIR (build/dev). Needs root; exit code 77 (skipped,
+with the reason) where namespaces
 are not permitted."""
 import http.client
 import json
@@ -21,7 +23,8 @@ from certificates import Authority  # noqa: E402
 
 HOSTD = os.path.join(os.path.dirname(TPUCTL), "../hostd/tpu-hostd")
 TUNED = "eth0→h3 (10.10.0.13)"
-NAMES = "DNS:h3," + ",".join(f"DNS:another-name-of-this-very-host-{i}.site.example" for i in range(60))  # no packet of 1500 bytes holds them
+# no packet of 1500 bytes holds them
+NAMES = "DNS:h3," + ",".join(f"DNS:another-name-of-this-very-host-{i}.site.example" for i in range(60))
 
 
 class Agents(PathCase):
@@ -31,20 +34,26 @@ class Agents(PathCase):
         self.site = Authority(self.folder / "ca")
         server, client = self.site.issue("h3", NAMES), self.site.issue("oncall", "URI:spiffe://site/oncall")
         self.config = self.folder / "tpuctl.conf"
-        self.config.write_text(f"[Ctl]\nAgentCa={self.site.cert}\nAgentCertificate={client[0]}\nAgentKey={client[1]}\n")
+        self.config.write_text(f"[Ctl]\nAgentCa={self.site.cert}\nAgentCertificate={client[0]}\n"
+                               f"AgentKey={client[1]}\n")
         self.peer("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
-        self.host.check("ip", "link", "set", "eth0", "gso_max_segs", "1")  # what crosses is what a wire carries
+        # what crosses is what a wire carries
+        self.host.check("ip", "link", "set", "eth0", "gso_max_segs", "1")
         self.peer("ip", "link", "set", "p-eth0", "gso_max_segs", "1")
         self.start_peer(server)
 
     def start_peer(self, server):
         """The peer's tpu-hostd, in its network, touching nothing of this machine."""
         self.socket, config, f = self.folder / "api.sock", self.folder / "hostd.conf", self.folder
-        config.write_text(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\nSpoolDirectory={f}/spool\nJournal={f}/none\nLaunchdSocket={f}/none\n"
-                          f"NetcfgSocket={f}/none\nMetricsInterval=1s\n[Health]\nStateFile={f}/health.json\n[Metadata]\nHost=none\n"
-                          f"[Api]\nCertificate={server[0]}\nKey={server[1]}\nClientCa={self.site.cert}\nAllowReaders=spiffe://site/oncall\n")
+        config.write_text(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\nSpoolDirectory={f}/spool\n"
+                          f"Journal={f}/none\nLaunchdSocket={f}/none\n"
+                          f"NetcfgSocket={f}/none\nMetricsInterval=1s\n[Health]\nStateFile={f}/health.json\n"
+                          f"[Metadata]\nHost=none\n"
+                          f"[Api]\nCertificate={server[0]}\nKey={server[1]}\nClientCa={self.site.cert}\n"
+                          f"AllowReaders=spiffe://site/oncall\n")
         with open(f / "stderr", "wb") as stderr:
-            self.daemon = subprocess.Popen(["setpriv", "--pdeathsig=KILL", "nsenter", "-t", str(self.host.wire.pid), "-n", HOSTD, "--config", config],
+            self.daemon = subprocess.Popen(["setpriv", "--pdeathsig=KILL", "nsenter", "-t",
+                                            str(self.host.wire.pid), "-n", HOSTD, "--config", config],
                                            stdin=subprocess.DEVNULL, stderr=stderr)
         self.addCleanup(self.daemon.wait)
         self.addCleanup(self.daemon.kill)
@@ -83,13 +92,15 @@ class Agents(PathCase):
 
     def test_from_the_peer(self):
         """The answer itself has to come through what drops large packets."""
-        for rule in ("add table inet wire", "add chain inet wire in { type filter hook prerouting priority -450; policy accept; }",
+        for rule in ("add table inet wire",
+                     "add chain inet wire in { type filter hook prerouting priority -450; policy accept; }",
                      'add rule inet wire in iifname "eth0" meta length > 1500 drop'):
             self.host.check("nft", rule)
         self.no_udp()
         self.peer_proves()
         done = self.ask()
-        self.assertEqual((done.stderr, self.found(done)["found"]), ("", "1500 bytes pass, 8896 do not (from the peer)"))
+        self.assertEqual((done.stderr, self.found(done)["found"]),
+                         ("", "1500 bytes pass, 8896 do not (from the peer)"))
 
     def test_who_gives_none_is_named(self):
         self.drop("there", '"p-eth0" meta length > 1500')
@@ -105,7 +116,7 @@ class Agents(PathCase):
     def test_nobody_is_asked_when_all_is_well(self):
         self.peer_proves()
         done = self.ask(code=0)
-        self.assertEqual((done.stderr, self.found(done)["found"]), ("", "8896 bytes pass both ways"))
+        self.assertEqual((done.stderr, self.found(done)["found"]), ("", "8896 bytes pass in both directions"))
         self.assertNotIn("spiffe", (self.folder / "stderr").read_text())
 
 

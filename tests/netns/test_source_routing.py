@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Source routing in network namespaces: a host with two NICs, each with a router of its own, where packets are
+"""Source routing in network namespaces: a host with two NICs, each with a router of its own, where packets
+are
 counted. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
 import json
 import subprocess
@@ -29,17 +30,21 @@ class Routed(Case):
 
     def setUp(self):
         super().setUp()
-        self.routers = [self.host.wire, hold(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"])]
+        self.routers = [self.host.wire,
+                        hold(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"])]
         self.host.processes.append(self.routers[1])
         self.host.on_wire("ip", "link", "set", "p-eth1", "netns", str(self.routers[1].pid))
         self.at(1, "ip", "link", "set", "p-eth1", "up")
         for n in range(2):
             for address in (f"10.10.{n}.1/24", f"fd00:{n}::1/64"):
-                self.at(n, "ip", "addr", "add", address, "dev", f"p-eth{n}", *(["nodad"] if ":" in address else []))
-            self.at(n, "nft", "add table inet t; add chain inet t in { type filter hook prerouting priority 0; }")
+                self.at(n, "ip", "addr", "add", address, "dev", f"p-eth{n}",
+                        *(["nodad"] if ":" in address else []))
+            self.at(n, "nft",
+                    "add table inet t; add chain inet t in { type filter hook prerouting priority 0; }")
             for family in (4, 6):
                 for k, source in enumerate(SOURCES[family]):
-                    self.at(n, "nft", f"add counter inet t v{family}_{k}; add rule inet t in {'ip6' if family == 6 else 'ip'} saddr {source} udp dport 9 "
+                    self.at(n, "nft", f"add counter inet t v{family}_{k}; add rule inet t in "
+                                      f"{'ip6' if family == 6 else 'ip'} saddr {source} udp dport 9 "
                                       f"counter name v{family}_{k}")
             self.host.check("ip", "addr", "add", f"10.10.{n}.10/24", "dev", f"eth{n}")
             self.host.check("ip", "addr", "add", f"fd00:{n}::10/64", "dev", f"eth{n}", "nodad")
@@ -48,17 +53,21 @@ class Routed(Case):
         self.untouched = self.policy()
 
     def at(self, router, *words):
-        done = subprocess.run(["nsenter", "-t", str(self.routers[router].pid), "-n", *words], check=True, capture_output=True, text=True)
+        done = subprocess.run(["nsenter", "-t", str(self.routers[router].pid), "-n", *words], check=True,
+                              capture_output=True, text=True)
         return done.stdout
 
     def gateways(self, nics=(0, 1)):
         for n in nics:
-            self.host.check("ip", "route", "replace", "default", "via", f"10.10.{n}.1", "dev", f"eth{n}", "metric", str(100 + 100 * n))
-            self.host.check("ip", "-6", "route", "replace", "default", "via", f"fd00:{n}::1", "dev", f"eth{n}", "metric", str(100 + 100 * n))
+            self.host.check("ip", "route", "replace", "default", "via", f"10.10.{n}.1", "dev", f"eth{n}",
+                            "metric", str(100 + 100 * n))
+            self.host.check("ip", "-6", "route", "replace", "default", "via", f"fd00:{n}::1", "dev",
+                            f"eth{n}", "metric", str(100 + 100 * n))
 
     def policy(self):
         return [self.host.check("ip", *words) for words in
-                (["rule"], ["-6", "rule"], ["route", "show", "table", "all"], ["-6", "route", "show", "table", "all"])]
+                (["rule"], ["-6", "rule"], ["route", "show", "table", "all"],
+                 ["-6", "route", "show", "table", "all"])]
 
     def table(self, nic, family=4):
         index = json.loads(self.host.check("ip", "-j", "link", "show", nic))[0]["ifindex"]
@@ -70,7 +79,8 @@ class Routed(Case):
     def left_by(self, family, source):
         """Sends from that NIC's address, and says at which router the packets came in."""
         def counts():
-            return [json.loads(self.at(n, "nft", "-j", "list", "counter", "inet", "t", f"v{family}_{source}"))["nftables"][-1]["counter"]["packets"]
+            return [json.loads(self.at(n, "nft", "-j", "list", "counter", "inet", "t",
+                                       f"v{family}_{source}"))["nftables"][-1]["counter"]["packets"]
                     for n in range(2)]
         before = counts()
         self.host.check("/usr/bin/python3", "-c", SEND, SOURCES[family][source], FAR[family], str(PACKETS))
@@ -101,7 +111,8 @@ class OneShot(Routed):
         self.assertEqual(self.ways(), BY_SOURCE)
         again = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual((again["writes"], again["plan"]), (0, []))
-        self.assertEqual({f["subject"]: f["verdict"] for f in again["findings"] if f["check"] == "route.source"}, {"eth0": "OK", "eth1": "OK"})
+        self.assertEqual({f["subject"]: f["verdict"] for f in again["findings"]
+                          if f["check"] == "route.source"}, {"eth0": "OK", "eth1": "OK"})
         self.netcfg("--restore")
         self.assertEqual(self.policy(), self.untouched)
         self.assertEqual(self.ways(), BY_MAIN)
@@ -109,21 +120,25 @@ class OneShot(Routed):
 
     def test_dry_run_and_observe_change_nothing(self):
         text = self.netcfg("--dry-run", code=2).stdout
-        self.assertRegex(text, r"route.source from 10\.10\.1\.10 lookup 8470000\d\d: absent → priority 28470")
+        self.assertRegex(text,
+                         r"route.source from 10\.10\.1\.10 lookup 8470000\d\d: absent → priority 28470")
         self.assertRegex(text, r"route.source table 8470000\d\d default6: absent → via fd00:1::1")
         self.host.netcfg_conf("[Netcfg]\nMode=observe\n")
         self.netcfg("--once", code=2)
         self.assertEqual(self.policy(), self.untouched)
 
     def test_what_goes_elsewhere_still_goes_there(self):
-        for words in (["link", "add", "docker0", "type", "bridge"], ["link", "set", "docker0", "up"], ["addr", "add", "172.17.0.1/16", "dev", "docker0"],
-                      ["-6", "addr", "add", "fd17::1/64", "dev", "docker0", "nodad"], ["route", "add", "blackhole", "10.66.0.0/16"]):
+        for words in (["link", "add", "docker0", "type", "bridge"], ["link", "set", "docker0", "up"],
+                      ["addr", "add", "172.17.0.1/16", "dev", "docker0"],
+                      ["-6", "addr", "add", "fd17::1/64", "dev", "docker0", "nodad"],
+                      ["route", "add", "blackhole", "10.66.0.0/16"]):
             self.host.check("ip", *words)
         self.netcfg("--once")
         for family, to in ((4, "172.17.0.2"), (6, "fd17::2")):
             for source in SOURCES[family]:
                 self.assertIn("dev docker0", self.host.check("ip", "route", "get", to, "from", source))
-        self.assertNotEqual(self.host.run("ip", "route", "get", "10.66.0.1", "from", "10.10.1.10").returncode, 0)
+        self.assertNotEqual(self.host.run("ip", "route", "get", "10.66.0.1", "from",
+                                          "10.10.1.10").returncode, 0)
         self.assertEqual(self.ways(), BY_SOURCE)
 
     def test_one_nic_or_switched_off_is_left_alone(self):
@@ -145,7 +160,8 @@ class OneShot(Routed):
         self.host.check("ip", "route", "add", "default", "via", "10.10.0.1", "table", "77")
         untouched = self.policy()
         text = self.netcfg("--once", code=1).stdout
-        self.assertIn("someone else has a rule for its address (500: from 10.10.1.10/32, table 77): left alone", text)
+        self.assertIn("someone else has a rule for its address (500: from 10.10.1.10/32, table 77): left "
+                      "alone", text)
         self.assertEqual(self.left_by(4, 1), [PACKETS, 0])
         self.assertEqual(self.left_by(6, 1), [0, PACKETS])
         self.netcfg("--restore")
@@ -154,8 +170,10 @@ class OneShot(Routed):
     def test_a_host_address_and_its_only_neighbour(self):
         """As DHCP leaves it on Google Cloud, where the second NIC gets no default route."""
         self.host.check("ip", "addr", "flush", "dev", "eth1", "scope", "global")
-        for words in (["addr", "add", "10.10.1.10/32", "dev", "eth1"], ["-6", "addr", "add", "fd00:1::10/128", "dev", "eth1", "nodad"],
-                      ["route", "add", "10.10.1.1", "dev", "eth1"], ["-6", "route", "del", "default", "dev", "eth1"]):
+        for words in (["addr", "add", "10.10.1.10/32", "dev", "eth1"],
+                      ["-6", "addr", "add", "fd00:1::10/128", "dev", "eth1", "nodad"],
+                      ["route", "add", "10.10.1.1", "dev", "eth1"],
+                      ["-6", "route", "del", "default", "dev", "eth1"]):
             self.host.check("ip", *words)
         text = self.netcfg("--once", code=1).stdout
         self.assertEqual(self.left_by(4, 1), [0, PACKETS])
@@ -166,7 +184,8 @@ class OneShot(Routed):
         self.netcfg("--once")
         for family in (4, 6):
             for nic in ("eth0", "eth1"):
-                lines = [line for line in self.table(nic, family).splitlines() if not line.startswith("throw")]
+                lines = [line for line in self.table(nic, family).splitlines()
+                         if not line.startswith("throw")]
                 self.assertEqual(len(lines), 2, lines)
                 self.assertTrue(all("rto_min lock 5ms" in line for line in lines), lines)
         self.assertEqual(json.loads(self.netcfg("--once", "--json").stdout)["plan"], [])
@@ -181,7 +200,8 @@ class OneShot(Routed):
         self.assertEqual(self.left_by(6, 1), [0, PACKETS])
 
     def test_metrics_go_along(self):
-        self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric", "200", "mtu", "lock", "1400", "initcwnd", "20")
+        self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric",
+                        "200", "mtu", "lock", "1400", "initcwnd", "20")
         self.netcfg("--once")
         self.assertIn("onlink mtu lock 1400 initcwnd 20", self.table("eth1"))
 
@@ -191,7 +211,8 @@ class Daemon(Routed):
         self.start()
         self.host.check("ip", "addr", "add", "10.10.1.11/24", "dev", "eth1")
         self.wait_for(lambda: len(self.rules()), 3)
-        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")  # the primary one, and so the other, too
+        # the primary one, and so the other, too
+        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
         self.host.check("ip", "addr", "del", "fd00:1::10/64", "dev", "eth1")
         self.wait_for(lambda: (self.rules(), self.rules(6)), ([], []))
         self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")
@@ -200,10 +221,12 @@ class Daemon(Routed):
         self.assertEqual(self.left_by(4, 1), [0, PACKETS])
 
     def gateways_of_ipv4(self):
-        self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric", "200")
+        self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric",
+                        "200")
 
     def test_flaps_are_followed_and_are_no_contest(self):
-        # The kernel's search for a second owner of an address can stay without an end when the link flaps in it.
+        # The kernel's search for a second owner of an address can stay without an end when the link flaps in
+        # it.
         self.host.check("sysctl", "-qw", "net.ipv6.conf.eth1.accept_dad=0")
         self.start()
         for _ in range(5):
@@ -222,7 +245,8 @@ class Daemon(Routed):
     def test_flaps_too_fast_to_be_seen_singly(self):
         self.start()
         for _ in range(4):
-            self.host.check("sh", "-c", "ip link set eth1 down; ip link set eth1 up; ip route replace default via 10.10.1.1 dev eth1 metric 200")
+            self.host.check("sh", "-c", "ip link set eth1 down; ip link set eth1 up; ip route replace "
+                                        "default via 10.10.1.1 dev eth1 metric 200")
             self.wait_for(lambda: "default via 10.10.1.1" in self.table("eth1"), True)
         self.wait_until_right()
         self.assertNotIn("contested", self.host.stderr())
@@ -252,8 +276,10 @@ class Daemon(Routed):
     def test_containers_fill_no_journal(self):
         self.start()
         before = len(self.host.stderr().splitlines())
-        self.host.check("sh", "-c", "ip link add docker0 type bridge; ip link set docker0 up; ip addr add 172.17.0.1/16 dev docker0; "
-                                    "for i in $(seq 50); do echo route add 10.200.$i.0/24 dev docker0; done | ip -batch -")
+        self.host.check("sh", "-c", "ip link add docker0 type bridge; ip link set docker0 up; ip addr add "
+                                    "172.17.0.1/16 dev docker0; "
+                                    "for i in $(seq 50); do echo route add 10.200.$i.0/24 dev docker0; done "
+                                    "| ip -batch -")
         self.wait_for(lambda: self.table("eth1").count("throw 10.200."), 50)
         self.assertLess(len(self.host.stderr().splitlines()) - before, 5)
 

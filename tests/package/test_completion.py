@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""bash completion, sourced in a plain bash: what COMPREPLY holds, held against what the programs say. BUILD_DIR names the build."""
+"""bash completion, sourced in a plain bash: what COMPREPLY holds, held against what the programs say.
+BUILD_DIR names the build."""
 import os
 import pathlib
 import re
@@ -17,7 +18,8 @@ sys.path.insert(0, str(SOURCE / "tests/ctl"))
 from stand_ins import field, Launchd, LaunchdHandler  # noqa: E402  (the path comes first)
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
-PROGRAMS = {"tpuctl": "agent/ctl/tpuctl", "tpu-netcfg": "netcfg/tpu-netcfg", "tpu-stack": "probes/stack/tpu-stack"}
+PROGRAMS = {"tpuctl": "agent/ctl/tpuctl", "tpu-netcfg": "netcfg/tpu-netcfg",
+            "tpu-stack": "probes/stack/tpu-stack"}
 SHARED = {"--root", "--config", "--help", "--version"}
 # Splits the words as readline does at '=', calls the function and prints one answer a line.
 DRIVER = r"""
@@ -43,13 +45,16 @@ class Completion(unittest.TestCase):
         self.env = {"PATH": f"{self.bin}:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(self.root)}
 
     def complete(self, *words):
-        done = subprocess.run(["/bin/bash", "--norc", "--noprofile", "-c", DRIVER, "bash", SOURCE / "packaging/completion/tpu-hostd.bash",
-                               *words], capture_output=True, text=True, timeout=60, check=False, env=self.env, cwd=self.root)
+        done = subprocess.run(["/bin/bash", "--norc", "--noprofile", "-c", DRIVER, "bash",
+                               SOURCE / "packaging/completion/tpu-hostd.bash",
+                               *words], capture_output=True, text=True, timeout=60, check=False,
+                              env=self.env, cwd=self.root)
         self.assertEqual(done.stderr, "")
         return set(done.stdout.split())
 
     def options(self, program, *verb):
-        text = subprocess.run([BUILD / PROGRAMS[program], *verb, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+        text = subprocess.run([BUILD / PROGRAMS[program], *verb, "--help"], capture_output=True, text=True,
+                              timeout=60, check=True).stdout
         return set(re.findall(r"^  (--[\w-]+)", text, re.MULTILINE)), text
 
     def launchd(self, *names):
@@ -57,7 +62,8 @@ class Completion(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         server = Launchd(str(path), LaunchdHandler)
         runs = b"".join(field(1, b"".join(field(i + 1, v) for i, v in enumerate(
-            (name, f"tpu-run-{name}.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))) for name in names)
+            (name, f"tpu-run-{name}.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9"))))
+                        for name in names)
         server.seen, server.answers = [], {22: (23, runs)}
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.addCleanup(server.server_close)
@@ -84,7 +90,8 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tpu-netcfg", ""), set())
 
     def test_checks(self):
-        checks = set(re.findall(r"^PROBE\((\w+)", (SOURCE / "probes/probes.def").read_text(), re.MULTILINE)) | {"identity", "bpf", "path"}
+        checks = set(re.findall(r"^PROBE\((\w+)", (SOURCE / "probes/probes.def").read_text(),
+                                re.MULTILINE)) | {"identity", "bpf", "path"}
         self.assertEqual(self.complete("tpuctl", "check", ""), checks)
         self.assertEqual(self.complete("tpuctl", "check", "--json", "ni"), {"nic"})
         self.assertEqual(self.complete("tpuctl", "check", "--probe", "ni"), {"nic"})
@@ -96,7 +103,8 @@ class Completion(unittest.TestCase):
         self.launchd("train", "tune-2", "eval")
         for verb in ("logs", "stop", "stack"):
             with self.subTest(verb):
-                self.assertEqual(self.complete("tpuctl", "--root", self.root / "machine", verb, "t"), {"train", "tune-2"})
+                self.assertEqual(self.complete("tpuctl", "--root", self.root / "machine", verb, "t"),
+                                 {"train", "tune-2"})
         self.assertEqual(self.complete("tpuctl", "status", ""), set())
 
     def test_runs_without_an_answer(self):
@@ -109,9 +117,11 @@ class Completion(unittest.TestCase):
         for option in ("framework", "malloc"):  # and every other key with words: from the same help
             with self.subTest(option):
                 said = re.search(rf"^  --{option} NAME .*one of: ([^;]*)", text, re.MULTILINE).group(1)
-                self.assertEqual(self.complete("tpuctl", "run", f"--{option}", ""), set(said.replace(",", " ").split()))
+                self.assertEqual(self.complete("tpuctl", "run", f"--{option}", ""),
+                                 set(said.replace(",", " ").split()))
         self.assertEqual(self.complete("tpuctl", "run", "--framework", "=", "j"), {"jax"})
-        self.assertEqual(self.complete("tpuctl", "run", "--framework", "="), {"plain", "jax", "torch_xla", "ray", "torch"})
+        self.assertEqual(self.complete("tpuctl", "run", "--framework", "="),
+                         {"plain", "jax", "torch_xla", "ray", "torch"})
         self.assertEqual(self.complete("tpuctl", "run", "--name", ""), set())
         self.assertEqual(self.complete("tpuctl", "run", "--user", "roo"), {"root"})
         (self.root / "good.json").touch()
@@ -125,7 +135,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tpuctl", "run", "--", "python3", "tr"), {"train.py"})
 
     def test_pids(self):
-        python, other = [subprocess.Popen(argv) for argv in (["/usr/bin/python3", "-c", "import time; time.sleep(60)"], ["sleep", "60"])]
+        python, other = [subprocess.Popen(argv)
+                         for argv in (["/usr/bin/python3", "-c", "import time; time.sleep(60)"],
+                                      ["sleep", "60"])]
         for process in (python, other):
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
@@ -135,7 +147,9 @@ class Completion(unittest.TestCase):
 
     def test_every_option_with_a_value_is_known(self):
         """Else the value's word would be taken for a verb, or an option offered in its place."""
-        for program, verb in [(name, ()) for name in PROGRAMS] + [("tpuctl", (v,)) for v in sorted(self.complete("tpuctl", ""))]:
+        for program, verb in [(name, ()) for name in PROGRAMS] + [("tpuctl", (v,))
+                                                                  for v in sorted(self.complete("tpuctl",
+                                                                                                ""))]:
             for option in re.findall(r"^  (--[\w-]+) \S", self.options(program, *verb)[1], re.MULTILINE):
                 with self.subTest(program, verb=verb, option=option):
                     self.assertNotIn("--help", self.complete(program, *verb, option, ""))

@@ -1,4 +1,5 @@
-"""docs/otelcol.yaml, as far as it can be held without the program: it is YAML, whole in itself, durable where otelcol.md says so, and
+"""docs/otelcol.yaml, as far as it can be held without the program: it is YAML, whole in itself, durable
+where otelcol.md says so, and
 names attributes that tpu-hostd sends and no others that would be refused."""
 
 import re
@@ -13,7 +14,8 @@ except ImportError:
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CONFIG = yaml.safe_load((DOCS / "otelcol.yaml").read_text())
 KINDS = ("receivers", "processors", "exporters")
-# What Managed Service for Prometheus refuses as a label of a point (googlemanagedprometheusexporter/README.md).
+# What Managed Service for Prometheus refuses as a label of a point
+# (googlemanagedprometheusexporter/README.md).
 RESERVED = {"location", "cluster", "namespace", "job", "instance", "project_id"}
 
 
@@ -34,7 +36,8 @@ class Otelcol(unittest.TestCase):
             self.assertEqual(pipeline["processors"][0], "memory_limiter")
         for name in ("googlemanagedprometheus", "googlecloud"):
             exporter = CONFIG["exporters"][name]
-            self.assertEqual((exporter["sending_queue"]["storage"], exporter["retry_on_failure"]["max_elapsed_time"]), ("file_storage", 0))
+            self.assertEqual((exporter["sending_queue"]["storage"],
+                              exporter["retry_on_failure"]["max_elapsed_time"]), ("file_storage", 0))
         self.assertIn("client_ca_file", CONFIG["receivers"]["otlp"]["protocols"]["http"]["tls"])
 
     def test_no_label_is_reserved(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The manual pages against the programs: every option, verb and key is in its page, and nothing else. BUILD_DIR names the build."""
+"""The manual pages against the programs: every option, verb and key is in its page, and nothing else.
+BUILD_DIR names the build."""
 import os
 import pathlib
 import re
@@ -45,7 +46,8 @@ def subsections(text):
 
 
 def run(*words):
-    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=False, env=os.environ | {"LC_ALL": "C.UTF-8"})
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=False,
+                          env=os.environ | {"LC_ALL": "C.UTF-8"})
 
 
 def help_of(program, *verb):
@@ -55,7 +57,8 @@ def help_of(program, *verb):
 
 
 def machine(test):
-    """A folder with the package's profiles and a generation that is known, so that nothing but an example can be warned about."""
+    """A folder with the package's profiles and a generation that is known, so that nothing but an example
+    can be warned about."""
     folder = tempfile.TemporaryDirectory(prefix="tpu-pages-test-")
     test.addCleanup(folder.cleanup)
     root = pathlib.Path(folder.name)
@@ -69,7 +72,8 @@ def machine(test):
 
 def documented_keys():
     """{(section, key)} of all configuration pages."""
-    return {(title.strip("[]"), key) for file in PAGES.glob("*.conf.5") for title, body in subsections(file.read_text()).items()
+    return {(title.strip("[]"), key) for file in PAGES.glob("*.conf.5") for title,
+            body in subsections(file.read_text()).items()
             for key in PAGE_KEY.findall(body)}
 
 
@@ -100,16 +104,19 @@ class Options(unittest.TestCase):
         self.assertEqual(set(PAGE_OPTION.findall(text.split(".Sh VERBS")[0])), SHARED)
         for verb, body in verbs.items():
             with self.subTest(verb):
-                self.assertEqual(set(PAGE_OPTION.findall(body)) | SHARED, set(HELP_OPTION.findall(help_of(path, verb))))
+                self.assertEqual(set(PAGE_OPTION.findall(body)) | SHARED,
+                                 set(HELP_OPTION.findall(help_of(path, verb))))
 
 
 class Keys(unittest.TestCase):
     maxDiff = None
 
     def test_keys(self):
-        known = {item for folder in ("agent", "collector", "netcfg", "probes") for file in (SOURCE / folder).rglob("*.c")
+        known = {item for folder in ("agent", "collector", "netcfg", "probes")
+                 for file in (SOURCE / folder).rglob("*.c")
                  for item in ITEM.findall(file.read_text())}
-        known |= {("Identity", key) for key in FIELD.findall((SOURCE / "agent/identity/identity.c").read_text())}
+        known |= {("Identity", key)
+                  for key in FIELD.findall((SOURCE / "agent/identity/identity.c").read_text())}
         shown, root = set(), machine(self)
         for name, (path, section) in programs().items():
             if section == "8":
@@ -127,12 +134,14 @@ class Keys(unittest.TestCase):
 class Content(unittest.TestCase):
     def complaints(self, root):
         return [line for name, (path, section) in programs().items() if section == "8"
-                for line in run(path, "--root", root, "--check-config").stderr.splitlines() if "--insecure-listen" not in line]
+                for line in run(path, "--root", root, "--check-config").stderr.splitlines()
+                if "--insecure-listen" not in line]
 
     def test_examples_are_good(self):
         seen = 0
         for file in PAGES.glob("*.5"):
-            for path, text in re.findall(r"^\.Bd -literal.*\n# (/\S+)\n((?:(?!\.Ed).*\n)*)", file.read_text(), re.MULTILINE):
+            for path, text in re.findall(r"^\.Bd -literal.*\n# (/\S+)\n((?:(?!\.Ed).*\n)*)",
+                                         file.read_text(), re.MULTILINE):
                 with self.subTest(file.name, path=path):
                     root = machine(self)
                     where = root / path.lstrip("/")
@@ -149,7 +158,8 @@ class Content(unittest.TestCase):
         documented = {title.strip("[]") for title in subsections(page("tpu-profile.5"))}
         named = {"Sysctl": "Sysctl NAME", "Parameter": "Parameter MODULE.NAME",
                  "Feature": "Feature NAME", "PrivateFlag": "PrivateFlag DRIVER NAME", "Link": "Link NAME"}
-        shipped = {named.get(section.split()[0], section) for file in (SOURCE / "netcfg/profiles").glob("*.conf")
+        shipped = {named.get(section.split()[0], section)
+                   for file in (SOURCE / "netcfg/profiles").glob("*.conf")
                    for section in re.findall(r"^\[(.*)\]", file.read_text(), re.MULTILINE)}
         self.assertLessEqual(shipped, documented)
         for title in sorted(documented) + ["Nonsense"]:
@@ -164,11 +174,13 @@ class Content(unittest.TestCase):
 
     def test_machines(self):
         """machines.conf: the keys that its parser and its file know."""
-        documented = {kind: set(PAGE_KEY.findall(body)) for title, body in subsections(page("tpu-profile.5")).items()
+        documented = {kind: set(PAGE_KEY.findall(body)) for title,
+                      body in subsections(page("tpu-profile.5")).items()
                       for kind in ("Chip", "Machine") if title.startswith(f"[{kind} ")}
         known = set(re.findall(r'streq\(key, "(\w+)"\)', (SOURCE / "netcfg/intent/machine.c").read_text()))
         self.assertEqual(documented["Chip"] | documented["Machine"], known)
-        shipped = re.findall(r"^\[(Chip|Machine) .*\]\n((?:(?!\[).*\n)*)", (SOURCE / "netcfg/machines.conf").read_text(), re.MULTILINE)
+        shipped = re.findall(r"^\[(Chip|Machine) .*\]\n((?:(?!\[).*\n)*)",
+                             (SOURCE / "netcfg/machines.conf").read_text(), re.MULTILINE)
         self.assertGreater(len(shipped), 10)
         for kind, body in shipped:
             self.assertLessEqual(set(re.findall(r"^(\w+)=", body, re.MULTILINE)), documented[kind])

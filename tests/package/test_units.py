@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The real unit files as systemd-analyze reads them: how exposed each service is, and why where it could be less."""
+"""The real unit files as systemd-analyze reads them: how exposed each service is, and why where it could
+be less."""
 import json
 import os
 import pathlib
@@ -13,7 +14,8 @@ UNITS = pathlib.Path(__file__).resolve().parents[2] / "systemd"
 # What is asked of tpu-netcfg; of the others what was reached: a change may lower these, not raise them.
 EXPOSURE = {"tpu-netcfg": 1.8, "tpu-launchd": 2.2, "tpu-hostd": 2.4, "tpu-collectord": 1.1}
 # What systemd-analyze does not judge, and every unit still sets or says why not.
-ALSO = ("WatchdogSec NotifyAccess Restart PrivateIPC SystemCallErrorNumber CapabilityBoundingSet MemoryMax TasksMax OOMScoreAdjust "
+ALSO = ("WatchdogSec NotifyAccess Restart PrivateIPC SystemCallErrorNumber CapabilityBoundingSet MemoryMax "
+        "TasksMax OOMScoreAdjust "
         "RemoveIPC").split()
 
 
@@ -22,7 +24,8 @@ def comments(text):
 
 
 def reason_pattern(name):
-    """What a comment must hold to be about one item: "ProcSubset=" → the key; "…=~AF_(INET|INET6)" → that value."""
+    """What a comment must hold to be about one item: "ProcSubset=" → the key; "…=~AF_(INET|INET6)" → that
+    value."""
     key, _, value = name.partition("=~")
     if value:
         value = value.replace("*", r"\w*")
@@ -37,8 +40,10 @@ class Units(unittest.TestCase):
 
     def analyze(self, *words):
         # Another name for the folder would hide drop-ins of this machine behind our units' names.
-        return subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, timeout=60, check=False,
-                              env=os.environ | {"SYSTEMD_UNIT_PATH": f"{UNITS}:", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""})
+        return subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, timeout=60,
+                              check=False,
+                              env=os.environ | {"SYSTEMD_UNIT_PATH": f"{UNITS}:", "SYSTEMD_COLORS": "0",
+                                                "SYSTEMD_PAGER": ""})
 
     def test_every_service_is_held(self):
         self.assertEqual({f.stem for f in UNITS.glob("*.service")}, set(EXPOSURE))
@@ -54,9 +59,11 @@ class Units(unittest.TestCase):
     def test_exposure(self):
         for name, most in EXPOSURE.items():
             with self.subTest(name):
-                done = self.analyze("security", "--offline=yes", f"--threshold={round(most * 10)}", UNITS / f"{name}.service")
+                done = self.analyze("security", "--offline=yes", f"--threshold={round(most * 10)}",
+                                    UNITS / f"{name}.service")
                 self.assertIn("Overall exposure level", done.stdout, done.stderr)
-                self.assertEqual(done.returncode, 0, "\n".join(line for line in done.stdout.splitlines() if "✓" not in line))
+                self.assertEqual(done.returncode, 0,
+                                 "\n".join(line for line in done.stdout.splitlines() if "✓" not in line))
 
     def test_each_missing_key_has_its_reason(self):
         for name in EXPOSURE:
@@ -88,14 +95,16 @@ class Units(unittest.TestCase):
                     self.assertEqual(ours, [])
 
     def test_the_judge_can_say_no(self):
-        """A unit with a key taken out and no word about it is found out, by the threshold and by the reasons."""
+        """A unit with a key taken out and no word about it is found out, by the threshold and by the
+        reasons."""
         with tempfile.TemporaryDirectory(prefix="tpu-units-test-") as folder:
             worse = pathlib.Path(folder, "tpu-netcfg.service")
             text = (UNITS / worse.name).read_text()
             for key in ("PrivateNetwork", "SystemCallFilter", "RestrictAddressFamilies", "NoNewPrivileges"):
                 text = re.sub(rf"^{key}=.*\n", "", text, flags=re.MULTILINE)
             worse.write_text(text)
-            done = self.analyze("security", "--offline=yes", f"--threshold={round(EXPOSURE['tpu-netcfg'] * 10)}", worse)
+            done = self.analyze("security", "--offline=yes",
+                                f"--threshold={round(EXPOSURE['tpu-netcfg'] * 10)}", worse)
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertNotRegex(comments(text), reason_pattern("NoNewPrivileges="))
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A machine without clang, bpftool and libbpf: what is built there has no BPF, says so, and is otherwise whole. FULL=1 builds it."""
+"""A machine without clang, bpftool and libbpf: what is built there has no BPF, says so, and is otherwise
+whole. FULL=1 builds it."""
 import glob
 import os
 import re
@@ -23,10 +24,13 @@ class Without(unittest.TestCase):
             if not shutil.which(tool):
                 raise unittest.SkipTest(f"there is no {tool}")
         cls.machine = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-without-bpf-"))
-        path = cls.seen("bin", "/usr/sbin", "/usr/bin", "/bin", *(os.path.dirname(shutil.which(tool)) for tool in TOOLS))
-        told = subprocess.run(["pkg-config", "--variable", "pc_path", "pkg-config"], capture_output=True, text=True, check=True).stdout.strip()
+        path = cls.seen("bin", "/usr/sbin", "/usr/bin", "/bin",
+                        *(os.path.dirname(shutil.which(tool)) for tool in TOOLS))
+        told = subprocess.run(["pkg-config", "--variable", "pc_path", "pkg-config"], capture_output=True,
+                              text=True, check=True).stdout.strip()
         packages = cls.seen("packages", *told.split(":"))
-        kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG", "TMPDIR", "CMAKE_C_COMPILER_LAUNCHER") or k.startswith("CCACHE_")}
+        kept = {k: v for k, v in os.environ.items()
+                if k in ("HOME", "LANG", "TMPDIR", "CMAKE_C_COMPILER_LAUNCHER") or k.startswith("CCACHE_")}
         cls.environment = kept | {"PATH": path, "PKG_CONFIG_LIBDIR": packages, "CC": "gcc"}
 
     @classmethod
@@ -44,11 +48,13 @@ class Without(unittest.TestCase):
         self.build = self.enterContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-without-bpf-"))
 
     def run_there(self, *words):
-        return subprocess.run(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1700,
+        return subprocess.run(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=1700,
                               check=False)
 
     def configure(self, *more):
-        done = self.run_there("cmake", "-S", TOP, "-B", self.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O2 -g", "-DWERROR=ON", *more)
+        done = self.run_there("cmake", "-S", TOP, "-B", self.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O2 -g",
+                              "-DWERROR=ON", *more)
         return done.returncode, done.stdout
 
     def test_it_configures_and_names_no_tool_of_bpf(self):
@@ -61,9 +67,11 @@ class Without(unittest.TestCase):
             self.assertNotIn(word, rules)
 
     def test_with_bpf_it_says_what_is_missing(self):
-        code, said = self.configure("-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF")  # else cmake looks into /usr/bin by itself
+        # else cmake looks into /usr/bin by itself
+        code, said = self.configure("-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF")
         self.assertNotEqual(code, 0)
-        self.assertRegex(re.sub(r"\s+", " ", said), "need libbpf-dev, clang and bpftool; install them, or build with -DWITH_BPF=OFF")
+        self.assertRegex(re.sub(r"\s+", " ", said),
+                         "need libbpf-dev, clang and bpftool; install them, or build with -DWITH_BPF=OFF")
 
     @unittest.skipUnless(FULL, "a whole build: FULL=1")
     def test_it_builds_and_the_unit_tests_pass(self):
@@ -77,7 +85,8 @@ class Without(unittest.TestCase):
         self.assertIn("systemd/sd-event.h", headers)
         self.assertNotIn("/include/bpf/", headers)
         done = self.run_there(f"{self.build}/probes/stack/tpu-stack", "--json", "--native", str(os.getpid()))
-        self.assertRegex(done.stdout, "/proc/TID/stack|this program was built without BPF")  # as root, or not
+        # as root, or not
+        self.assertRegex(done.stdout, "/proc/TID/stack|this program was built without BPF")
         self.assertNotIn("iter/task", done.stdout)
 
 

@@ -1,4 +1,5 @@
-/* A fault of each kind that the sanitizers must find, made on purpose: planted KIND. Without a fault of that name: exit code 64. */
+/* A fault of each kind that the sanitizers must find, made on purpose: planted KIND. Without a fault of that
+ * name: exit code 64. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

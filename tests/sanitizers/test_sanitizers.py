@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The sanitizers of this build find a fault of each kind, with the options that tools/test gives them; what they find fails the step even
+"""The sanitizers of this build find a fault of each kind, with the options that tools/test gives them; what
+they find fails the step even
 when the test that drives the program takes no notice (tests/crowd.py)."""
 import os
 import pathlib
@@ -10,8 +11,10 @@ import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 PLANTED = pathlib.Path(os.environ["BUILD_DIR"]) / "tests/sanitizers/planted"
-FOUND = {"leak": "LeakSanitizer: detected memory leaks", "use-after-free": "AddressSanitizer: heap-use-after-free",
-         "heap-overflow": "AddressSanitizer: heap-buffer-overflow", "stack-overflow": "AddressSanitizer: stack-buffer-overflow",
+FOUND = {"leak": "LeakSanitizer: detected memory leaks",
+         "use-after-free": "AddressSanitizer: heap-use-after-free",
+         "heap-overflow": "AddressSanitizer: heap-buffer-overflow",
+         "stack-overflow": "AddressSanitizer: stack-buffer-overflow",
          "undefined": "runtime error: signed integer overflow"}
 CARELESS = """import subprocess, unittest
 class T(unittest.TestCase):
@@ -26,14 +29,17 @@ class Sanitizers(unittest.TestCase):
 
     def options(self):
         """As those of this run, but for where the report goes."""
-        kept = {name: ":".join(w for w in os.environ.get(name, "").split(":") if w and not w.startswith("log_path=")) for name in
+        kept = {name: ":".join(w for w in os.environ.get(name, "").split(":") if w
+                               and not w.startswith("log_path=")) for name in
                 ("ASAN_OPTIONS", "UBSAN_OPTIONS")}
-        return {**os.environ, **{name: f"{rest}:log_path={self.folder}/report".lstrip(":") for name, rest in kept.items()}}
+        return {**os.environ,
+                **{name: f"{rest}:log_path={self.folder}/report".lstrip(":") for name, rest in kept.items()}}
 
     def test_each_kind_is_found(self):
         for kind, said in FOUND.items():
             with self.subTest(kind):
-                done = subprocess.run([PLANTED, kind], env=self.options(), stdout=subprocess.DEVNULL, check=False)
+                done = subprocess.run([PLANTED, kind], env=self.options(), stdout=subprocess.DEVNULL,
+                                      check=False)
                 self.assertNotIn(done.returncode, (0, 64))
                 [report] = self.folder.glob("report*")
                 self.assertIn(said, report.read_text())
@@ -46,13 +52,19 @@ class Sanitizers(unittest.TestCase):
     def test_a_careless_test_does_not_hide_it(self):
         for kind, said in {"none": None, **FOUND}.items():
             with self.subTest(kind):
-                (self.folder / "test_careless.py").write_text(CARELESS.format(planted=str(PLANTED), kind=kind))
+                (self.folder / "test_careless.py").write_text(CARELESS.format(planted=str(PLANTED),
+                                                                              kind=kind))
                 reports = self.folder / f"reports-{kind}"
                 reports.mkdir()
-                options = {k: v.replace(str(self.folder), str(reports)) if k.endswith("SAN_OPTIONS") else v for k, v in self.options().items()}
-                done = subprocess.run([sys.executable, "-B", TESTS / "crowd.py", "--kept", self.folder / "first", "files", "1",
-                                       self.folder / "test_careless.py"], env={**options, "SANITIZER_REPORTS": str(reports), "LOCK": str(self.folder / "lock")},
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                options = {k: v.replace(str(self.folder), str(reports)) if k.endswith("SAN_OPTIONS") else v
+                           for k, v in self.options().items()}
+                done = subprocess.run([sys.executable, "-B", TESTS / "crowd.py", "--kept",
+                                       self.folder / "first", "files", "1",
+                                       self.folder / "test_careless.py"],
+                                      env={**options, "SANITIZER_REPORTS": str(reports),
+                                           "LOCK": str(self.folder / "lock")},
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      check=False)
                 self.assertEqual(done.returncode, 1 if said else 0, done.stdout)
                 self.assertIn(said or "OK", done.stdout)
 

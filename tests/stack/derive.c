@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the column of one minor version of CPython (probes/stack/layout.c) from its installed headers: every
- * number below is an offsetof, a sizeof or an enumerator of those headers. test_layout.py builds it with -I
- * of the headers and of their internal/, and compares what it prints with the table that is checked in:
+ * Prints the column of one minor version of CPython (probes/stack/layout.c) from its installed headers:
+ * every number below is an offsetof, a sizeof or an enumerator of those headers. test_layout.py builds it
+ * with -I of the headers and of their internal/, and compares what it prints with the table that is checked
+ * in:
  *
  *   tests/stack/test_layout.py --print INCLUDE_DIR
  */

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real CPython of other Debian releases, each in a tree of its own to chroot into: python3.9 of Debian 11, 3.13 of 13, 3.14 and 3.15 of sid.
+"""Real CPython of other Debian releases, each in a tree of its own to chroot into: python3.9 of Debian 11,
+3.13 of 13, 3.14 and 3.15 of sid.
 
   sudo tests/stack/pythons.py            fetches what is missing and prints where each is
   pythons.trees()                        version -> directory of those that are there; fetches nothing
 
-The packages come from this machine's own mirror (apt checks their signatures), are unpacked without running a script of theirs, and are
+The packages come from this machine's own mirror (apt checks their signatures), are unpacked without running
+a script of theirs, and are
 kept where tests/lab keeps its layers. A release that the mirror no longer has is left out, and said so.
 """
 import os
@@ -19,7 +21,8 @@ from lab.tree import Layer, cache_dir, digest, run_script  # noqa: E402
 SUITES = {"bullseye": ["3.9"], "trixie": ["3.13"], "sid": ["3.14", "3.15"]}
 EXTRA = {"trixie": "austin"}  # a peer, for tests/bench/stack.py
 
-# A private apt that believes nothing to be installed: what it would install is all that the packages need. Of libpython-dev only the headers
+# A private apt that believes nothing to be installed: what it would install is all that the packages need.
+# Of libpython-dev only the headers
 # are wanted, so its own needs are not.
 UNPACK = r"""
 set -eu
@@ -55,7 +58,8 @@ rm -rf "$WORK/apt" "$WORK/debs"
 def layer(suite):
     def build(_layer, work, out):
         mirror, _ = apt.sources()
-        run_script(UNPACK, {"SUITE": suite, "MIRROR": mirror, "VERSIONS": " ".join(SUITES[suite]), "EXTRA": EXTRA.get(suite, ""),
+        run_script(UNPACK, {"SUITE": suite, "MIRROR": mirror, "VERSIONS": " ".join(SUITES[suite]),
+                            "EXTRA": EXTRA.get(suite, ""),
                             "OUT": out, "WORK": work,
                             "TRANSPORT": apt.transport()}, "unpacking Python of Debian " + suite)
     return Layer("python-" + suite, digest(UNPACK, suite, EXTRA.get(suite, ""), *SUITES[suite]), None, build)

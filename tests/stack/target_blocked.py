@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of many threads that all block at known places and can say where they are, themselves.
 
-Usage: python -c "$(cat target_blocked.py)" SEED. For CPython 3.8 and later. Prints "ready", then for each line on standard input one line of JSON: native thread id ->
+Usage: python -c "$(cat target_blocked.py)" SEED. For CPython 3.8 and later. Prints "ready", then for each
+line on standard input one line of JSON: native thread id ->
 [[file, line, qualified name], ... innermost first], of every thread but the one that answers.
 """
 import asyncio
@@ -24,7 +25,8 @@ blocked = []
 
 
 def answer(expected):
-    """Says "ready" when every thread, the main one too, is where it blocks; then tells all stacks whenever it is asked."""
+    """Says "ready" when every thread, the main one too, is where it blocks; then tells all stacks
+    whenever it is asked."""
     while len(blocked) < expected:
         time.sleep(0.01)
     time.sleep(0.2)
@@ -38,7 +40,9 @@ def answer(expected):
                 continue
             stack, f = [], frames[thread.ident]
             while f:
-                stack.append([f.f_code.co_filename, f.f_lineno, getattr(f.f_code, "co_qualname", f.f_code.co_name)])  # from 3.11 on
+                # from 3.11 on
+                stack.append([f.f_code.co_filename, f.f_lineno,
+                              getattr(f.f_code, "co_qualname", f.f_code.co_name)])
                 f = f.f_back
             out[thread.native_id] = stack
         print(json.dumps(out), flush=True)
@@ -314,7 +318,8 @@ def by_huge_function(f):
 
 
 def by_callback(f):
-    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))(lambda a, b: f() or 0)
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int),
+                               ctypes.POINTER(ctypes.c_int))(lambda a, b: f() or 0)
     ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, 4, compare)
 
 
@@ -350,7 +355,8 @@ def by_recursion(f, depth=30):
 
 
 WAYS = [v for k, v in sorted(globals().items()) if k in ("plain", "keyword") or k.startswith("by_")]
-MANY = [way for way in WAYS if way not in (by_asyncio, by_async_generator, by_async_with)]  # event loops do not nest
+# event loops do not nest
+MANY = [way for way in WAYS if way not in (by_asyncio, by_async_generator, by_async_with)]
 
 
 def compose(ways, end):

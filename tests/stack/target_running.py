@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two threads that never rest and count how often they came round, in a file of two 8-byte numbers, open as the descriptor that
+"""Two threads that never rest and count how often they came round, in a file of two 8-byte numbers, open as
+the descriptor that
 argument 1 names.
 
-Each call below stands on a line of its own, so that the test can tell from the source which line can call which function.
+Each call below stands on a line of its own, so that the test can tell from the source which line can call
+which function.
 """
 import mmap
 import sys

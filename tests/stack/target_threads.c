@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * So many threads as the first argument says: one runs, the others wait. The second, a file of eight bytes: the longest
- * time in nanoseconds that the one could not run goes there, whenever it is longer than what is there.
+ * So many threads as the first argument says: one runs, the others wait. The second, a file of eight bytes:
+ * the longest time in nanoseconds that the one could not run goes there, whenever it is longer than what is
+ * there.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits uninterruptibly (state D) in vfork(2) for a child that never comes back, under two functions of its own. */
+/* Waits uninterruptibly (state D) in vfork(2) for a child that never comes back, under two functions of its
+ * own. */
 #define _GNU_SOURCE
 #include <unistd.h>
 

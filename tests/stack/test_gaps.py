@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a capture does to its target: nothing that the target itself could measure.
 
-A Python program notes how long each round of a loop took. Rounds with captures all the time are put beside rounds without, and those beside
-others without. Printed, not judged, but for one thing: the program never was in a stopped state, and it ran all the time. FULL=1: 1,000 captures.
+A Python program notes how long each round of a loop took. Rounds with captures all the time are put beside
+rounds without, and those beside
+others without. Printed, not judged, but for one thing: the program never was in a stopped state, and it ran
+all the time. FULL=1: 1,000 captures.
 """
 import json
 import os
@@ -49,7 +51,8 @@ class Gaps(unittest.TestCase):
             watcher.start()
             try:
                 plain = [measure(seconds), measure(seconds)]
-                with subprocess.Popen([TOOL, "--json", "--repeat", str(CAPTURES), "--every", "2ms", str(t.pid)], stdout=subprocess.PIPE,
+                with subprocess.Popen([TOOL, "--json", "--repeat", str(CAPTURES), "--every", "2ms",
+                                       str(t.pid)], stdout=subprocess.PIPE,
                                       text=True) as tool:
                     reader = threading.Thread(target=lambda: self.captured.extend(tool.stdout))
                     self.captured = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-stack --native: the kernel's stacks and blocked threads' registers, by a BPF iterator, with two capabilities that are given up at once."""
+"""tpu-stack --native: the kernel's stacks and blocked threads' registers, by a BPF iterator, with two
+capabilities that are given up at once."""
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ NUMBERS = {"perfmon": 38, "bpf": 39, "sys_ptrace": 19}
 
 def as_nobody(*capabilities):
     words = ",".join(["-all"] + ["+" + c for c in capabilities])
-    return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + words, "--ambient-caps=" + words,
+    return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + words,
+            "--ambient-caps=" + words,
             "--bounding-set=" + words]
 
 
@@ -45,7 +47,8 @@ class Kernel(unittest.TestCase):
         if "built without BPF" in text:
             self.skipTest("built without BPF")
         if "UNKNOWN" in text and not self.bpf_works():
-            self.skipTest("no BPF on this machine: " + text.split("kernel stacks: UNKNOWN: ")[1].splitlines()[0])
+            self.skipTest("no BPF on this machine: "
+                          + text.split("kernel stacks: UNKNOWN: ")[1].splitlines()[0])
         self.assertNotIn("UNKNOWN", text)
 
     @staticmethod
@@ -80,7 +83,8 @@ class Kernel(unittest.TestCase):
             self.assertEqual(thread["state"], "D")
             self.assertEqual(thread["native"], {"merged": False, "cut": False, "pause_ns": 0})
             functions = [f["function"] for f in natives(thread)]
-            self.assertEqual([f for f in functions if f in ("waits_for_child", "calls", "main")], ["waits_for_child", "calls", "main"])
+            self.assertEqual([f for f in functions if f in ("waits_for_child", "calls", "main")],
+                             ["waits_for_child", "calls", "main"])
             self.assertEqual(kernel_functions(thread), proc_functions(t.pid, t.pid))
             with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
                 os.kill(int(f.read().split()[0]), signal.SIGKILL)
@@ -101,7 +105,8 @@ class Kernel(unittest.TestCase):
 
     def test_capabilities_are_given_up(self):
         with python_target(SLEEPS) as t:
-            tool = subprocess.Popen([*as_nobody(*CAPABILITIES), self.tool, "--native", "--json", "--repeat", "100000", "--every", "5ms",
+            tool = subprocess.Popen([*as_nobody(*CAPABILITIES), self.tool, "--native", "--json", "--repeat",
+                                     "100000", "--every", "5ms",
                                      str(t.pid)], stdout=subprocess.PIPE, text=True)
             try:
                 for _ in range(3):  # the later ones by iterators made without any capability
@@ -113,26 +118,31 @@ class Kernel(unittest.TestCase):
                 tool.communicate()
             for name in ("Inh", "Prm", "Eff", "Amb"):
                 bits = int(re.search(r"^Cap%s:\s*(\w+)$" % name, status, re.M)[1], 16)
-                self.assertEqual([bits >> NUMBERS[c] & 1 for c in ("bpf", "perfmon", "sys_ptrace")], [0, 0, 1], name)
+                self.assertEqual([bits >> NUMBERS[c] & 1 for c in ("bpf", "perfmon", "sys_ptrace")],
+                                 [0, 0, 1], name)
 
     def test_not_permitted(self):
         with python_target(SLEEPS) as t:
             settled(t.pid)
-            r = subprocess.run([*as_nobody("sys_ptrace", "dac_read_search", "checkpoint_restore"), self.tool, "--native", str(t.pid)],
+            r = subprocess.run([*as_nobody("sys_ptrace", "dac_read_search", "checkpoint_restore"), self.tool,
+                                "--native", str(t.pid)],
                                capture_output=True, text=True)
             self.assertEqual(r.returncode, 0, r.stderr)
-            self.assertIn("\nkernel stacks: UNKNOWN: not permitted: it takes CAP_BPF and CAP_PERFMON\n", r.stdout)
+            self.assertIn("\nkernel stacks: UNKNOWN: not permitted: it takes CAP_BPF and CAP_PERFMON\n",
+                          r.stdout)
             self.assertNotIn("[kernel]", r.stdout)
             self.assertIn("clock_nanosleep+0x", r.stdout)
 
     def test_in_a_pid_namespace(self):
-        command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "exec /usr/bin/python3 -c \"$0\"", SLEEPS]
+        command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                   "exec /usr/bin/python3 -c \"$0\"", SLEEPS]
         with Target(*command) as t:
             with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
                 pid = int(f.read().split()[0])
             settled(pid)
             outside = stacks_of(pid, "--native")["threads"]
-            inside = stacks_of(1, "--native", prefix=["nsenter", "-t", str(pid), "--pid", "--mount"])["threads"]
+            inside = stacks_of(1, "--native",
+                               prefix=["nsenter", "-t", str(pid), "--pid", "--mount"])["threads"]
             self.assertEqual([kernel_functions(x) for x in inside], [kernel_functions(x) for x in outside])
             self.assertTrue(all(kernel_functions(x) for x in inside))
 
@@ -140,11 +150,13 @@ class Kernel(unittest.TestCase):
     def test_who_waits_is_not_traced(self):
         with python_target(SLEEPS) as t, tempfile.NamedTemporaryFile("r") as out:
             settled(t.pid)
-            r = run_tool("--native", t.pid, prefix=("strace", "-f", "-o", out.name), env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            r = run_tool("--native", t.pid, prefix=("strace", "-f", "-o", out.name),
+                         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
             self.assertEqual(r.returncode, 0, r.stderr)
             names = set(re.findall(r"^(?:\d+ +)?(\w+)\(", out.read(), re.M))
             self.assertIn("bpf", names)
-            self.assertFalse(names & {"ptrace", "kill", "tkill", "tgkill", "rt_sigqueueinfo", "pidfd_send_signal", "process_vm_writev"}, names)
+            self.assertFalse(names & {"ptrace", "kill", "tkill", "tgkill", "rt_sigqueueinfo",
+                                      "pidfd_send_signal", "process_vm_writev"}, names)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of the table in probes/stack/layout.c are what derive.c makes of the headers of their versions.
+"""The columns of the table in probes/stack/layout.c are what derive.c makes of the headers of their
+versions.
 
   test_layout.py --print INCLUDE_DIR     prints the column of the headers in INCLUDE_DIR (…/include/python3.12)
 
-Compared are the headers that are installed, those of pythons.py's trees and those that PYTHON_INCLUDES names.
+Compared are the headers that are installed, those of pythons.py's trees and those that PYTHON_INCLUDES
+names.
 """
 import os
 import re
@@ -24,9 +26,12 @@ def derive(include):
     parent = os.path.dirname(include.rstrip("/"))
     with tempfile.TemporaryDirectory() as d:
         program = os.path.join(d, "derive")
-        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I" + include, "-I" + os.path.join(include, "internal"), "-I" + parent,
-                        "-I" + os.path.join(parent, "x86_64-linux-gnu"), os.path.join(HERE, "derive.c"), "-o", program], check=True)
-        return dict(line.split() for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines())
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I" + include,
+                        "-I" + os.path.join(include, "internal"), "-I" + parent,
+                        "-I" + os.path.join(parent, "x86_64-linux-gnu"), os.path.join(HERE, "derive.c"),
+                        "-o", program], check=True)
+        return dict(line.split() for line in subprocess.run([program], capture_output=True, text=True,
+                                                            check=True).stdout.splitlines())
 
 
 def checked_in(version):
@@ -39,7 +44,8 @@ def checked_in(version):
     if macro.split(", ").index("v") != number:
         raise AssertionError("OF_%s takes another column" % head[number][2])
     rows = re.findall(r"^ +\.([\w.]+) += OF\(([^)]*)\)", text, re.M)
-    return {"version": head[number][0], "lines": head[number][1], **{name: numbers.split(",")[number].strip() for name, numbers in rows}}
+    return {"version": head[number][0], "lines": head[number][1],
+            **{name: numbers.split(",")[number].strip() for name, numbers in rows}}
 
 
 def include_dirs():
@@ -56,7 +62,8 @@ class Layout(unittest.TestCase):
             self.skipTest("no headers of CPython: the package libpython3.11-dev is not installed")
         for include in dirs:
             version = re.search(r"python(3\.\d+)$", include.rstrip("/"))[1]
-            if not os.path.exists(os.path.join(os.path.dirname(include), "x86_64-linux-gnu")) and not os.path.exists(
+            if not os.path.exists(os.path.join(os.path.dirname(include),
+                                               "x86_64-linux-gnu")) and not os.path.exists(
                     os.path.join(include, "pyconfig.h")):
                 continue
             with self.subTest(include):

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-stack --locals: values in words, bounded, and what looks like a secret never; not without being asked."""
+"""tpu-stack --locals: values in words, bounded, and what looks like a secret never; not without being
+asked."""
 import time
 import unittest
 
 from test_native import settled
 from test_stack import PYTHON, parse_text, python_target, run_tool, source_of, stacks_of
 
-WANTED = {"number": "3", "rest": "tuple of 2", "flag": "True", "small": "7", "negative": "-123456789", "zero": "0", "large": "1000000000000000",
-          "huge": "int of about 210 bits", "real": "0.10000000000000001", "nothing": "None", "truth": "True", "text": "'caf\u00e9 \u2603'",
-          "long_text": "'%s…'" % ("x" * 120), "wide": "'\U0001F600'", "api_token": "(hidden)", "password": "(hidden)", "num_tokens": "512",
-          "raw": "bytes of 9", "items": "list of 3", "pair": "tuple of 2", "table": "dict of 1", "thing": "<Tensor>"}
+WANTED = {"number": "3", "rest": "tuple of 2", "flag": "True", "small": "7", "negative": "-123456789",
+          "zero": "0", "large": "1000000000000000",
+          "huge": "int of about 210 bits", "real": "0.10000000000000001", "nothing": "None", "truth": "True",
+          "text": "'caf\u00e9 \u2603'",
+          "long_text": "'%s…'" % ("x" * 120), "wide": "'\U0001F600'", "api_token": "(hidden)",
+          "password": "(hidden)", "num_tokens": "512",
+          "raw": "bytes of 9", "items": "list of 3", "pair": "tuple of 2", "table": "dict of 1",
+          "thing": "<Tensor>"}
 
 
 class Locals(unittest.TestCase):
@@ -20,10 +25,12 @@ class Locals(unittest.TestCase):
             settled(t.pid)
             process = stacks_of(t.pid, "--locals")
             frames = process["threads"][0]["frames"]
-            self.assertEqual([f["function"].split(".")[-1] for f in frames], ["inner", "numbers", "<module>"])
+            self.assertEqual([f["function"].split(".")[-1] for f in frames],
+                             ["inner", "numbers", "<module>"])
             found = frames[0]["locals"]
             self.assertEqual({k: v for k, v in found.items() if k in WANTED}, WANTED)
-            if tuple(map(int, process["python"].split(".")[:2])) >= (3, 11):  # before, what is in cells is not among a frame's plain variables
+            # before, what is in cells is not among a frame's plain variables
+            if tuple(map(int, process["python"].split(".")[:2])) >= (3, 11):
                 self.assertEqual(found["shared"], "'in a cell'")
             self.assertNotIn("unset", found)
             self.assertEqual(frames[1]["locals"], {"count": "3"})

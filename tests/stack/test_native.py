@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-stack --native: whole native stacks, Python frames where they belong, and a target that is never left stopped.
+"""tpu-stack --native: whole native stacks, Python frames where they belong, and a target that is never left
+stopped.
 
 TEST_SEED repeats a failure. FULL=1: more instants of death.
 """
@@ -14,7 +15,8 @@ import tempfile
 import time
 import unittest
 
-from test_stack import HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of, stacks_of
+from test_stack import (HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of,
+                        stacks_of)
 
 KILLS = 500 if os.environ.get("FULL") == "1" else 50
 WAITING = ("import os, threading, time\n"
@@ -57,7 +59,8 @@ def left_alone(pid):
 class Native(unittest.TestCase):
     def program(self, directory):
         program = os.path.join(directory, "target")
-        subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_signals.c")], check=True)
+        subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_signals.c")],
+                       check=True)
         return program
 
     def test_python_frames_stand_where_they_run(self):
@@ -65,7 +68,8 @@ class Native(unittest.TestCase):
             settled(t.pid)
             process, plain = stacks_of(t.pid, "--native"), stacks_of(t.pid)
             modules = {m["path"]: m for m in process["modules"]}
-            self.assertTrue(all(re.fullmatch("[0-9a-f]{40}", m["build_id"]) for m in modules.values()), modules)
+            self.assertTrue(all(re.fullmatch("[0-9a-f]{40}", m["build_id"]) for m in modules.values()),
+                            modules)
             for thread, same in zip(process["threads"], plain["threads"]):
                 native = thread["native"]
                 self.assertTrue(native["merged"], native)
@@ -74,12 +78,15 @@ class Native(unittest.TestCase):
                 self.assertEqual(frames_of(thread), frames_of(same))
                 frames = natives(thread)
                 self.assertTrue(all(f["module"] in modules for f in frames))
-                self.assertFalse([f for f in frames if f["function"].startswith("_PyEval_EvalFrameDefault")])  # the Python frames are it
+                # the Python frames are it
+                self.assertFalse([f for f in frames if f["function"].startswith("_PyEval_EvalFrameDefault")])
                 kinds = [f.get("kind", "python") for f in thread["frames"] if f.get("kind") != "kernel"]
                 self.assertEqual((kinds[0], kinds[-1]), ("native", "native"))
             text = run_tool("--native", t.pid).stdout
-            self.assertRegex(text, r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
-            self.assertRegex(text, r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
+            self.assertRegex(text,
+                             r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
+            self.assertRegex(text,
+                             r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
 
     def functions(self, pid):
         return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]
@@ -98,7 +105,8 @@ class Native(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             script = ("mount -t tmpfs none %s && cp %s %s/python3.11 && exec %s/python3.11 -c \"$0\"" %
                       (d, os.path.realpath("/usr/bin/python3"), d, d))
-            with Target("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, WAITING) as t:
+            with Target("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                        script, WAITING) as t:
                 with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
                     pid = int(f.read().split()[0])
                 settled(pid)
@@ -106,10 +114,12 @@ class Native(unittest.TestCase):
 
     def test_symbols_that_mean_harm(self):
         """A symbol that is no UTF-8 and moves the cursor; a C++ one that never ends."""
-        for name, shown in ((b"wai\xff\x1b_for_child", "wai?\x1b_for_child"), (b"_ZN9999INSN9IIE", "_ZN9999INSN9IIE")):
+        for name, shown in ((b"wai\xff\x1b_for_child", "wai?\x1b_for_child"),
+                            (b"_ZN9999INSN9IIE", "_ZN9999INSN9IIE")):
             with tempfile.TemporaryDirectory() as d:
                 program = os.path.join(d, "target")
-                subprocess.run(["cc", "-O1", "-o", program, os.path.join(HERE, "target_vfork.c")], check=True)
+                subprocess.run(["cc", "-O1", "-o", program, os.path.join(HERE, "target_vfork.c")],
+                               check=True)
                 with open(program, "r+b") as f:
                     data = f.read()
                     self.assertEqual(len(name), len(b"waits_for_child"))
@@ -125,7 +135,8 @@ class Native(unittest.TestCase):
     def test_many_ways_to_wait(self):
         with python_target(source_of("target_blocked.py"), str(SEED)) as t:
             settled(t.pid)
-            merged = [x["native"]["merged"] for x in stacks_of(t.pid, "--native")["threads"] if len(frames_of(x)) < 900]
+            merged = [x["native"]["merged"] for x in stacks_of(t.pid, "--native")["threads"]
+                      if len(frames_of(x)) < 900]
             self.assertEqual(merged.count(False), 0, "%d of %d" % (merged.count(False), len(merged)))
 
     def test_frames_are_those_of_another_unwinder(self):
@@ -136,10 +147,13 @@ class Native(unittest.TestCase):
             process = stacks_of(t.pid, "--native")
             start = {m["path"]: m["start"] for m in process["modules"]}
             # Where Python frames stand, one of the other's frames is the interpreter loop.
-            ours = {x["tid"]: {f["address"] + start[f["module"]] for f in natives(x)} for x in process["threads"]}
-            runs = {x["tid"]: sum("kind" not in f and "kind" in g for f, g in zip(x["frames"], x["frames"][1:])) for x in process["threads"]}
+            ours = {x["tid"]: {f["address"] + start[f["module"]] for f in natives(x)}
+                    for x in process["threads"]}
+            runs = {x["tid"]: sum("kind" not in f and "kind" in g for f,
+                                  g in zip(x["frames"], x["frames"][1:])) for x in process["threads"]}
             theirs, current = {}, None
-            for line in subprocess.run(["eu-stack", "-p", str(t.pid)], capture_output=True, text=True).stdout.splitlines():
+            for line in subprocess.run(["eu-stack", "-p", str(t.pid)], capture_output=True,
+                                       text=True).stdout.splitlines():
                 m = re.match(r"TID (\d+):|#\d+ +0x([0-9a-f]+)", line)
                 if m and m[1]:
                     current = theirs[int(m[1])] = []
@@ -147,7 +161,8 @@ class Native(unittest.TestCase):
                     current.append(int(m[2], 16))
             self.assertEqual(set(ours), set(theirs))
             for tid, stack in theirs.items():
-                # A stop may have sent the thread through its system call once more: the frame inside it can be another.
+                # A stop may have sent the thread through its system call once more: the frame inside it can
+                # be another.
                 self.assertLessEqual(len(set(stack[1:]) - ours[tid]), runs[tid])
                 self.assertLessEqual(len(ours[tid] - set(stack)), 1)
 
@@ -167,28 +182,33 @@ class Native(unittest.TestCase):
     def test_nothing_is_lost(self):
         """Signals that arrive while threads are stopped and let go all arrive, and the program runs on."""
         with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
-            tool = subprocess.Popen([TOOL, "--json", "--native", "--repeat", "100", "--every", "1ms", str(t.pid)], stdout=subprocess.PIPE, text=True)
+            tool = subprocess.Popen([TOOL, "--json", "--native", "--repeat", "100", "--every", "1ms",
+                                     str(t.pid)], stdout=subprocess.PIPE, text=True)
             sent = 500
             for _ in range(sent):
                 os.kill(t.pid, signal.SIGRTMIN)
                 time.sleep(0.0005)
             out = tool.communicate()[0]
             self.assertEqual(tool.returncode, 0)
-            pauses = sorted(x["native"]["pause_ns"] for line in out.splitlines() for x in json.loads(line)["processes"][0]["threads"]
+            pauses = sorted(x["native"]["pause_ns"] for line in out.splitlines()
+                            for x in json.loads(line)["processes"][0]["threads"]
                             if x["native"]["pause_ns"] > 0)
             os.kill(t.pid, signal.SIGTERM)
             signals, spins = map(int, t.process.stdout.readline().split())
             self.assertEqual(signals, sent)
             self.assertGreater(spins, 1000)
             print("%d signals, all arrived; %d stops: p50 %d µs, p99 %d µs, longest %d µs" % (
-                sent, len(pauses), pauses[len(pauses) // 2] // 1000, pauses[len(pauses) * 99 // 100] // 1000, pauses[-1] // 1000))
+                sent, len(pauses), pauses[len(pauses) // 2] // 1000, pauses[len(pauses) * 99 // 100] // 1000,
+                pauses[-1] // 1000))
 
     def test_whatever_processors_there_are(self):
-        """A thread that runs is stopped from its own processor; where tpu-stack may not run there, from another."""
+        """A thread that runs is stopped from its own processor; where tpu-stack may not run there, from
+        another."""
         cpus = sorted(os.sched_getaffinity(0))
         with tempfile.TemporaryDirectory() as d:
             program = os.path.join(d, "target")
-            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")], check=True)
+            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")],
+                           check=True)
             for theirs, ours in [(cpus[0], cpus[-1]), (cpus[-1], cpus[0]), (cpus[0], cpus[0])]:
                 with Target("taskset", "-c", str(theirs), program, "3") as t:
                     for limit in (["taskset", "-c", str(ours)], []):
@@ -201,12 +221,15 @@ class Native(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("strace"), "no strace")
     def test_waits_asleep(self):
-        """On the processor of the thread that it waits for, looking for the stop again and again would be what keeps it from stopping."""
+        """On the processor of the thread that it waits for, looking for the stop again and again would be
+        what keeps it from stopping."""
         with tempfile.TemporaryDirectory() as d:
             program, log = os.path.join(d, "target"), os.path.join(d, "log")
-            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")], check=True)
+            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")],
+                           check=True)
             with Target(program, "2") as t:
-                stacks_of(t.pid, "--native", prefix=["strace", "-o", log], env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                stacks_of(t.pid, "--native", prefix=["strace", "-o", log],
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
             with open(log) as f:
                 calls = [line for line in f if line.startswith("wait4(")]
         self.assertTrue(calls)
@@ -222,7 +245,8 @@ class Native(unittest.TestCase):
             subprocess.run([TOOL, "--native", str(t.pid)], stdout=subprocess.DEVNULL, check=True)
             whole = time.monotonic() - start
             for _ in range(KILLS):
-                tool = subprocess.Popen([TOOL, "--native", "--repeat", "100", "--every", "1ms", str(t.pid)], stdout=subprocess.DEVNULL)
+                tool = subprocess.Popen([TOOL, "--native", "--repeat", "100", "--every", "1ms", str(t.pid)],
+                                        stdout=subprocess.DEVNULL)
                 time.sleep(rng.random() * 2 * whole)
                 tool.kill()
                 died += tool.wait() == -9
@@ -258,7 +282,8 @@ class Native(unittest.TestCase):
         if not shutil.which("strace"):
             self.skipTest("no strace")
         with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
-            with subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(t.pid)], stderr=subprocess.PIPE, text=True) as other:
+            with subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(t.pid)],
+                                  stderr=subprocess.PIPE, text=True) as other:
                 other.stderr.readline()
                 r = run_tool("--json", "--native", t.pid)
                 other.terminate()

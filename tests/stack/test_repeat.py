@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tpu-stack --repeat keeps from one capture to the next must never show: the target changes between captures, and says itself
+"""What tpu-stack --repeat keeps from one capture to the next must never show: the target changes between
+captures, and says itself
 what is there then.
 """
 import json
@@ -11,7 +12,8 @@ import unittest
 
 from test_stack import PYTHON, ROOT, SEED, TOOL, Target, frames_of
 
-# Does what a line of its input says and answers with all threads' stacks as the interpreter has them, between two marks
+# Does what a line of its input says and answers with all threads' stacks as the interpreter has them,
+# between two marks
 # that the stacks do not change.
 TARGET = """
 import json, os, sys, threading
@@ -56,7 +58,8 @@ class Captures:
     """The output of one tpu-stack that goes on."""
 
     def __init__(self, pid, *options):
-        self.process = subprocess.Popen([TOOL, "--json", *options, "--repeat", "100000", "--every", "20ms", str(pid)],
+        self.process = subprocess.Popen([TOOL, "--json", *options, "--repeat", "100000", "--every", "20ms",
+                                         str(pid)],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.unread = b""
 
@@ -89,7 +92,8 @@ class Captures:
 
 
 def function(name, lines, depth=5):
-    """Source of a function that waits some calls deep, its lines so far down. All it does there is on one line and in no other frame."""
+    """Source of a function that waits some calls deep, its lines so far down. All it does there is on one
+    line and in no other frame."""
     return "~" * lines + "def %s(n=%d, there=there, never=never):~ if n: return %s(n - 1)~ return there(), never.acquire()" % (name, depth, name)
 
 
@@ -126,7 +130,8 @@ class Repeat(unittest.TestCase):
             t.process.stdin.flush()
             for _ in range(600):
                 process = captures.next()  # on its way there, it has an error most often
-                if [f[:1] + f[2:] for x in process.get("threads", []) for f in frames_of(x)] == [["<string>", "<module>"]] and \
+                if [f[:1] + f[2:] for x in process.get("threads", [])
+                    for f in frames_of(x)] == [["<string>", "<module>"]] and \
                         process["threads"][0].get("syscall") == "clock_nanosleep":
                     break
             self.assertEqual(len(process["threads"]), 1)
@@ -160,11 +165,13 @@ class Repeat(unittest.TestCase):
 
     def test_few_descriptors(self):
         """With less than it would keep open, all is there as well."""
-        source = ("import threading, time\nfor _ in range(30): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+        source = ("import threading, time\nfor _ in range(30): threading.Thread(target=time.sleep, "
+                  "args=(1000,), daemon=True).start()\n"
                   "print('ready', flush=True)\ntime.sleep(1000)\n")
         with Target(PYTHON, "-c", source) as t:
             for limit in (20, 80, 200, 1024):
-                r = subprocess.run(["prlimit", "--nofile=%d:%d" % (limit, limit), TOOL, "--json", "--repeat", "3", "--every", "1ms",
+                r = subprocess.run(["prlimit", "--nofile=%d:%d" % (limit, limit), TOOL, "--json", "--repeat",
+                                    "3", "--every", "1ms",
                                     str(t.pid)], capture_output=True, text=True, timeout=60)
                 self.assertEqual(r.returncode, 0, r.stderr)
                 for line in r.stdout.splitlines():

@@ -25,7 +25,8 @@ ROOT = os.geteuid() == 0
 
 
 def run_tool(*args, prefix=(), **more):
-    return subprocess.run([*prefix, TOOL, *map(str, args)], capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run([*prefix, TOOL, *map(str, args)], capture_output=True, text=True, timeout=60,
+                          **more)
 
 
 def stacks_of(pid, *options, prefix=(), **more):
@@ -59,7 +60,8 @@ class Target:
     """A program that printed "ready"; killed on the way out."""
 
     def __init__(self, *command, ready="ready", **more):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        **more)
         line = self.process.stdout.readline()
         if line != ready + "\n":
             self.__exit__()
@@ -101,7 +103,8 @@ class Blocked(unittest.TestCase):
         rng = random.Random(SEED)
         threads = frames = 0
         for _ in range(3):
-            with python_target(source_of("target_blocked.py"), str(rng.randrange(10**6)), python=self.python) as t:
+            with python_target(source_of("target_blocked.py"), str(rng.randrange(10**6)),
+                               python=self.python) as t:
                 before = t.ask()
                 by_json = stacks_of(t.pid)
                 by_text = parse_text(run_tool(t.pid).stdout)
@@ -123,7 +126,8 @@ class Blocked(unittest.TestCase):
 
     def test_what_it_waits_in(self):
         for end, call in (("os.read(os.pipe()[0], 1)", "read"), ("time.sleep(1000)", "clock_nanosleep"),
-                          ("select.poll().poll()", "poll"), ("threading.Lock().acquire() and l.acquire()", "futex")):
+                          ("select.poll().poll()", "poll"),
+                          ("threading.Lock().acquire() and l.acquire()", "futex")):
             source = "import os, select, threading, time\nl = threading.Lock(); l.acquire()\nprint('ready', flush=True)\n" + end
             with python_target(source) as t:
                 for _ in range(600):
@@ -135,8 +139,10 @@ class Blocked(unittest.TestCase):
                 self.assertIn(" waits in %s" % call, run_tool(t.pid).stdout)
 
     def test_deeper_than_the_limit(self):
-        source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(256 << 20)\n"
-                  "def down(n):\n    if n: return down(n - 1)\n    print('ready', flush=True); time.sleep(1000)\n"
+        source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(256 << "
+                  "20)\n"
+                  "def down(n):\n    if n: return down(n - 1)\n    print('ready', flush=True); "
+                  "time.sleep(1000)\n"
                   "t = threading.Thread(target=down, args=(6000,)); t.start(); t.join()\n")
         with python_target(source) as t:
             time.sleep(0.1)
@@ -146,10 +152,13 @@ class Blocked(unittest.TestCase):
             self.assertIn("(more frames: only the innermost 4096 were read)", run_tool(t.pid).stdout)
 
     def test_output_is_bounded(self):
-        source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(64 << 20)\nn = 30\n"
-                  "exec(compile('def '+'f'*3000+'(n):\\n if n: return '+'f'*3000+'(n - 1)\\n b.wait(); time.sleep(1000)',"
+        source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(64 << "
+                  "20)\nn = 30\n"
+                  "exec(compile('def '+'f'*3000+'(n):\\n if n: return '+'f'*3000+'(n - 1)\\n b.wait(); "
+                  "time.sleep(1000)',"
                   "'x' * 3000, 'exec'))\nb = threading.Barrier(n + 1)\n"
-                  "for i in range(n): threading.Thread(target=globals()['f' * 3000], args=(300,), daemon=True).start()\n"
+                  "for i in range(n): threading.Thread(target=globals()['f' * 3000], args=(300,), "
+                  "daemon=True).start()\n"
                   "b.wait(); print('ready', flush=True); time.sleep(1000)\n")
         with python_target(source) as t:
             for options in ([], ["--json"]):
@@ -176,7 +185,8 @@ class Blocked(unittest.TestCase):
             r = run_tool(t.pid)
             self.assertIn('File "evil\\x0a\\x1b[2Jthread 1 \\x9b", line 1, in <module>\n', r.stdout)
             self.assertNotIn("\x1b", r.stdout)
-            self.assertEqual(stacks_of(t.pid)["threads"][0]["frames"][0]["file"], "evil\n\x1b[2Jthread 1 \x9b")
+            self.assertEqual(stacks_of(t.pid)["threads"][0]["frames"][0]["file"],
+                             "evil\n\x1b[2Jthread 1 \x9b")
 
     def test_arguments_stay_private(self):
         with tempfile.TemporaryDirectory() as d:
@@ -185,7 +195,8 @@ class Blocked(unittest.TestCase):
                 f.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n")
             with Target(PYTHON, "-u", "-X", "dev", script, "--token=s3cret") as t:
                 r = run_tool(t.pid)
-                self.assertRegex(r.stdout.splitlines()[0], r"^process \d+ python3\S* " + re.escape(script) + r" \(CPython 3\.11\.\d+\)$")
+                self.assertRegex(r.stdout.splitlines()[0], r"^process \d+ python3\S* " + re.escape(script)
+                                 + r" \(CPython 3\.11\.\d+\)$")
                 self.assertNotIn("s3cret", r.stdout)
 
 
@@ -202,7 +213,8 @@ class Running(unittest.TestCase):
         for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] + [tree]:
             name = getattr(function, "name", "<module>")
             body = [n for child in function.body for n in ast.walk(child)] if name != "<module>" else [
-                n for child in function.body if not isinstance(child, ast.FunctionDef) for n in ast.walk(child)]
+                n for child in function.body if not isinstance(child, ast.FunctionDef)
+                for n in ast.walk(child)]
             lines[name] = {n.lineno for n in ast.walk(function) if hasattr(n, "lineno")}
             for n in body:
                 if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names:
@@ -226,7 +238,8 @@ class Running(unittest.TestCase):
         with tempfile.NamedTemporaryFile() as counters:
             counters.write(bytes(16))
             counters.flush()
-            with python_target(source, str(counters.fileno()), python=self.python, pass_fds=[counters.fileno()]) as t:
+            with python_target(source, str(counters.fileno()), python=self.python,
+                               pass_fds=[counters.fileno()]) as t:
                 time.sleep(0.1)
                 for _ in range(self.CAPTURES):
                     for thread in stacks_of(t.pid)["threads"]:
@@ -242,7 +255,8 @@ class Running(unittest.TestCase):
                             else:
                                 self.assertIn(edge, edges, own)
                             checked += 1
-                        if own[0][2] != "numbers" or own[0][1] != 0:  # what a generator ends with is on no line, from 3.12 on
+                        # what a generator ends with is on no line, from 3.12 on
+                        if own[0][2] != "numbers" or own[0][1] != 0:
                             self.assertIn(own[0][1], lines[own[0][2]], own)
                         self.assertIn(own[-1][2], ("<module>", "spin"), own)
                     with open("/proc/%d/stat" % t.pid) as f:
@@ -260,13 +274,16 @@ class Calls(unittest.TestCase):
         with python_target("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n") as t, \
                 tempfile.NamedTemporaryFile("r") as out:
             r = run_tool(t.pid, prefix=("strace", "-f", "-o", out.name),
-                         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})  # the leak check itself cannot be traced
+                         # the leak check itself cannot be traced
+                         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
             self.assertEqual(r.returncode, 0, r.stderr)
             calls = re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", out.read(), re.M)
             names = {c[0] for c in calls}
             self.assertIn("process_vm_readv", names)
-            self.assertFalse(names & {"ptrace", "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
-                                      "process_vm_writev", "fork", "vfork", "clone", "clone3", "socket", "setns"}, names)
+            self.assertFalse(names & {"ptrace", "kill", "tkill", "tgkill", "rt_sigqueueinfo",
+                                      "rt_tgsigqueueinfo", "pidfd_send_signal",
+                                      "process_vm_writev", "fork", "vfork", "clone", "clone3", "socket",
+                                      "setns"}, names)
             for name, rest in calls:
                 if name.startswith("open"):
                     self.assertNotIn("O_RDWR", rest)
@@ -290,7 +307,8 @@ class Refused(unittest.TestCase):
     def test_json_of_what_was_not_read(self):
         r = run_tool("--json", 99999999)
         self.assertEqual(r.returncode, 3)
-        self.assertEqual(json.loads(r.stdout)["processes"], [{"pid": 99999999, "command": "", "error": "there is no such process"}])
+        self.assertEqual(json.loads(r.stdout)["processes"],
+                         [{"pid": 99999999, "command": "", "error": "there is no such process"}])
 
     def test_dead(self):
         p = subprocess.Popen(["true"])
@@ -320,7 +338,8 @@ class Refused(unittest.TestCase):
     def test_other_root(self):
         with tempfile.TemporaryDirectory() as d:
             os.makedirs(os.path.join(d, "proc/7"))
-            for name, text in (("status", "NSpid:\t7\n"), ("cmdline", "python3\0x.py\0"), ("stat", "7 (x) S\n")):
+            for name, text in (("status", "NSpid:\t7\n"), ("cmdline", "python3\0x.py\0"),
+                               ("stat", "7 (x) S\n")):
                 with open(os.path.join(d, "proc/7", name), "w") as f:
                     f.write(text)
             self.refused("process 7: memory can be read on the real machine only", "--root", d, 7)
@@ -328,14 +347,16 @@ class Refused(unittest.TestCase):
 
     def test_other_version(self):
         """A program with the symbols of another CPython is refused by its own version number."""
-        source = ("#include <unistd.h>\nchar _PyRuntime[4096] = { 1 };\nconst unsigned long Py_Version = %s;\n"
+        source = ("#include <unistd.h>\nchar _PyRuntime[4096] = { 1 };\nconst unsigned long Py_Version = "
+                  "%s;\n"
                   "int main(void) { write(1, \"ready\\n\", 6); for (;;) pause(); }\n")
         for version, words in (("0x036303F0", "CPython 3.99.3 is not supported yet; supported: 3.8 to 3.15"),
                                ("0x030B00A4", "CPython 3.11.0a4 is not supported yet"),
                                ("0", "CPython 0.0.0 is not supported yet")):
             with tempfile.TemporaryDirectory() as d:
                 program = os.path.join(d, "python3")
-                subprocess.run(["cc", "-rdynamic", "-w", "-x", "c", "-", "-o", program], input=source % version, text=True, check=True)
+                subprocess.run(["cc", "-rdynamic", "-w", "-x", "c", "-", "-o", program],
+                               input=source % version, text=True, check=True)
                 with Target(program) as t:
                     self.refused("process %d: %s" % (t.pid, words), t.pid)
                     os.unlink(program)
@@ -346,7 +367,8 @@ class Refused(unittest.TestCase):
         with python_target("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n") as t, tempfile.TemporaryDirectory() as d:
             os.chmod(d, 0o755)
             tool = shutil.copy(TOOL, d)
-            r = subprocess.run([tool, str(t.pid)], capture_output=True, text=True, user=65534, group=65534, extra_groups=[])
+            r = subprocess.run([tool, str(t.pid)], capture_output=True, text=True, user=65534, group=65534,
+                               extra_groups=[])
             self.assertEqual(r.returncode, 3)
             self.assertIn("CAP_SYS_PTRACE", r.stderr)
 
@@ -390,28 +412,35 @@ class Places(unittest.TestCase):
 
     @unittest.skipUnless(ROOT, "needs root, to make namespaces")
     def test_other_namespaces(self):
-        source = ("import os, threading, time\ndef here():\n    b.wait()\n    time.sleep(1000)\nb = threading.Barrier(3)\n"
+        source = ("import os, threading, time\ndef here():\n    b.wait()\n    time.sleep(1000)\nb = "
+                  "threading.Barrier(3)\n"
                   "for i in range(2): threading.Thread(target=here, daemon=True).start()\nb.wait()\n"
                   "print('ready', flush=True)\ntime.sleep(1000)\n")
         with tempfile.TemporaryDirectory() as d:
-            script = ("mount -t tmpfs none %s && cp %s %s/python3.11 && cp %s %s/ && exec %s/python3.11 -c \"$0\"" %
+            script = ("mount -t tmpfs none %s && cp %s %s/python3.11 && cp %s %s/ && exec %s/python3.11 -c "
+                      "\"$0\"" %
                       (d, os.path.realpath("/usr/bin/python3"), d, TOOL, d, d))
-            command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, source]
+            command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                       script, source]
             with Target(*command) as t:
                 with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
                     pid = int(f.read().split()[0])
                 time.sleep(0.1)
                 threads = stacks_of(pid)["threads"]
-                self.assertEqual(sorted(x["tid"] for x in threads), sorted(map(int, os.listdir("/proc/%d/task" % pid))))
+                self.assertEqual(sorted(x["tid"] for x in threads),
+                                 sorted(map(int, os.listdir("/proc/%d/task" % pid))))
                 self.assertEqual(threads[1]["frames"][0]["function"], "here")
-                inside = subprocess.run(["nsenter", "-t", str(pid), "--pid", "--mount", os.path.join(d, "tpu-stack"), "--json", "1"],
+                inside = subprocess.run(["nsenter", "-t", str(pid), "--pid", "--mount",
+                                         os.path.join(d, "tpu-stack"), "--json", "1"],
                                         capture_output=True, text=True)
                 self.assertEqual(inside.returncode, 0, inside.stderr)
-                self.assertEqual([frames_of(x) for x in json.loads(inside.stdout)["processes"][0]["threads"]],
+                self.assertEqual([frames_of(x)
+                                  for x in json.loads(inside.stdout)["processes"][0]["threads"]],
                                  [frames_of(x) for x in threads])
 
     def test_children_after_fork(self):
-        source = ("import os, time, threading\ndef child():\n    print('ready', flush=True)\n    time.sleep(1000)\n"
+        source = ("import os, time, threading\ndef child():\n    print('ready', flush=True)\n    "
+                  "time.sleep(1000)\n"
                   "def work():\n    if os.fork() == 0: child()\n    time.sleep(1000)\n"
                   "t = threading.Thread(target=work); t.start(); t.join()\n")
         with python_target(source) as t:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which processes tpu-stack reads, and how often: --cgroup, --children, several PIDs, --repeat and --every."""
+"""Which processes tpu-stack reads, and how often: --cgroup, --children, several PIDs, --repeat and
+--every."""
 import json
 import os
 import re
@@ -64,8 +65,10 @@ class Targets(unittest.TestCase):
                 group.take(other.pid)
                 self.assertEqual(self.pids("--cgroup", group.path), sorted([a.pid, b.pid]))
                 self.assertEqual(self.pids("--cgroup", group.name), sorted([a.pid, b.pid]))
-                self.assertEqual(self.pids("--cgroup", group.path + "/below", outside.pid), sorted([b.pid, outside.pid]))
-                self.assertEqual(self.pids("--cgroup", group.path, a.pid), sorted([a.pid, b.pid]))  # each once
+                self.assertEqual(self.pids("--cgroup", group.path + "/below", outside.pid),
+                                 sorted([b.pid, outside.pid]))
+                # each once
+                self.assertEqual(self.pids("--cgroup", group.path, a.pid), sorted([a.pid, b.pid]))
             finally:
                 other.kill()
 
@@ -108,7 +111,8 @@ class Targets(unittest.TestCase):
             self.assertIn("error", captures[-1])
 
     def test_usage(self):
-        for words in (["--repeat", "0", "1"], ["--repeat", "x", "1"], ["--repeat", "100001", "1"], ["--every", "1s", "1"],
+        for words in (["--repeat", "0", "1"], ["--repeat", "x", "1"], ["--repeat", "100001", "1"],
+                      ["--every", "1s", "1"],
                       ["--repeat", "2", "--every", "soon", "1"], ["--repeat", "2"]):
             r = run_tool(*words)
             self.assertEqual(r.returncode, 64, words)
@@ -121,17 +125,21 @@ class Targets(unittest.TestCase):
                 self.assertEqual(self.pids(t.pid), [t.pid])
 
     def test_embedded(self):
-        """A program of another name that has CPython inside: in a library, and linked into it, with and without -rdynamic."""
+        """A program of another name that has CPython inside: in a library, and linked into it, with and
+        without -rdynamic."""
         if not os.path.exists("/usr/include/python3.11/Python.h"):
             self.skipTest("the package libpython3.11-dev is not installed")
         source = ("#include <Python.h>\nint main(void) { Py_Initialize();\n"
-                  "return PyRun_SimpleString(\"import time\\ndef here():\\n print('ready', flush=True)\\n time.sleep(1000)\\nhere()\"); }\n")
-        ways = [["-lpython3.11"], ["-no-pie", "-rdynamic", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"],
+                  "return PyRun_SimpleString(\"import time\\ndef here():\\n print('ready', flush=True)\\n "
+                  "time.sleep(1000)\\nhere()\"); }\n")
+        ways = [["-lpython3.11"],
+                ["-no-pie", "-rdynamic", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"],
                 ["-no-pie", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"]]
         for way in ways:
             with tempfile.TemporaryDirectory() as d:
                 program = os.path.join(d, "trainer")
-                subprocess.run(["cc", "-w", "-I/usr/include/python3.11", "-x", "c", "-", "-x", "none", "-o", program, *way], input=source,
+                subprocess.run(["cc", "-w", "-I/usr/include/python3.11", "-x", "c", "-", "-x", "none", "-o",
+                                program, *way], input=source,
                                text=True, check=True)
                 for stripped in (False, True):
                     if stripped:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of blocked and running threads against every other real CPython there is.
 
-With FULL=1 those of other Debian releases (pythons.py, fetched when missing, as root); always those that OTHER_PYTHONS names by path.
+With FULL=1 those of other Debian releases (pythons.py, fetched when missing, as root); always those that
+OTHER_PYTHONS names by path.
 """
 import os
 import re
@@ -26,7 +27,8 @@ def interpreters():
     found = {}
     if FULL:
         subprocess.run([pythons.__file__], stdout=subprocess.DEVNULL)  # says itself what it cannot fetch
-        found = {version: ["chroot", tree, "/usr/bin/python" + version] for version, tree in pythons.trees().items()}
+        found = {version: ["chroot", tree, "/usr/bin/python" + version] for version,
+                 tree in pythons.trees().items()}
     for path in os.environ.get("OTHER_PYTHONS", "").split():
         found[path] = [path]
     return found
@@ -37,11 +39,13 @@ class Places(unittest.TestCase):
     python = ""
 
     def test_fork_in_a_thread(self):
-        source = ("import os, time, threading\ndef child():\n    print('ready', flush=True)\n    time.sleep(1000)\n"
+        source = ("import os, time, threading\ndef child():\n    print('ready', flush=True)\n    "
+                  "time.sleep(1000)\n"
                   "def work():\n    if os.fork() == 0: child()\n    time.sleep(1000)\n"
                   "t = threading.Thread(target=work); t.start(); t.join()\n")
         with python_target(source, python=self.python) as t:
-            with open("/proc/%d/task/%s/children" % (t.pid, max(os.listdir("/proc/%d/task" % t.pid), key=int))) as f:
+            with open("/proc/%d/task/%s/children" % (t.pid, max(os.listdir("/proc/%d/task" % t.pid),
+                                                                key=int))) as f:
                 child = int(f.read())
             time.sleep(0.1)
             try:
@@ -62,7 +66,8 @@ class Places(unittest.TestCase):
             time.sleep(0.1)
             threads = stacks_of(t.pid)["threads"]
             self.assertIn(1, [x["interpreter"] for x in threads])
-            inner = [[f["line"], f["function"]] for x in threads for f in x["frames"] if x["interpreter"] == 1]
+            inner = [[f["line"], f["function"]] for x in threads for f in x["frames"]
+                     if x["interpreter"] == 1]
             self.assertEqual(inner[:1], [[3, "<module>"]])
 
     def test_native_frames_in_their_places(self):
@@ -73,11 +78,14 @@ class Places(unittest.TestCase):
             for thread, same in zip(process["threads"], plain):
                 self.assertTrue(thread["native"]["merged"], thread)
                 self.assertEqual(frames_of(thread), frames_of(same))
-            kinds = "".join("n" if "kind" in f else "p" for f in process["threads"][2]["frames"] if f.get("kind") != "kernel")
-            self.assertRegex(kinds, r"^n+pn+p(n*p){1,2}n+(p+n+)+$")  # sleep < lambda < sorted() < sorts, numbers < list() < …, thread, start
+            kinds = "".join("n" if "kind" in f else "p" for f in process["threads"][2]["frames"]
+                            if f.get("kind") != "kernel")
+            # sleep < lambda < sorted() < sorts, numbers < list() < …, thread, start
+            self.assertRegex(kinds, r"^n+pn+p(n*p){1,2}n+(p+n+)+$")
 
     def test_who_holds_the_lock(self):
-        source = ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+        source = ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), "
+                  "daemon=True).start()\n"
                   "print('ready', flush=True)\nwhile True: pass\n")
         with python_target(source, python=self.python) as t:
             time.sleep(0.1)
@@ -89,7 +97,8 @@ class Places(unittest.TestCase):
 def load_tests(loader, _tests, _pattern):
     suite, found = unittest.TestSuite(), interpreters()
     for name, command in found.items():
-        for base, test in ((test_stack.Blocked, "test_every_thread_is_as_it_says"), (test_stack.Running, "test_every_chain_is_possible_or_marked"),
+        for base, test in ((test_stack.Blocked, "test_every_thread_is_as_it_says"),
+                           (test_stack.Running, "test_every_chain_is_possible_or_marked"),
                            (Places, None), (test_locals.Locals, None)):
             label = "%s_%s" % (base.__name__, re.sub(r"\W", "_", name.strip("/")))
             case = type(label, (base,), {"python": command, "__module__": __name__, "__qualname__": label})

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The runner of tools/test: planted tests that fail once, always, with a sanitizer's report, with a crash, or many at once."""
+"""The runner of tools/test: planted tests that fail once, always, with a sanitizer's report, with a
+crash, or many at once."""
 import json
 import os
 import pathlib
@@ -13,7 +14,8 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 import crowd  # noqa: E402
 
-PRESETS = {"version": 2, "configurePresets": [{"name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build"}],
+PRESETS = {"version": 2,
+           "configurePresets": [{"name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build"}],
            "testPresets": [{"name": "p", "configurePreset": "p", "output": {"outputOnFailure": True}}]}
 # A test that fails at its first run alone, and says what it is told to say.
 ONCE = "echo ran >>{name}.ran; echo {say}; [ $(wc -l <{name}.ran) -gt 1 ]"
@@ -41,7 +43,8 @@ class Crowd(unittest.TestCase):
     def crowd(self, *words):
         """(exit code, output)"""
         env = {**os.environ, "SANITIZER_REPORTS": str(self.top / "reports"), "LOCK": str(self.top / "lock")}
-        done = subprocess.run([crowd.PYTHON, "-B", TESTS / "crowd.py", "--kept", self.top / "first", *words], cwd=self.top, env=env,
+        done = subprocess.run([crowd.PYTHON, "-B", TESTS / "crowd.py", "--kept", self.top / "first", *words],
+                              cwd=self.top, env=env,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout
 
@@ -91,9 +94,12 @@ class Crowd(unittest.TestCase):
         self.assertTrue(out.endswith("50% tests passed, 1 tests failed out of 2\n"), out)
 
     def test_never_again(self):
-        for say in ("==1==ERROR: AddressSanitizer: heap-use-after-free", "==1==ERROR: LeakSanitizer: detected memory leaks",
-                    "x.c:1:2: runtime error: signed integer overflow", "SUMMARY: UndefinedBehaviorSanitizer: x", "killed by SIGSEGV",
-                    "Aborted (core dumped)", "x: x.c:3: f: Assertion \\`x == 1\\' failed.", "AssertionError: -6 != 0", "0 != -11", "exit code -6:"):
+        for say in ("==1==ERROR: AddressSanitizer: heap-use-after-free",
+                    "==1==ERROR: LeakSanitizer: detected memory leaks",
+                    "x.c:1:2: runtime error: signed integer overflow",
+                    "SUMMARY: UndefinedBehaviorSanitizer: x", "killed by SIGSEGV",
+                    "Aborted (core dumped)", "x: x.c:3: f: Assertion \\`x == 1\\' failed.",
+                    "AssertionError: -6 != 0", "0 != -11", "exit code -6:"):
             with self.subTest(say):
                 code, out = self.ctest(program_a=(ONCE, f'"{say}"'))
                 self.assertEqual((code, self.runs("program_a")), (1, 1), out)
@@ -101,7 +107,8 @@ class Crowd(unittest.TestCase):
                 (self.top / "build/program_a.ran").unlink()
 
     def test_ordinary_words_forbid_nothing(self):
-        for say in ("AssertionError: 1 != 0", "AssertionError: not within 60 s: READY=1", "1.5-6 != 2", "exit code -15:", "-15 != 0"):
+        for say in ("AssertionError: 1 != 0", "AssertionError: not within 60 s: READY=1", "1.5-6 != 2",
+                    "exit code -15:", "-15 != 0"):
             self.assertIsNone(crowd.fault(say), say)
 
     def test_a_report_that_no_test_shows(self):
@@ -111,7 +118,8 @@ class Crowd(unittest.TestCase):
         self.assertIn("ERROR: LeakSanitizer", out)
 
     def test_a_report_of_another_test(self):
-        code, out = self.ctest(program_a=(f"{ONCE}; r=$?; echo ERROR: LeakSanitizer >{self.top}/reports/report.1; exit $r", "slow"))
+        code, out = self.ctest(program_a=(f"{ONCE}; r=$?; echo ERROR: LeakSanitizer "
+                                          f">{self.top}/reports/report.1; exit $r", "slow"))
         self.assertEqual((code, self.runs("program_a")), (1, 1), out)
 
     def test_units_are_not_run_again(self):
@@ -140,7 +148,8 @@ class Crowd(unittest.TestCase):
     def test_a_command(self):
         once = f"echo ran >>{self.top}/c.ran; [ $(wc -l <{self.top}/c.ran) -gt 1 ] && echo PASS one || {{ echo FAIL one: slow; false; }}"
         code, out = self.crowd("command", "path", "sh", "-c", once)
-        self.assertEqual((code, "FAIL one" in re.sub(r"(?m)^  \| .*", "", out), "\nPASS one\n" in out), (0, False, True), out)
+        self.assertEqual((code, "FAIL one" in re.sub(r"(?m)^  \| .*", "", out), "\nPASS one\n" in out),
+                         (0, False, True), out)
         code, out = self.crowd("command", "path", "sh", "-c", "echo FAIL one; false")
         self.assertEqual((code, "\nFAIL one" in out), (1, True), out)
         code, out = self.crowd("command", "path", "sh", "-c", "echo PASS one")

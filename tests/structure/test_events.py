@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""agent/model/events.def against the code, the catalogs and the page: every event is emitted, every emit gives exactly the
+"""agent/model/events.def against the code, the catalogs and the page: every event is emitted, every emit
+gives exactly the
 event's fields, journalctl -x explains each event with fields that it has, and docs/events.md is the list.
 
 test_events.py --write writes the page anew.
@@ -27,8 +28,10 @@ brackets is there where it is known; what stands in brackets in a sentence appea
 
 
 def events():
-    """{id: (name, severity, sentence, [(field, is text, optional)], message id)}, the list's macros expanded."""
-    text = subprocess.run(["cc", "-E", "-P", "-x", "c", LIST], check=True, capture_output=True, text=True).stdout
+    """{id: (name, severity, sentence, [(field, is text, optional)], message id)}, the list's macros
+    expanded."""
+    text = subprocess.run(["cc", "-E", "-P", "-x", "c", LIST], check=True, capture_output=True,
+                          text=True).stdout
     found = {}
     row = re.compile(r'EVENT\((\w+), "([^"]+)", (\w+), "(\w+)",\s*((?:"[^"]*"\s*)+),\s*((?:(?:TEXT|NUMBER)(?:_IF)?\(\w+\)\s*)+)\)')
     for id_, name, severity, message, sentence, fields in row.findall(text):
@@ -91,7 +94,8 @@ class Events(unittest.TestCase):
 
     def test_each_event_is_emitted(self):
         emitted = {id_ for _, kind, id_, _ in emits() if kind != "LIKE"}
-        sources = "".join(f.read_text() for top in ("agent", "collector", "netcfg") for f in (SOURCE / top).glob("**/*.c"))
+        sources = "".join(f.read_text() for top in ("agent", "collector", "netcfg")
+                          for f in (SOURCE / top).glob("**/*.c"))
         for id_ in events():
             self.assertTrue(id_ in emitted or re.search(rf"\bEVENT_{id_}\b", sources), f"nobody emits {id_}")
 
@@ -104,7 +108,8 @@ class Events(unittest.TestCase):
         for file, kind, id_, _ in emits():
             if kind == "LIKE":
                 alike = groups[str(known[id_][3])]
-                used = set(re.findall(r"\bEVENT_([A-Z]+_[A-Z_]+)\b", (SOURCE / file).read_text())) & set(known)
+                used = set(re.findall(r"\bEVENT_([A-Z]+_[A-Z_]+)\b",
+                                      (SOURCE / file).read_text())) & set(known)
                 others = {o for _, k, o, _ in emits() if k != "LIKE"} - alike
                 self.assertLessEqual(used - others, alike, file)
 
@@ -123,7 +128,8 @@ class Events(unittest.TestCase):
                 id_, fields = by_message[message]
                 explained.append(id_)
                 asked = set(re.findall(r"@TPU_(\w+)@", entry)) - {"VERSION"}
-                self.assertLessEqual(asked, {f.upper() for f, _, _ in fields} | {"VERSION"}, f"{name}: {id_}")
+                self.assertLessEqual(asked, {f.upper() for f, _, _ in fields} | {"VERSION"},
+                                     f"{name}: {id_}")
         self.assertEqual(sorted(explained), sorted(events()))
 
     def test_page_is_the_list(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What a failed step of tools/test prints: that which failed, from wherever in the log, and not more than fits."""
+"""What a failed step of tools/test prints: that which failed, from wherever in the log, and not more than
+fits."""
 import pathlib
 import sys
 import unittest
@@ -57,8 +58,10 @@ class Failures(unittest.TestCase):
         self.assertFalse([line for line in said if "#1: one" in line or "tests passed" in line])
 
     def test_a_report_beside_a_test_that_failed(self):
-        said = failures.failures(CTEST + "FAILED: a sanitizer's report: /r/report.1\n==1==ERROR: LeakSanitizer\n")
-        self.assertEqual(said[-2:], ["FAILED: a sanitizer's report: /r/report.1", "==1==ERROR: LeakSanitizer"])
+        said = failures.failures(CTEST
+                                 + "FAILED: a sanitizer's report: /r/report.1\n==1==ERROR: LeakSanitizer\n")
+        self.assertEqual(said[-2:],
+                         ["FAILED: a sanitizer's report: /r/report.1", "==1==ERROR: LeakSanitizer"])
         self.assertIn("AssertionError: 2 != 3", said)
 
     def test_many_and_long(self):
@@ -72,7 +75,8 @@ class Failures(unittest.TestCase):
         self.assertIn("FAIL: test_a (test_b.C.test_a)", said)
 
     def test_a_build(self):
-        self.assertEqual(failures.failures("[1/2] Building\nx.c:1:2: error: no\nninja: build stopped\n"), ["x.c:1:2: error: no"])
+        self.assertEqual(failures.failures("[1/2] Building\nx.c:1:2: error: no\nninja: build stopped\n"),
+                         ["x.c:1:2: error: no"])
 
     def test_nothing_known(self):
         self.assertEqual(failures.failures("one\ntwo\n"), ["one", "two"])

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tools/test: the plan it prints names every step it has, single steps run by name, and a run is resumed while the tree is as it was."""
+"""tools/test: the plan it prints names every step it has, single steps run by name, and a run is resumed
+while the tree is as it was."""
 
 import os
 import re
@@ -14,7 +15,8 @@ SCRIPTS = "packaging/completion/tpu-hostd.bash tools/deb tools/deps tools/demo .
 
 
 def run(*words, top=TOP):
-    return subprocess.run([top / "tools/test", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    return subprocess.run([top / "tools/test", *words], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=300)
 
 
 class Plan(unittest.TestCase):
@@ -26,7 +28,8 @@ class Plan(unittest.TestCase):
         return rows
 
     def test_every_step_is_in_it(self):
-        steps = re.findall(r'^\s*(?:\[ \$full = no \] \|\| )?(?:step|begin) "([^"$]+)"', (TOP / "tools/test").read_text(), re.M)
+        steps = re.findall(r'^\s*(?:\[ \$full = no \] \|\| )?(?:step|begin) "([^"$]+)"',
+                           (TOP / "tools/test").read_text(), re.M)
         self.assertGreater(len(steps), 15)
         self.assertEqual(self.names("--full"), steps)
         gate = self.names()
@@ -34,13 +37,15 @@ class Plan(unittest.TestCase):
         self.assertNotIn("power cuts", gate)
 
     def test_steps_by_name(self):
-        self.assertEqual(self.names("--full", "--only", "valgrind", "--only", "cuts"), ["memory: valgrind", "power cuts"])
+        self.assertEqual(self.names("--full", "--only", "valgrind", "--only", "cuts"),
+                         ["memory: valgrind", "power cuts"])
         for words in (["--only", "power cuts"], ["--only"], ["--often"]):  # the first is none of the gate's
             self.assertEqual(run(*words, "--plan").returncode, 64, words)
         self.assertIn("--resume", run("--help").stdout)
 
 
-@unittest.skipUnless(os.geteuid() == 0 and shutil.which("git"), "tools/test must be root, and resumes with git alone")
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("git"),
+                     "tools/test must be root, and resumes with git alone")
 class Steps(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tpu-plan-test-")
@@ -71,7 +76,8 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.step("--resume", "--full"), (0, True, all_well))
         (self.top / "tools/deps").write_text("if\n")
         self.assertEqual(self.step("--resume", "--full"), (1, False, "0 passed, 1 failed, 0 skipped"))
-        self.assertEqual(self.step("--resume", "--full"), (1, False, "0 passed, 1 failed, 0 skipped"))  # what failed runs again
+        # what failed runs again
+        self.assertEqual(self.step("--resume", "--full"), (1, False, "0 passed, 1 failed, 0 skipped"))
 
 
 if __name__ == "__main__":

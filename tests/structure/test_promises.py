@@ -12,7 +12,8 @@ STRUCK = re.compile(r"^~~.+~~ *(.*)$")
 
 
 def faults(text, tests):
-    """What is wrong with the page, one sentence each with the line and what to do. tests: the folder of tests."""
+    """What is wrong with the page, one sentence each with the line and what to do. tests: the folder of
+    tests."""
     found, named, folders = [], set(), {p.name for p in tests.iterdir() if p.is_dir()}
     for number, line in enumerate(text.splitlines(), 1):
         names = [(path, test) for path, test in NAME.findall(line) if path.split("/")[0] in folders]
@@ -21,21 +22,26 @@ def faults(text, tests):
         row = line.startswith("| ") and cells[-1] not in ("held by", "test")
         struck = STRUCK.match(cells[0]) if row else None
         if struck and not struck[1]:
-            found.append(f"{PAGE}:{number}: the promise is struck without a reason: write it behind the second ~~")
+            found.append(f"{PAGE}:{number}: the promise is struck without a reason: write it behind the "
+                         f"second ~~")
         if row and not struck and not names and not cells[-1].startswith("no test"):
-            found.append(f"{PAGE}:{number}: no test is named: name one, or write 'no test' and what is missing")
+            found.append(f"{PAGE}:{number}: no test is named: name one, or write 'no test' and what is "
+                         f"missing")
         for path, test in [] if struck else names:
             file = tests / path
             if not file.exists():
-                found.append(f"{PAGE}:{number}: tests/{path} is not there: name the test that holds this promise now, "
+                found.append(f"{PAGE}:{number}: tests/{path} is not there: name the test that holds this "
+                             f"promise now, "
                              "write 'no test', or strike the promise (~~…~~) and say why")
             elif test and not re.search(rf"\b{test}\b", file.read_text()):
-                found.append(f"{PAGE}:{number}: tests/{path} has no {test}: name the one that holds this promise now, "
+                found.append(f"{PAGE}:{number}: tests/{path} has no {test}: name the one that holds this "
+                             f"promise now, "
                              f"or `{path}` alone")
     files = [*tests.glob("**/test_*.py"), *tests.glob("unit/test-*.c")]
     for path in sorted(str(f.relative_to(tests)) for f in files):
         if path not in named:
-            found.append(f"tests/{path} is not in {PAGE}: put `{path}` into the row of the promise that it holds, "
+            found.append(f"tests/{path} is not in {PAGE}: put `{path}` into the row of the promise that it "
+                         f"holds, "
                          "or into the last table and say what it is for")
     return found
 
@@ -56,7 +62,8 @@ class Promises(unittest.TestCase):
                             ("| ~~It works.~~ | `unit/test-gone.c` |\n", "without a reason")):
             (found,) = faults(good + line, TESTS)
             self.assertIn(words, found)
-        for line in ("| ~~It works.~~ Nobody needs it. | `unit/test-gone.c` |\n", row.format("no test; not built")):
+        for line in ("| ~~It works.~~ Nobody needs it. | `unit/test-gone.c` |\n",
+                     row.format("no test; not built")):
             self.assertEqual(faults(good + line, TESTS), [])
         (found,) = faults(good.replace("`unit/test-base.c`", "no test"), TESTS)
         self.assertIn("tests/unit/test-base.c is not in docs/promises.md", found)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The remedies of agent/model/check_words.def: each is a command line that a person can type as it stands.
 
-No placeholder in capitals, and nothing but programs that a host has, verbs that tpuctl has, and options that our programs know.
+No placeholder in capitals, and nothing but programs that a host has, verbs that tpuctl has, and options that
+our programs know.
 """
 import pathlib
 import re
@@ -20,10 +21,12 @@ SAMPLE = "x1"
 
 def remedies():
     """[(id, remedy)], the list's macros expanded; what is empty left out."""
-    text = subprocess.run(["cc", "-E", "-P", "-x", "c", LIST], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(["cc", "-E", "-P", "-x", "c", LIST], check=True, capture_output=True,
+                          text=True).stdout
     string = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
     row = re.compile(rf"WORDS\((\w+), {string}, (\w+),\s*{string},\s*{string},\s*{string},\s*{string}\)")
-    found = [(m[1], "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m[7])).replace('\\"', '"')) for m in row.finditer(text)]
+    found = [(m[1], "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m[7])).replace('\\"', '"'))
+             for m in row.finditer(text)]
     assert len(found) == len(re.findall(r"\bWORDS\(", text)) > 100, "the list was not understood"
     return [(i, r) for i, r in found if r]
 
@@ -39,11 +42,13 @@ class Remedies(unittest.TestCase):
         for id_, remedy in remedies():
             bare = re.sub(r"'[^']*'|=\w+", "", remedy.split("# ")[0])
             self.assertNotRegex(bare, r"\b[A-Z]{3,}\b|…|<|\.\.\.", id_)
-            self.assertNotRegex(remedy, r"\b(NAME|PID|ADDRESS|PEER|HOST|NETWORK|NUMBER|GATEWAY|RUN|SLICE|WORKER|FILE|URL|UNIT)\b", id_)
+            self.assertNotRegex(remedy,
+                                r"\b(NAME|PID|ADDRESS|PEER|HOST|NETWORK|NUMBER|GATEWAY|RUN|SLICE|WORKER|FILE|URL|UNIT)\b", id_)
 
     def test_bash_can_read_it(self):
         for id_, remedy in remedies():
-            done = subprocess.run(["bash", "-n"], input=re.sub(r"\[([^\[\]]*\{\d\}[^\[\]]*)\]", r"\1", remedy), text=True,
+            done = subprocess.run(["bash", "-n"],
+                                  input=re.sub(r"\[([^\[\]]*\{\d\}[^\[\]]*)\]", r"\1", remedy), text=True,
                                   capture_output=True)
             self.assertEqual(done.returncode, 0, f"{id_}: {done.stderr}")
 
@@ -58,7 +63,8 @@ class Remedies(unittest.TestCase):
                     self.assertIn(words[1], VERBS | {SAMPLE}, id_)
 
     def test_each_option_is_known(self):
-        known = "".join(f.read_text() for top in ("agent", "netcfg", "probes") for f in (SOURCE / top).glob("**/*.c"))
+        known = "".join(f.read_text() for top in ("agent", "netcfg", "probes")
+                        for f in (SOURCE / top).glob("**/*.c"))
         for id_, remedy in remedies():
             for words in commands(remedy):
                 for option in [w for w in words if w.startswith("--")] if set(words) & OURS else []:
@@ -66,8 +72,10 @@ class Remedies(unittest.TestCase):
 
     def test_judges_write_none_themselves(self):
         written = [f"{file.relative_to(SOURCE)}:{text[:m.start()].count(chr(10)) + 1}"
-                   for top in ("agent", "netcfg", "probes", "collector") for file in (SOURCE / top).glob("**/*.c")
-                   for text in [file.read_text()] for m in re.finditer(r"finding_set\([^;]*remedy,\s*\"(?!%s\")", text)]
+                   for top in ("agent", "netcfg", "probes", "collector")
+                   for file in (SOURCE / top).glob("**/*.c")
+                   for text in [file.read_text()]
+                   for m in re.finditer(r"finding_set\([^;]*remedy,\s*\"(?!%s\")", text)]
         self.assertEqual(written, [])
 
 

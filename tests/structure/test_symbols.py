@@ -22,12 +22,14 @@ def programs():
         elif line.startswith("build "):
             name = None
         elif name and (m := re.match(r"  LINK_LIBRARIES = (.*)", line)):
-            found[name] = list(dict.fromkeys(w for w in m[1].split() if w.endswith(".a") and not w.startswith("/")))
+            found[name] = list(dict.fromkeys(w for w in m[1].split() if w.endswith(".a")
+                                             and not w.startswith("/")))
     return found
 
 
 def defined(archive):
-    out = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix", archive], cwd=BUILD, check=True,
+    out = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix", archive], cwd=BUILD,
+                         check=True,
                          capture_output=True, text=True).stdout
     return {w[0] for w in map(str.split, out.splitlines()) if len(w) >= 2 and w[1] in "TDBR"}
 
@@ -36,7 +38,8 @@ class Symbols(unittest.TestCase):
     def test_each_name_is_one_rooms(self):
         linked = programs()
         self.assertGreater(len(linked), 4)
-        names = {a: defined(a) for a in {a for rooms in linked.values() for a in rooms} if (BUILD / a).exists()}
+        names = {a: defined(a) for a in {a for rooms in linked.values() for a in rooms}
+                 if (BUILD / a).exists()}
         self.assertGreater(sum(map(len, names.values())), 500)
         twice = set()
         for program, rooms in linked.items():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The real BPF programs, for tests in this very kernel: loaded by the real loader, which takes root and a kernel that lets them. */
+/* The real BPF programs, for tests in this very kernel: loaded by the real loader, which takes root and a
+ * kernel that lets them. */
 #include <poll.h>
 
 #include "bpf_sets.h"

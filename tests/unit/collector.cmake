@@ -7,5 +7,6 @@ unit_test(collector-registry KNOWS base gang store registry)
 unit_test(verdict KNOWS base episodes LIBRARIES PkgConfig::JANSSON PkgConfig::SYSTEMD)
 unit_test(election KNOWS base etcdgateway)
 unit_test(gateway KNOWS base etcdgateway)
-unit_test(episode-records KNOWS base store episodes LIBRARIES PkgConfig::SQLITE PkgConfig::JANSSON PkgConfig::SYSTEMD)
+unit_test(episode-records KNOWS base store episodes LIBRARIES PkgConfig::SQLITE PkgConfig::JANSSON
+  PkgConfig::SYSTEMD)
 unit_test(registry-leading KNOWS base gang store registry)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Hosts that speak to a planner, for its tests. Hosts are named SLICE-WORKER, their addresses are 10.S.0.W. */
+/* Hosts that speak to a planner, for its tests. Hosts are named SLICE-WORKER, their addresses are
+ * 10.S.0.W. */
 #include "gang.h"
 #include "member_part.h"
 #include "test.h"
@@ -40,21 +41,31 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
         snprintf(id, sizeof(id), "id-%u-%u-%u", s, h, x->machine);
         snprintf(life, sizeof(life), "%016x", x->life + 1);
         snprintf(address, sizeof(address), "10.%u.%u.%u", s, x->machine, h);
-        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s, s:{s:s}}, s:s, s:s, s:s, s:b, s:[]}", "v", 1, "slice",
-                      slice, "worker", (int) h, "host", name, "id", id, "incarnation", life, "address", address, "hosts",
-                      (int) w->hosts, "accelerator", "v6e-16", "fingerprint", "digest", x->digest ? x->digest : "d1",
-                      "parts", "libtpu", x->digest ? x->digest : "d1", "state", x->unfit ? "unfit" : "ready", "reasons",
+        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s, s:{s:s}}, s:s, s:s, s:s, "
+                      "s:b, s:[]}", "v", 1, "slice",
+                      slice, "worker", (int) h, "host", name, "id", id, "incarnation", life, "address",
+                      address, "hosts",
+                      (int) w->hosts, "accelerator", "v6e-16", "fingerprint", "digest",
+                      x->digest ? x->digest : "d1",
+                      "parts", "libtpu", x->digest ? x->digest : "d1", "state", x->unfit ? "unfit" : "ready",
+                      "reasons",
                       x->unfit ? "nic.mtu eth0 FAIL" : "", "notice", x->notice ? x->notice : "",
                       "runs_known", !x->runs_unknown, "runs");
         ASSERT_TRUE(m);
         if (x->part.state != PART_NONE && !x->silent_run)
                 json_array_append_new(json_object_get(m, "runs"),
-                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:b, s:s}", "name", "train", "generation",
-                                                (json_int_t) x->part.generation, "state", part_state_name(x->part.state),
-                                                "cause", x->cause, "code", x->code, "status", x->status, "step",
-                                                (json_int_t) x->step, "step_time", (json_int_t) x->step_time, "asked",
-                                                (json_int_t) x->asked, "detail", x->refuses ? x->refuses : "",
-                                                "suspected", (json_int_t) x->suspected, "may_be_pause", x->may_be_pause, "suspicion",
+                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, "
+                                                "s:b, s:s}", "name", "train", "generation",
+                                                (json_int_t) x->part.generation, "state",
+                                                part_state_name(x->part.state),
+                                                "cause", x->cause, "code", x->code, "status", x->status,
+                                                "step",
+                                                (json_int_t) x->step, "step_time", (json_int_t) x->step_time,
+                                                "asked",
+                                                (json_int_t) x->asked, "detail",
+                                                x->refuses ? x->refuses : "",
+                                                "suspected", (json_int_t) x->suspected, "may_be_pause",
+                                                x->may_be_pause, "suspicion",
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));
         return m;
 }
@@ -140,7 +151,8 @@ static inline bool world_answer(struct world *w, unsigned s, unsigned h) {
         char name[32];
 
         snprintf(name, sizeof(name), "s%u-%u%s", s, h, x->machine ? "b" : "");
-        if (number == 0 || number == x->asked || x->silent_asked || strcmp(world_text(ask, "host"), name) != 0)
+        if (number == 0 || number == x->asked || x->silent_asked ||
+            strcmp(world_text(ask, "host"), name) != 0)
                 return false;
         x->asked = number;
         ASSERT_OK(world_say(w, s, h));
@@ -166,7 +178,8 @@ static inline bool world_hosts_act(struct world *w) {
                                 continue;
                         acted = true;
                         if (action == PART_PREPARE)
-                                x->part = (struct member_part) { world_generation(w), x->refuses ? PART_REFUSED : PART_PREPARED };
+                                x->part = (struct member_part) { world_generation(w),
+                                                                 x->refuses ? PART_REFUSED : PART_PREPARED };
                         else
                                 x->part.state = action == PART_START ? PART_RUNNING : PART_STOPPED;
                         if (action != PART_STOP)
@@ -192,7 +205,8 @@ static inline void world_wait(struct world *w, usec_t span) {
         world_settle(w);
 }
 
-static inline void world_exit(struct world *w, unsigned s, unsigned h, const char *cause, const char *code, const char *status) {
+static inline void world_exit(struct world *w, unsigned s, unsigned h, const char *cause, const char *code,
+                              const char *status) {
         struct world_host *x = &w->host[s][h];
 
         x->part.state = PART_EXITED;
@@ -220,9 +234,12 @@ static inline void world_join_all(struct world *w) {
 }
 
 static inline json_t *world_intent(const char *serial, unsigned min, unsigned max, unsigned restarts) {
-        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name", "train", "serial", serial, "user",
-                         "alice", "argv", "train", "slices", "min", (int) min, "max", (int) max, "restarts", (int) restarts,
-                         "wait", (json_int_t) (600 * USEC_PER_SEC), "grace", (json_int_t) (30 * USEC_PER_SEC));
+        return json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[], s:i, s:i, s:i, s:I, s:I}", "v", 1, "name",
+                         "train", "serial", serial, "user",
+                         "alice", "argv", "train", "slices", "min", (int) min, "max", (int) max, "restarts",
+                         (int) restarts,
+                         "wait", (json_int_t) (600 * USEC_PER_SEC), "grace",
+                         (json_int_t) (30 * USEC_PER_SEC));
 }
 
 static inline int world_want(struct world *w, json_t *intent) {

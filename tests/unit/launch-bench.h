@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * For tests of tpu-launchd: its frames and runs in a host of the test's, with a backend that remembers what it
- * was asked; a test then lets the unit start or go.
+ * For tests of tpu-launchd: its frames and runs in a host of the test's, with a backend that remembers what
+ * it was asked; a test then lets the unit start or go.
  */
 #include <fcntl.h>
 #include <pwd.h>
@@ -181,7 +181,8 @@ static inline uint8_t *receive(struct bench *b, int fd, uint16_t *ret_kind, size
         test_fail(__FILE__, __LINE__, "no whole frame after %zu bytes", n);
 }
 
-static inline ProtobufCMessage *take(struct bench *b, int fd, uint16_t kind, const ProtobufCMessageDescriptor *d) {
+static inline ProtobufCMessage *take(struct bench *b, int fd, uint16_t kind,
+                                     const ProtobufCMessageDescriptor *d) {
         _cleanup_free_ uint8_t *buf = NULL;
         ProtobufCMessage *m;
         uint16_t is = 0;

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the requests that test-otlp makes by a decoder of its own: field numbers and wire types as in the OpenTelemetry
-protocol 1.x (metrics.proto, logs.proto, common.proto), written down here once more and independent of proto/otlp.proto."""
+"""Reads the requests that test-otlp makes by a decoder of its own: field numbers and wire types as in the
+OpenTelemetry
+protocol 1.x (metrics.proto, logs.proto, common.proto), written down here once more and independent of
+proto/otlp.proto."""
 import os
 import struct
 import subprocess

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A directory of a test's own, removed at the end of its scope; files in it by relative path, folders made as needed. */
+/* A directory of a test's own, removed at the end of its scope; files in it by relative path, folders made
+ * as needed. */
 #include <ftw.h>
 #include <sys/stat.h>
 
@@ -29,7 +30,8 @@ __attribute__((unused)) static void scratch_free(struct scratch *s) {
 }
 #define _cleanup_scratch_ _cleanup_(scratch_free)
 
-__attribute__((unused)) static void scratch_path(const struct scratch *s, const char *name, char path[static 512]) {
+__attribute__((unused)) static void scratch_path(const struct scratch *s, const char *name,
+                                                 char path[static 512]) {
         ASSERT_TRUE(snprintf(path, 512, "%s/%s", s->path, name) < 512);
         for (char *p = path + strlen(s->path) + 1; (p = strchr(p, '/')); p++) {
                 *p = '\0';
@@ -38,7 +40,8 @@ __attribute__((unused)) static void scratch_path(const struct scratch *s, const 
         }
 }
 
-__attribute__((unused)) static void scratch_write(const struct scratch *s, const char *name, const char *text) {
+__attribute__((unused)) static void scratch_write(const struct scratch *s, const char *name,
+                                                  const char *text) {
         char path[512];
         FILE *f;
 
@@ -49,7 +52,8 @@ __attribute__((unused)) static void scratch_write(const struct scratch *s, const
         ASSERT_OK(fclose(f));
 }
 
-__attribute__((unused)) static void scratch_link(const struct scratch *s, const char *name, const char *target) {
+__attribute__((unused)) static void scratch_link(const struct scratch *s, const char *name,
+                                                 const char *target) {
         char path[512];
 
         scratch_path(s, name, path);

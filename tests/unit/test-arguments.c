@@ -54,7 +54,8 @@ static int take_alone(const char *key, const char *value, struct arguments *ret)
 }
 
 static void test_values(void) {
-        static const char *const wrong[] = { "", "31", "-1", "+1", " 1", "1 ", "1x", "300", "x", "18446744073709551616",
+        static const char *const wrong[] = { "", "31", "-1", "+1", " 1", "1 ", "1x", "300", "x",
+                                             "18446744073709551616",
                                              "9999999999999999999999", "0x10" };
         struct arguments a;
 
@@ -96,9 +97,10 @@ static const struct own_route {
         { ROUTE_WITH("POST", "/v1/runs/NAME/capture", page), 5 },
         { ROUTE("DELETE", "/v1/slices/SLICE/slots/NUMBER"), 6 },
 };
-static const struct route_table table = ROUTE_TABLE(routes);
+static const struct http_route_table table = ROUTE_TABLE(routes);
 
-static int find(const char *method, const char *path, struct routed *ret, char allow[static HTTP_ALLOW_MAX]) {
+static int find(const char *method, const char *path, struct routed *ret,
+                char allow[static HTTP_ALLOW_MAX]) {
         const struct http_request q = { .method = method, .path = path };
         const struct http_route *r = routes_find(&table, &q, ret, allow);
 
@@ -106,8 +108,10 @@ static int find(const char *method, const char *path, struct routed *ret, char a
 }
 
 static void test_routes(void) {
-        static const char *const nowhere[] = { "", "/", "/healthz/", "/v1/runs/", "/v1/runs/a/capture/", "/v1/runs//capture",
-                                               "/v1/runs/a/b", "/v1/slices/s/slots/", "/v1/slices//slots/1", "/V1/runs" };
+        static const char *const nowhere[] = { "", "/", "/healthz/", "/v1/runs/", "/v1/runs/a/capture/",
+                                               "/v1/runs//capture",
+                                               "/v1/runs/a/b", "/v1/slices/s/slots/", "/v1/slices//slots/1",
+                                               "/V1/runs" };
         char allow[HTTP_ALLOW_MAX], longer[ROUTE_PART_MAX + 16] = "/v1/runs/";
         struct routed r;
 

@@ -97,7 +97,8 @@ static void test_granted(void) {
         ASSERT_OK(authority_decide(&c, ACTION_START, 1001, "bob", &r));
         ASSERT_OK(authority_decide(&c, ACTION_STOP, 1001, "bob", &r));
         ASSERT_EQ(authority_decide(&c, ACTION_START, 1002, "carol", &r), -EACCES);
-        ASSERT_STREQ(r.remedy, "as root of this host, in /etc/tpu-hostd/authority.conf.d/10-remote.conf: section [Remote], line "
+        ASSERT_STREQ(r.remedy, "as root of this host, in /etc/tpu-hostd/authority.conf.d/10-remote.conf: "
+                               "section [Remote], line "
                                "Start=carol");
         ASSERT_EQ(authority_decide(&c, ACTION_START, 0, "root", &r), -EACCES);
         ASSERT_EQ(authority_decide(&c, ACTION_START, 999, "daemon", &r), -EACCES);
@@ -106,7 +107,8 @@ static void test_granted(void) {
         ASSERT_EQ(authority_decide(&member, ACTION_START, 1001, "bob", &r), -EACCES);
 }
 
-/* nobody is a user of every Debian host with a high uid; root and daemon are those that the file cannot grant. */
+/* nobody is a user of every Debian host with a high uid; root and daemon are those that the file cannot
+ * grant. */
 static void test_file(void) {
         static const struct {
                 const char *text, *group;
@@ -136,7 +138,8 @@ static void test_file(void) {
                 ASSERT_OK(grants_load(&h, NULL, NULL, &g, &warnings));
                 ASSERT_STREQ(g.group, cases[i].group);
                 if (g.n_users != cases[i].users || warnings != cases[i].warnings)
-                        test_fail(__FILE__, __LINE__, "case %zu: %zu users, %u warnings", i, g.n_users, warnings);
+                        test_fail(__FILE__, __LINE__, "case %zu: %zu users, %u warnings", i, g.n_users,
+                                  warnings);
         }
 }
 

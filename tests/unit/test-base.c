@@ -20,8 +20,10 @@
 static void test_clock(void) {
         struct clock_fixed at = { .boot = 7, .real = 1795237200ULL * USEC_PER_SEC + 123456 };
         struct clock c = clock_from(&at);
-        static const char *const no_times[] = { "", "2h", "-1", "2026-11-21T05:00:00", "2026-11-21T05:00:00+01:00",
-                                                "1960-11-21T05:00:00Z", "253402300801", "99999999999999999999", "1 " };
+        static const char *const no_times[] = { "", "2h", "-1", "2026-11-21T05:00:00",
+                                                "2026-11-21T05:00:00+01:00",
+                                                "1960-11-21T05:00:00Z", "253402300801",
+                                                "99999999999999999999", "1 " };
         usec_t t;
         char buf[CLOCK_TEXT_MAX];
 
@@ -220,7 +222,8 @@ static void test_options(void) {
                 { .name = "once", .help = "", .flag = &once },
         };
         struct options o = { .program = "test", .defs = defs, .n_defs = 2 };
-        char *good[] = { (char[]) { "t" }, (char[]) { "--once" }, (char[]) { "--name=a" }, (char[]) { "--root" }, (char[]) { "/x" },
+        char *good[] = { (char[]) { "t" }, (char[]) { "--once" }, (char[]) { "--name=a" },
+                         (char[]) { "--root" }, (char[]) { "/x" },
                          (char[]) { "--" }, (char[]) { "--name" }, NULL };
         char *bad[] = { (char[]) { "t" }, (char[]) { "--onc" }, NULL };
         char *missing[] = { (char[]) { "t" }, (char[]) { "--name" }, NULL };
@@ -233,8 +236,8 @@ static void test_options(void) {
         ASSERT_EQ(options_exit(options_parse(&o, 2, missing)), EXIT_USAGE);
 }
 
-/* openat2(2) answers EAGAIN when something is renamed anywhere while it resolves "..": that is no answer about the
- * file. */
+/* openat2(2) answers EAGAIN when something is renamed anywhere while it resolves "..": that is no answer
+ * about the file. */
 static void host_open_while_others_rename(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
@@ -273,12 +276,15 @@ static void test_placeholders(void) {
         ASSERT_STREQ(text, "logs train; stop train");
         placeholder_fill(text, sizeof(text), "train", "");
         ASSERT_STREQ(text, "logs ; stop ");
-        placeholder_fill(text, sizeof(text), "logs", "logs logs"); /* what was filled in is not looked at again */
+        /* what was filled in is not looked at again */
+        placeholder_fill(text, sizeof(text), "logs", "logs logs");
         ASSERT_STREQ(text, "logs logs ; stop ");
         memcpy(small, "a NAME", 7);
         placeholder_fill(small, sizeof(small), "NAME", "0123456789");
         ASSERT_STREQ(small, "a 01234");
 }
 
-TEST_MAIN(test_placeholders, host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
+TEST_MAIN(test_placeholders, host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash,
+          test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts,
+          test_finding_is_cut_visibly,
           test_report, test_durable, test_options)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loader that ends: its descriptor can be taken out of an epoll afterwards, though a child has a copy of it. */
+/* A loader that ends: its descriptor can be taken out of an epoll afterwards, though a child has a copy of
+ * it. */
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>

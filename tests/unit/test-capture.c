@@ -550,5 +550,6 @@ static void test_several(void) {
         ASSERT_EQ(capture_reader_next(&r, &l.c, &l.t, l.why), 0);
 }
 
-TEST_MAIN(test_diagnosed, test_interpreter, test_shown, test_too_large, test_too_many, test_damaged, test_odd,
+TEST_MAIN(test_diagnosed, test_interpreter, test_shown, test_too_large, test_too_many, test_damaged,
+          test_odd,
           test_refused, test_bounds, test_several)

@@ -27,9 +27,11 @@ static void test_verdicts(void) {
         } cases[] = {
                 { 24 * HOUR, 0, VERDICT_OK, "" },
                 { 24 * HOUR, 16 * HOUR, VERDICT_OK, "" },
-                { 24 * HOUR, 17 * HOUR, VERDICT_WARN, "the certificate ends in 7 h, and nobody has renewed it" },
+                { 24 * HOUR, 17 * HOUR, VERDICT_WARN,
+                  "the certificate ends in 7 h, and nobody has renewed it" },
                 { 24 * HOUR, 24 * HOUR, VERDICT_FAIL, "the certificate has expired: nothing goes" },
-                { 8760 * HOUR, 8760 * HOUR - 336 * HOUR, VERDICT_OK, "" }, /* 14 days, not a third of a year */
+                /* 14 days, not a third of a year */
+                { 8760 * HOUR, 8760 * HOUR - 336 * HOUR, VERDICT_OK, "" },
                 { 8760 * HOUR, 8760 * HOUR - 335 * HOUR, VERDICT_WARN,
                   "the certificate ends in 335 h, and nobody has renewed it" },
         };
@@ -39,7 +41,8 @@ static void test_verdicts(void) {
 
                 ASSERT_EQ(f.verdict, cases[i].wanted);
                 ASSERT_STREQ(f.reason, cases[i].reason);
-                ASSERT_STREQ(f.remedy, f.verdict == VERDICT_OK ? "" : "openssl x509 -noout -dates -in /x.pem");
+                ASSERT_STREQ(f.remedy,
+                             f.verdict == VERDICT_OK ? "" : "openssl x509 -noout -dates -in /x.pem");
         }
         ASSERT_EQ(at(24 * HOUR, BEGIN - 1, VERDICT_FAIL).verdict, VERDICT_FAIL);
         ASSERT_EQ(at(24 * HOUR, BEGIN - 1, VERDICT_WARN).verdict, VERDICT_WARN);

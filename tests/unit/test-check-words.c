@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What checks say: fields in their places, what the list leaves to the judge, and fields that are hostile. */
+/* What checks say: fields in their places, what the list leaves to the judge, and fields that are
+ * hostile. */
 #include "check_words.h"
 #include "test.h"
 
@@ -20,7 +21,8 @@ static void test_fields(void) {
         check_tell(&f, WORDS_PORT_AWAY, "", "h0 (10.0.0.1)", "h1", "Connection refused", "10.0.0.1");
         ASSERT_STREQ(f.check, "run");
         ASSERT_EQ(f.verdict, VERDICT_FAIL);
-        ASSERT_STREQ(f.reason, "the coordinator h0 (10.0.0.1) cannot be reached from h1: Connection refused");
+        ASSERT_STREQ(f.reason,
+                     "the coordinator h0 (10.0.0.1) cannot be reached from h1: Connection refused");
         ASSERT_STREQ(f.remedy, "tpuctl check path; ip route get 10.0.0.1");
         check_tell(&f, WORDS_NIC_DOWN, "eth1");
         ASSERT_STREQ(f.remedy, "ip link set dev eth1 up");

@@ -74,9 +74,11 @@ static struct ended run(int (*what)(int fd, const void *data), const void *data)
 
 static struct ended run_program(const char *script, size_t max) {
         const char *const argv[] = { "sh", "-c", script, NULL };
-        const struct spawn_options program = { .path = "/bin/sh", .argv = argv, .environment = environ, .error = -1 };
+        const struct spawn_options program = { .path = "/bin/sh", .argv = argv, .environment = environ,
+                                               .error = -1 };
 
-        return run_work((struct child_work){ .timeout = 60 * USEC_PER_SEC, .program = &program, .max = max });
+        return run_work((struct child_work){ .timeout = 60 * USEC_PER_SEC, .program = &program,
+                                             .max = max });
 }
 
 static void test_programs(void) {
@@ -103,7 +105,8 @@ static void test_answers(void) {
 
 static void test_holds_nothing_of_ours(void) {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), low = fcntl(null, F_DUPFD_CLOEXEC, 3),
-            high = fcntl(null, F_DUPFD_CLOEXEC, 100); /* null may be 0: a test runner need not give us a standard input */
+            /* null may be 0: a test runner need not give us a standard input */
+            high = fcntl(null, F_DUPFD_CLOEXEC, 100);
 
         ASSERT_TRUE(null >= 0 && low >= 3 && high >= 100);
         ASSERT_EQ(run(probe_fd, &low).result, 0);

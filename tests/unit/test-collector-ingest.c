@@ -341,7 +341,8 @@ static void huge_counts(void) {
 
 /* One point takes no more memory for its attributes than they may be long. */
 static void long_attributes(void) {
-        static const char *const units[] = { "\x3a\x00", "\x3a\x05\x0a\x03" }; /* nothing; a key of three bytes */
+        /* nothing; a key of three bytes */
+        static const char *const units[] = { "\x3a\x00", "\x3a\x05\x0a\x03" };
 
         for (unsigned u = 0; u < ELEMENTSOF(units); u++) {
                 struct bytes many = { .data = malloc(1 << 20) }, b;
@@ -351,7 +352,8 @@ static void long_attributes(void) {
 
                 for (unsigned i = 0; many.len + 7 <= 1 << 20; i++) {
                         memcpy(many.data + many.len, units[u], u == 0 ? 2 : 4);
-                        (void) snprintf(key, sizeof(key), "%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676 % 26);
+                        (void) snprintf(key, sizeof(key), "%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26,
+                                        'a' + i / 676 % 26);
                         memcpy(many.data + many.len + 4, key, 3);
                         many.len += u == 0 ? 2 : 7;
                 }
@@ -420,5 +422,6 @@ static void second_resource_is_refused(void) {
         free(b.data);
 }
 
-TEST_MAIN(good_requests, truncated, garbage, both_ways, known_points, huge_counts, long_attributes, later_fields, deep_nesting,
+TEST_MAIN(good_requests, truncated, garbage, both_ways, known_points, huge_counts, long_attributes,
+          later_fields, deep_nesting,
           visitors_answers, second_resource_is_refused)

@@ -27,7 +27,8 @@ static struct store *opened(void) {
         return s;
 }
 
-static int add(struct store *s, unsigned h, const char *run, const char *invocation, int64_t number, const char *text,
+static int add(struct store *s, unsigned h, const char *run, const char *invocation, int64_t number,
+               const char *text,
                usec_t now) {
         const struct store_line l = { .run = run,
                                       .invocation = invocation,

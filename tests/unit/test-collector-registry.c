@@ -11,11 +11,15 @@ static json_t *run_over(unsigned slices, unsigned hosts) {
 
                 snprintf(name, sizeof(name), "s%u", s);
                 for (unsigned w = 0; w < hosts; w++)
-                        json_array_append_new(h, json_pack("{s:i, s:s, s:[s]}", "worker", (int) w, "host", "h", "address", "10.0.0.1"));
-                json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "slice", name, "generation", 1, "hosts", h));
+                        json_array_append_new(h, json_pack("{s:i, s:s, s:[s]}", "worker", (int) w, "host",
+                                                           "h", "address", "10.0.0.1"));
+                json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "slice", name, "generation", 1,
+                                                      "hosts", h));
         }
-        return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:[], s:[], s:{s:i, s:s, s:s, s:s, s:[s]}}", "v", 1, "name", "train", "serial", "a",
-                         "generation", 1, "state", "running", "slices", list, "waits_for", "history", "intent", "v", 1, "name", "train", "serial", "a",
+        return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:[], s:[], s:{s:i, s:s, s:s, s:s, s:[s]}}", "v", 1,
+                         "name", "train", "serial", "a",
+                         "generation", 1, "state", "running", "slices", list, "waits_for", "history",
+                         "intent", "v", 1, "name", "train", "serial", "a",
                          "user", "u", "argv", "x");
 }
 
@@ -52,8 +56,10 @@ static void test_large_runs_are_told_in_short(void) {
         for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
                 bool due;
                 json_t *answer = told(sizes[i], "s1", 0, &due);
-                const json_t *slices = json_object_get(json_object_get(json_object_get(answer, "records"), "run/train"), "slices");
-                const json_t *others = json_object_get(json_array_get(slices, 0), "hosts"), *own = json_object_get(json_array_get(slices, 1), "hosts");
+                const json_t *slices = json_object_get(json_object_get(json_object_get(answer, "records"),
+                                                                       "run/train"), "slices");
+                const json_t *others = json_object_get(json_array_get(slices, 0), "hosts"),
+                        *own = json_object_get(json_array_get(slices, 1), "hosts");
 
                 ASSERT_TRUE(due);
                 ASSERT_EQ(json_array_size(others), sizes[i]);
@@ -88,9 +94,11 @@ static void test_what_is_urgent(void) {
                 bool urgent;
         } rows[] = {
                 { "slice/s", NULL, "{\"state\":\"forming\"}", true },
-                { "slice/s", "{\"state\":\"forming\",\"missing\":[1]}", "{\"state\":\"forming\",\"missing\":[]}", false },
+                { "slice/s", "{\"state\":\"forming\",\"missing\":[1]}",
+                  "{\"state\":\"forming\",\"missing\":[]}", false },
                 { "slice/s", "{\"state\":\"forming\"}", "{\"state\":\"ready\"}", true },
-                { "slice/s", "{\"state\":\"ready\",\"generation\":1}", "{\"state\":\"ready\",\"generation\":2}", false },
+                { "slice/s", "{\"state\":\"ready\",\"generation\":1}",
+                  "{\"state\":\"ready\",\"generation\":2}", false },
                 { "run/r", "{\"state\":\"waiting\"}", "{\"state\":\"waiting\",\"waits_for\":[1]}", false },
                 { "run/r", "{\"generation\":1}", "{\"generation\":2}", true },
                 { "order/h", "{}", NULL, true },
@@ -99,7 +107,8 @@ static void test_what_is_urgent(void) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                json_t *a = rows[i].before ? json_loads(rows[i].before, 0, NULL) : NULL, *b = rows[i].now ? json_loads(rows[i].now, 0, NULL) : NULL;
+                json_t *a = rows[i].before ? json_loads(rows[i].before, 0, NULL) : NULL,
+                        *b = rows[i].now ? json_loads(rows[i].now, 0, NULL) : NULL;
 
                 if (record_is_urgent(rows[i].key, a, b) != rows[i].urgent)
                         test_fail(__FILE__, __LINE__, "row %zu", i);
@@ -122,7 +131,8 @@ static void test_forgotten_records(void) {
         }
         ASSERT_EQ(t.forgotten, 1024);
         ASSERT_EQ(t.floor, 3 + 2 * (1500 - 1024 - 1));
-        ASSERT_TRUE(records_find(&t, "order/kept") && !records_find(&t, "order/h0") && records_find(&t, "order/h1499"));
+        ASSERT_TRUE(records_find(&t, "order/kept") && !records_find(&t, "order/h0") &&
+                    records_find(&t, "order/h1499"));
         records_clear(&t);
 }
 
@@ -191,5 +201,6 @@ static void test_planner_clock(void) {
         ASSERT_EQ(registry_now(&r), 7048 * USEC_PER_SEC);
 }
 
-TEST_MAIN(test_planner_clock, test_large_runs_are_told_in_short, test_only_what_is_new_and_concerns, test_what_is_urgent, test_forgotten_records,
+TEST_MAIN(test_planner_clock, test_large_runs_are_told_in_short, test_only_what_is_new_and_concerns,
+          test_what_is_urgent, test_forgotten_records,
           test_leases_and_waiting)

@@ -34,8 +34,8 @@ static int64_t any_number(void) {
         return (int64_t) ((uint64_t) rand() << (rand() % 33)) * (rand() % 2 ? 1 : -1);
 }
 
-static struct sample any_sample(void) {
-        struct sample s = { .series = 1 + rand() % 5000, .ms = POINTS_EPOCH_MS + rand() % 1000 };
+static struct stored_sample any_sample(void) {
+        struct stored_sample s = { .series = 1 + rand() % 5000, .ms = POINTS_EPOCH_MS + rand() % 1000 };
 
         if (rand() % 2) {
                 s.is_int = true;
@@ -48,12 +48,12 @@ static struct sample any_sample(void) {
 
 static void samples_come_back(void) {
         struct samples_out o = { 0 };
-        struct sample in[500];
+        struct stored_sample in[500];
 
         srand(test_seed());
         for (unsigned round = 0; round < 200; round++) {
                 struct samples_in reader;
-                struct sample out;
+                struct stored_sample out;
 
                 samples_begin(&o, POINTS_EPOCH_MS + 5);
                 for (size_t i = 0; i < ELEMENTSOF(in); i++) {

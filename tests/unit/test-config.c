@@ -13,13 +13,17 @@ struct values {
 
 static const char *const foreign[] = { "Network", NULL };
 
-static void load(struct config *c, struct config_item items[4], struct values *v, const char *root, const char *file) {
+static void load(struct config *c, struct config_item items[4], struct values *v, const char *root,
+                 const char *file) {
         _cleanup_host_ struct host h = HOST_NULL;
 
         *v = (struct values) { 0 };
-        items[0] = (struct config_item)CONFIG_ITEM("Hostd", "Endpoint", config_parse_string255, v->endpoint, "");
-        items[1] = (struct config_item)CONFIG_ITEM("Hostd", "MetricsInterval", config_parse_usec, &v->interval, "10s");
-        items[2] = (struct config_item)CONFIG_ITEM("Hostd", "SpoolBytes", config_parse_bytes, &v->bytes, "256M");
+        items[0] = (struct config_item)CONFIG_ITEM("Hostd", "Endpoint", config_parse_string255, v->endpoint,
+                                                   "");
+        items[1] = (struct config_item)CONFIG_ITEM("Hostd", "MetricsInterval", config_parse_usec,
+                                                   &v->interval, "10s");
+        items[2] = (struct config_item)CONFIG_ITEM("Hostd", "SpoolBytes", config_parse_bytes, &v->bytes,
+                                                   "256M");
         items[3] = (struct config_item)CONFIG_ITEM("Hostd", "Observe", config_parse_bool, &v->observe, "no");
         *c = (struct config) { .items = items, .n_items = 4, .foreign = foreign };
         ASSERT_OK(host_open(root, &h));
@@ -33,9 +37,12 @@ static void test_drop_ins_and_origins(void) {
         struct values v;
 
         scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf", "[Hostd]\nMetricsInterval=30s\n");
-        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf.d/10-a.conf", "[Hostd]\nSpoolBytes=1M\nEndpoint=vendor\n");
-        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/10-a.conf", "# masks the vendor's file of the same name\n[Hostd]\nEndpoint=site\n");
-        scratch_write(&s, "run/tpu-hostd/hostd.conf.d/20-b.conf", "[Hostd]\n; later names win\n\nEndpoint = run\n");
+        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf.d/10-a.conf",
+                      "[Hostd]\nSpoolBytes=1M\nEndpoint=vendor\n");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/10-a.conf",
+                      "# masks the vendor's file of the same name\n[Hostd]\nEndpoint=site\n");
+        scratch_write(&s, "run/tpu-hostd/hostd.conf.d/20-b.conf",
+                      "[Hostd]\n; later names win\n\nEndpoint = run\n");
         scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/30-c.txt", "[Hostd]\nEndpoint=not a .conf\n");
         load(&c, items, &v, s.path, NULL);
         ASSERT_STREQ(v.endpoint, "run");
@@ -55,7 +62,9 @@ static void test_bad_content_keeps_defaults(void) {
         struct values v;
         char text[1000];
 
-        (void) snprintf(text, sizeof(text), "[Hostd]\nMetricsInterval=soon\nSpoolBytes=-1\nNoSuchKey=1\nEndpoint=%0*d\nObserve=yes\n[Network]\nMtu=8896\n[Odd]\nx=1\nno sense\n",
+        (void) snprintf(text, sizeof(text), "[Hostd]\nMetricsInterval=soon\nSpoolBytes=-1\nNoSuchKey=1\n"
+                                            "Endpoint=%0*d\nObserve=yes\n[Network]\nMtu=8896\n[Odd]\nx=1\n"
+                                            "no sense\n",
                         300, 0);
         scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf", text);
         load(&c, items, &v, s.path, NULL);
@@ -64,7 +73,8 @@ static void test_bad_content_keeps_defaults(void) {
         ASSERT_STREQ(v.endpoint, "");
         ASSERT_TRUE(v.observe); /* what follows the bad lines still counts */
         ASSERT_STREQ(c.origins[3].where, "/etc/tpu-hostd/hostd.conf.d/a.conf:6");
-        /* interval, bytes, unknown key, long line, [Odd], a line that is nothing; [Network] is another program's */
+        /* interval, bytes, unknown key, long line, [Odd], a line that is nothing; [Network] is another
+         * program's */
         ASSERT_EQ(c.warnings, 6);
         config_clear(&c);
 }
@@ -82,8 +92,10 @@ static void test_given_file(void) {
         scratch_path(&s, "own.conf", path);
         load(&c, items, &v, s.path, path);
         ASSERT_STREQ(v.endpoint, "own");
-        /* Such a file is everybody's: only what is nobody's section, and nobody's key in one of ours, warns. */
-        scratch_write(&s, "own.conf", "[Path]\nPeers=h3\n[Netcfg]\nMode=observe\n[Paths]\nPeers=h3\n[Hostd]\nEndpoints=a\n");
+        /* Such a file is everybody's: only what is nobody's section, and nobody's key in one of ours,
+         * warns. */
+        scratch_write(&s, "own.conf",
+                      "[Path]\nPeers=h3\n[Netcfg]\nMode=observe\n[Paths]\nPeers=h3\n[Hostd]\nEndpoints=a\n");
         config_clear(&c);
         load(&c, items, &v, s.path, path);
         ASSERT_EQ(c.warnings, 2);
@@ -130,10 +142,13 @@ static void test_retired_keys_say_what_took_their_place(void) {
         ASSERT_EQ(v.interval, 20 * USEC_PER_SEC); /* the value went, the key did not */
         ASSERT_EQ(c.warnings, 3);
         ASSERT_EQ(n_logged, 3);
-        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/a.conf:2: Url= in section [Hostd] is gone, ignored: use Endpoint=");
-        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/hostd.conf.d/a.conf:3: MetricsInterval=never in section [Hostd] is gone, ignored: "
+        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/a.conf:2: Url= in section [Hostd] is gone, "
+                                "ignored: use Endpoint=");
+        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/hostd.conf.d/a.conf:3: MetricsInterval=never in section "
+                                "[Hostd] is gone, ignored: "
                                 "use Observe=yes");
-        ASSERT_STREQ(logged[2], "/etc/tpu-hostd/hostd.conf.d/a.conf:6: Any= in section [Old] is gone, ignored: the journal has it");
+        ASSERT_STREQ(logged[2], "/etc/tpu-hostd/hostd.conf.d/a.conf:6: Any= in section [Old] is gone, "
+                                "ignored: the journal has it");
         config_clear(&c);
 }
 
@@ -162,9 +177,11 @@ static void test_bounds(void) {
         usec_t span = 7;
         uint64_t bytes = 7;
         uint32_t days = 7;
-        const struct config_item spans = CONFIG_WITHIN("S", "Span", config_parse_usec, &span, "1s", 100 * USEC_PER_MSEC,
+        const struct config_item spans = CONFIG_WITHIN("S", "Span", config_parse_usec, &span, "1s",
+                                                       100 * USEC_PER_MSEC,
                                                        3600 * USEC_PER_SEC),
-                                 sizes = CONFIG_WITHIN("S", "Size", config_parse_bytes, &bytes, "1M", 1 << 20,
+                                 sizes = CONFIG_WITHIN("S", "Size", config_parse_bytes, &bytes, "1M",
+                                                       1 << 20,
                                                        UINT64_MAX),
                                  numbers = CONFIG_WITHIN("S", "Days", config_parse_u32, &days, "1", 0, 3650);
         char why[96];
@@ -188,11 +205,13 @@ static void test_bounds(void) {
 }
 
 static void test_words(void) {
-        static const char *const words[] = { "auto", "sysctl", "routes", NULL }, *const two[] = { "none", "gzip", NULL };
+        static const char *const words[] = { "auto", "sysctl", "routes", NULL },
+                *const two[] = { "none", "gzip", NULL };
         unsigned which = 7;
         bool second = false;
         const struct config_item any = CONFIG_WORD("S", "Word", NULL, &which, "auto", words),
-                                 either = CONFIG_WORD("S", "Either", config_parse_bool, &second, "none", two);
+                                 either = CONFIG_WORD("S", "Either", config_parse_bool, &second, "none",
+                                                      two);
         char why[96];
 
         ASSERT_OK(set(&any, "routes", why));
@@ -208,7 +227,8 @@ static void test_words(void) {
 }
 
 static void test_texts(void) {
-        static const char *const no_urls[] = { "ftp://a", "a", "http://", "https:///x", "http://u:p@a/", "http://a b",
+        static const char *const no_urls[] = { "ftp://a", "a", "http://", "https:///x", "http://u:p@a/",
+                                               "http://a b",
                                                "http://a/\"x\"" };
         char text[256] = "kept", why[96];
 
@@ -230,5 +250,6 @@ static void test_texts(void) {
         ASSERT_STREQ(text, "Site-1_b");
 }
 
-TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file, test_retired_keys_say_what_took_their_place,
+TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file,
+          test_retired_keys_say_what_took_their_place,
           test_values, test_bounds, test_words, test_texts)

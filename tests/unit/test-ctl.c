@@ -248,7 +248,8 @@ static void run_names(void) {
                 ASSERT_EQ(words_check_run_name(&o, bad[i]), -EINVAL);
 }
 
-static void add(struct finding_list *l, enum verdict v, const char *check, const char *subject, const char *found,
+static void add(struct finding_list *l, enum verdict v, const char *check, const char *subject,
+                const char *found,
                 const char *wanted) {
         struct finding f;
 
@@ -284,7 +285,8 @@ static void findings_of_json(void) {
         json_decref(o);
         memset(long_text, 'x', sizeof(long_text) - 1);
         long_text[sizeof(long_text) - 1] = '\0';
-        (void) snprintf(text, sizeof(text), "{\"verdict\": \"FINE\", \"check\": \"\\u001b[2J\", \"found\": \"%s\", \"wanted\": 5}",
+        (void) snprintf(text, sizeof(text), "{\"verdict\": \"FINE\", \"check\": \"\\u001b[2J\", \"found\": "
+                                            "\"%s\", \"wanted\": 5}",
                         long_text);
         o = json_loads(text, 0, NULL);
         ASSERT_EQ(finding_from_json(o, &g), -EBADMSG);
@@ -327,5 +329,6 @@ static void alike_lines_are_one(void) {
         ASSERT_EQ(folded.items[3].verdict, VERDICT_FAIL);
 }
 
-TEST_MAIN(alike_lines_are_one, findings_of_json, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json,
+TEST_MAIN(alike_lines_are_one, findings_of_json, tables, long_cells, spans, shell, ages, kinds, choices,
+          rows, hostile_json,
           words_anywhere, repeated, run_names)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C++ names out of symbols; c++filt -p says the same of them, with template arguments and what is inside functions. */
+/* C++ names out of symbols; c++filt -p says the same of them, with template arguments and what is inside
+ * functions. */
 #include "cxx_name.h"
 #include "test.h"
 
@@ -11,7 +12,8 @@ static const struct {
         { "_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector::push_back" },
         { "_ZNKSt8functionIFvvEEclEv", "std::function::operator()" },
         { "_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_", "std::move" },
-        { "_ZN5torch8autograd6Engine11thread_mainERKSt10shared_ptrINS0_9GraphTaskEE", "torch::autograd::Engine::thread_main" },
+        { "_ZN5torch8autograd6Engine11thread_mainERKSt10shared_ptrINS0_9GraphTaskEE",
+          "torch::autograd::Engine::thread_main" },
         { "_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo" },
         { "_ZN1A1BC2Ev", "A::B::B" },
         { "_ZN1A1BD0Ev", "A::B::~B" },
@@ -57,7 +59,8 @@ static void test_names(void) {
         }
 }
 
-/* Each argument says the one before it twice: the symbol is short, and its name has more letters than memory. */
+/* Each argument says the one before it twice: the symbol is short, and its name has more letters than
+ * memory. */
 static void test_name_without_end(void) {
         static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         char symbol[1024] = "_Z1fI1PI1AS0_E", buf[CXX_NAME_MAX];

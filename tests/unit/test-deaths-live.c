@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deaths.bpf.c in the kernel: real processes send, die, and run out of memory. Skipped (77) where BPF is not permitted. */
+/* deaths.bpf.c in the kernel: real processes send, die, and run out of memory. Skipped (77) where BPF is not
+ * permitted. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -80,7 +81,8 @@ static void test_kill(void) {
         reap(victim);
         e = wait_for(victim);
         reap(sender);
-        (void) snprintf(start_of, sizeof(start_of), "SIGKILL from pid %d (the-sender, uid %u", (int) sender, (unsigned) getuid());
+        (void) snprintf(start_of, sizeof(start_of), "SIGKILL from pid %d (the-sender, uid %u", (int) sender,
+                        (unsigned) getuid());
         ASSERT_TRUE(startswith(death_text(e, text), start_of));
         ASSERT_TRUE(e->sender == sender && e->sender_known && !e->by_kernel);
         puts(text);
@@ -123,7 +125,8 @@ static void test_out_of_memory(void) {
 
         (void) rmdir(GROUP); /* of a test that was interrupted */
         if (mkdir(GROUP, 0755) < 0 || !write_to(GROUP "/memory.limit_in_bytes", "16777216")) {
-                puts("out of memory: skipped, there is no memory controller of version 1 to limit a group with");
+                puts("out of memory: skipped, there is no memory controller of version 1 to limit a group "
+                     "with");
                 (void) rmdir(GROUP);
                 return;
         }

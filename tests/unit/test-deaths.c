@@ -6,7 +6,8 @@
 #include "test.h"
 
 static struct death_record record(enum death_kind kind, int signal, int victim, usec_t at) {
-        struct death_record r = { .at = at * NSEC_PER_USEC, .kind = kind, .signal = signal, .victim = victim, .global = victim + 1000 };
+        struct death_record r = { .at = at * NSEC_PER_USEC, .kind = kind, .signal = signal, .victim = victim,
+                                  .global = victim + 1000 };
 
         memcpy(r.victim_comm, "python3", 8);
         return r;
@@ -60,7 +61,8 @@ static void test_a_signal_counts_once(void) {
 
 static void test_the_kernel(void) {
         struct death_log d = { 0 };
-        struct death_record r = record(DEATH_SIGNAL, SIGKILL, 12, 5), oom = record(DEATH_OOM, SIGKILL, 12, 6);
+        struct death_record r = record(DEATH_SIGNAL, SIGKILL, 12, 5),
+                oom = record(DEATH_OOM, SIGKILL, 12, 6);
         char text[DEATH_TEXT_MAX];
 
         r.sender_kind = DEATH_BY_KERNEL;
@@ -71,8 +73,10 @@ static void test_the_kernel(void) {
                      "SIGKILL from the kernel, out of memory");
         r.signal = SIGSEGV;
         (void) take(&d, r, "tpu-run-x.slice");
-        ASSERT_STREQ(death_text(take(&d, record(DEATH_EXIT, SIGSEGV, 12, 9), ""), text), "SIGSEGV from the kernel");
-        ASSERT_STREQ(deaths_find(&d, "x", 0, 0)->run, "x"); /* known from the signal, where its end came too late */
+        ASSERT_STREQ(death_text(take(&d, record(DEATH_EXIT, SIGSEGV, 12, 9), ""), text),
+                     "SIGSEGV from the kernel");
+        /* known from the signal, where its end came too late */
+        ASSERT_STREQ(deaths_find(&d, "x", 0, 0)->run, "x");
 }
 
 static void test_others(void) {
@@ -80,7 +84,8 @@ static void test_others(void) {
         char text[DEATH_TEXT_MAX];
 
         (void) take(&d, sent_by(SIGABRT, 12, 6, 12, "python3"), "");
-        ASSERT_STREQ(death_text(take(&d, record(DEATH_EXIT, SIGABRT, 12, 9), ""), text), "SIGABRT from itself");
+        ASSERT_STREQ(death_text(take(&d, record(DEATH_EXIT, SIGABRT, 12, 9), ""), text),
+                     "SIGABRT from itself");
         (void) take(&d, sent_by(SIGKILL, 12, 6, 0, "runc"), "");
         ASSERT_STREQ(death_text(take(&d, record(DEATH_EXIT, SIGKILL, 12, 9), ""), text),
                      "SIGKILL from runc, which is outside of this host's pid namespace");
@@ -121,8 +126,11 @@ static void test_damaged(void) {
         }
         ASSERT_EQ(d.refused, refused);
         ASSERT_STREQ(take(&d, r, "tpu-run-.slice")->run, ""); /* no name */
-        ASSERT_STREQ(take(&d, r, "tpu-run-0123456789012345678901234567890123456789012345678901234567.slice")->run, "");
+        ASSERT_STREQ(take(&d, r,
+                          "tpu-run-0123456789012345678901234567890123456789012345678901234567.slice")->run,
+                     "");
         ASSERT_STREQ(take(&d, r, "tpu-run-x.service")->run, "");
 }
 
-TEST_MAIN(test_the_sender_is_told, test_a_signal_counts_once, test_the_kernel, test_others, test_more_than_is_kept, test_damaged)
+TEST_MAIN(test_the_sender_is_told, test_a_signal_counts_once, test_the_kernel, test_others,
+          test_more_than_is_kept, test_damaged)

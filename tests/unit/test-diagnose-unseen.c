@@ -76,7 +76,8 @@ static void test_ring_cut(void) {
                                 (void) snprintf(next, sizeof(next), "10.10.1.%u", 10 + (i + 1) % n);
                                 if (i == cut || (i + 1) % n == cut)
                                         unanswered(&c, &scene.table, own, next);
-                                unanswered(&c, &scene.table, own, "169.254.169.254"); /* everyone misses it */
+                                /* everyone misses it */
+                                unanswered(&c, &scene.table, own, "169.254.169.254");
                                 ASSERT_OK(scene_add(&scene, &c));
                         }
                         d = scene_diagnose(&scene, n, RUN_UNKNOWN);
@@ -95,7 +96,7 @@ static void test_ring_cut(void) {
                 }
 }
 
-/* --- What evidence of a cut there is: four hosts, of which 0 has lost its second NIC --------------------- */
+/* --- What evidence of a cut there is: four hosts, of which 0 has lost its second NIC ------------------- */
 
 #define CUT_HOSTS 4u
 
@@ -154,12 +155,14 @@ static struct diagnosis *diagnose_cut(struct scene *scene, const struct cut *cut
 static void test_cut_shapes(void) {
         static const struct misses
                 sender[] = { { 3, 1, 1u << 0, TCP } }, /* its data alone was under way */
-                before[] = { { 3, 0, 1u << 0, TCP }, { 0, 0, 1u << 1, TCP } }, /* gone in the second capture */
+                /* gone in the second capture */
+                before[] = { { 3, 0, 1u << 0, TCP }, { 0, 0, 1u << 1, TCP } },
                 each_once[] = { { 3, 0, 1u << 0, TCP }, { 0, 1, 1u << 1, TCP } },
                 idle[] = { { 0, 1, 0xe, DATAGRAM } }, /* nothing was under way at all */
                 others[] = { { 1, 1, 1, DATAGRAM }, { 2, 1, 1, DATAGRAM }, { 3, 1, 1, DATAGRAM } },
                 /* a firewall keeps all answers back, and 1 has more connections than the others */
-                firewall[] = { { 0, 1, 1u << 1, DATAGRAM }, { 1, 1, 0xd, DATAGRAM }, { 2, 1, 1u << 1, DATAGRAM },
+                firewall[] = { { 0, 1, 1u << 1, DATAGRAM }, { 1, 1, 0xd, DATAGRAM },
+                               { 2, 1, 1u << 1, DATAGRAM },
                                { 3, 1, 1u << 1, DATAGRAM } },
                 firewall_tcp[] = { { 1, 1, 0xd, DATAGRAM }, { 0, 1, 0xe, DATAGRAM }, { 2, 1, 0xb, DATAGRAM },
                                    { 3, 1, 1u << 0, TCP },  { 0, 0, 1u << 1, TCP } },
@@ -172,19 +175,25 @@ static void test_cut_shapes(void) {
                 const char *says;
         } cases[] = {
                 { { sender, ELEMENTSOF(sender), CAPTURE_REACHED_NONE, false }, true, ALONE_0 },
-                { { before, ELEMENTSOF(before), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
-                { { each_once, ELEMENTSOF(each_once), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { before, ELEMENTSOF(before), 3, false }, true,
+                  "10.10.1.10 (eth1) and 2 others are lost" },
+                { { each_once, ELEMENTSOF(each_once), 3, false }, true,
+                  "10.10.1.10 (eth1) and 2 others are lost" },
                 { { idle, ELEMENTSOF(idle), 3, false }, true, "10.10.1.10 (eth1) and 3 others are lost" },
-                { { others, ELEMENTSOF(others), 3, false }, true, "10.10.1.10 (eth1) and 3 others are lost" },
-                /* agents that tell no addresses: nobody says whose it is, and nobody else is blamed for it */
+                { { others, ELEMENTSOF(others), 3, false }, true,
+                  "10.10.1.10 (eth1) and 3 others are lost" },
+                /* agents that tell no addresses: nobody says whose it is, and nobody else is blamed for
+                 * it */
                 { { others, ELEMENTSOF(others), CAPTURE_REACHED_NONE, true }, false, "" },
                 { { sender, ELEMENTSOF(sender), CAPTURE_REACHED_NONE, true }, false, "" },
                 { { firewall, ELEMENTSOF(firewall), 0, false }, false, "" },
-                { { firewall_tcp, ELEMENTSOF(firewall_tcp), 0, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { firewall_tcp, ELEMENTSOF(firewall_tcp), 0, false }, true,
+                  "10.10.1.10 (eth1) and 2 others are lost" },
                 { { firewall_tcp, ELEMENTSOF(firewall_tcp), CAPTURE_REACHED_NONE, false }, true,
                   "10.10.1.10 (eth1) and 2 others are lost" },
                 { { outside, ELEMENTSOF(outside), 3, false }, false, "" },
-                { { outside_more, ELEMENTSOF(outside_more), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { outside_more, ELEMENTSOF(outside_more), 3, false }, true,
+                  "10.10.1.10 (eth1) and 2 others are lost" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -361,5 +370,6 @@ static void test_left_alone(void) {
         (void) diagnosis_free(d);
 }
 
-TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all, test_works,
+TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all,
+          test_works,
           test_silent, test_silent_is_not_all, test_left_first, test_left_alone)

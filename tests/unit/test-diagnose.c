@@ -165,19 +165,23 @@ static void test_several_collectives(void) {
 
 /* The module that DistributedDataParallel wraps is behind the same frame: what it does there is its own. */
 static void test_wrapped_module(void) {
-        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD LINEAR, 'S', "futex_wait" }, WAITING }, 1,
+        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD LINEAR, 'S', "futex_wait" },
+                                        WAITING }, 1,
                    "worker 2 (10.10.0.12): 1 of 4 is different; its main thread waits for a lock under "
                    "`train.py:80 step`, the 3 others wait in all-reduce");
-        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD " | model.py:7 forward", 'S', "pipe_read" },
+        check_four((struct scripted[]){ WAITING, WAITING,
+                                        { DDP_FORWARD " | model.py:7 forward", 'S', "pipe_read" },
                                         WAITING },
-                   1, "its main thread is in `read` under `model.py:7 forward`, the 3 others wait in all-reduce");
+                   1, "its main thread is in `read` under `model.py:7 forward`, the 3 others wait in "
+                      "all-reduce");
         check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD, 'R', NULL }, WAITING }, 1,
                    "its main thread runs in `train.py:80 step`, the 3 others wait in all-reduce");
 }
 
 /* A stopped process explains why others wait, whatever for: nobody else is named beside it. */
 static void test_stopped_explains(void) {
-        static const struct scripted lock = { MAIN_STEP, 'S', "futex_wait_queue" }, stopped = { MAIN_STEP, 'T', NULL };
+        static const struct scripted lock = { MAIN_STEP, 'S', "futex_wait_queue" },
+                stopped = { MAIN_STEP, 'T', NULL };
 
         check_four((struct scripted[]){ lock, lock, WAITING, stopped }, 1,
                    "worker 3 (10.10.0.13): 1 of 4 is different; its process 4703 is stopped (state T) under "
@@ -391,17 +395,21 @@ static void test_saves(void) {
                 struct scripted a, b;
                 bool moved, saves;
         } cases[] = {
-                { { MAIN_STEP " | train.py:70 keep | /usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
+                { { MAIN_STEP " | train.py:70 keep | "
+                              "/usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
                     "/usr/lib/python3/dist-packages/torch/serialization.py:660 _save", 'R', NULL },
-                  { MAIN_STEP " | train.py:70 keep | /usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
-                    "/usr/lib/python3/dist-packages/torch/serialization.py:668 _save", 'R', NULL }, true, true },
+                  { MAIN_STEP " | train.py:70 keep | "
+                              "/usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
+                    "/usr/lib/python3/dist-packages/torch/serialization.py:668 _save", 'R', NULL }, true,
+                    true },
                 { { MAIN_STEP " | train.py:99 save_shards", 'D', "folio_wait_bit" },
                   { MAIN_STEP " | train.py:104 save_shards", 'R', NULL }, true, true },
                 /* it hangs in the save */
                 { { MAIN_STEP " | train.py:99 save_shards", 'D', "rpc_wait_bit_killable" },
                   { MAIN_STEP " | train.py:99 save_shards", 'D', "rpc_wait_bit_killable" }, false, true },
                 /* a loop that writes nothing */
-                { { MAIN_STEP " | train.py:50 settle", 'R', NULL }, { MAIN_STEP " | train.py:53 settle", 'R', NULL },
+                { { MAIN_STEP " | train.py:50 settle", 'R', NULL },
+                  { MAIN_STEP " | train.py:53 settle", 'R', NULL },
                   true, false },
                 { { NEXT_BATCH, 'S', "pipe_read" }, { NEXT_BATCH, 'S', "pipe_read" }, false, false },
         };
@@ -423,7 +431,8 @@ static void test_saves(void) {
 }
 
 static void test_names_that_save(void) {
-        static const char *const yes[] = { "save", "_save", "Checkpoints.save", "save_all", "saveAll", "write_shard",
+        static const char *const yes[] = { "save", "_save", "Checkpoints.save", "save_all", "saveAll",
+                                           "write_shard",
                                            "flushAndSave", "json_dump" },
                                 *const no[] = { "", "saver_of_time", "forward", "resave", "checkpoint", "dumpling",
                                                 "rewrite" };
@@ -435,5 +444,6 @@ static void test_names_that_save(void) {
 }
 
 TEST_MAIN(test_saves, test_names_that_save, test_matrix, test_sentence, test_several_collectives,
-          test_wrapped_module, test_stopped_explains, test_stopped, test_goes_on, test_step_thread, test_behind,
+          test_wrapped_module, test_stopped_explains, test_stopped, test_goes_on, test_step_thread,
+          test_behind,
           test_helpers, test_changed, test_devices)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectors over a model of etcd, with time, delays, lost answers, calls that land after they were given up, pauses and
- * leases that end, all by chance: nobody writes behind a newer term, no batch lands behind a later one, what is called
- * written is there, and there are never two who lead at one moment. And that this test would notice: without the
- * conditions of transactions (each of the two), and with a clock that stands still while its process does, it finds both.
+ * Collectors over a model of etcd, with time, delays, lost answers, calls that land after they were given
+ * up, pauses and leases that end, all by chance: nobody writes behind a newer term, no batch lands behind a
+ * later one, what is called written is there, and there are never two who lead at one moment. And that this
+ * test would notice: without the conditions of transactions (each of the two), and with a clock that stands
+ * still while its process does, it finds both.
  */
 #include "json_text.h"
 #include "keep.h"
@@ -63,7 +64,7 @@ static unsigned chance(struct world *w, unsigned n) {
         return (unsigned) (w->random >> 33) % n;
 }
 
-/* --- The model ------------------------------------------------------------------------------------------------- */
+/* --- The model ----------------------------------------------------------------------------------------- */
 
 static void end_leases(struct world *w) {
         const char *id, *key;
@@ -93,7 +94,8 @@ static bool holds(const struct world *w, const json_t *compare) {
 /* The term that has begun: the leader's key stands there, whether it wrote anything yet or not. */
 static uint64_t present_term(const struct world *w) {
         json_t *key = gateway_bytes(KEY, strlen(KEY));
-        uint64_t term = (uint64_t) gateway_int(json_object_get(w->keys, json_string_value(key)), "create_revision");
+        uint64_t term = (uint64_t) gateway_int(json_object_get(w->keys, json_string_value(key)),
+                                               "create_revision");
 
         json_decref(key);
         return term;
@@ -107,7 +109,8 @@ static void note(struct world *w, const json_t *kv) {
         int64_t batch = json_integer_value(json_object_get(v, "batch"));
 
         if (batch > 0) {
-                w->wrong_order += term < w->term || term < present_term(w) || (term == w->term && batch <= w->last);
+                w->wrong_order += term < w->term || term < present_term(w) || (term == w->term &&
+                                                                               batch <= w->last);
                 w->term = MAX(w->term, term);
                 w->last = batch;
                 w->written++;
@@ -127,7 +130,8 @@ static json_t *range(const struct world *w, const json_t *q) {
 }
 
 static json_t *apply(struct world *w, const json_t *op) {
-        const json_t *put = json_object_get(op, "requestPut"), *drop = json_object_get(op, "requestDeleteRange");
+        const json_t *put = json_object_get(op, "requestPut"),
+                *drop = json_object_get(op, "requestDeleteRange");
         json_t *old, *kv;
 
         if (drop)
@@ -135,9 +139,11 @@ static json_t *apply(struct world *w, const json_t *op) {
         if (!put)
                 return json_pack("{s:o}", "response_range", range(w, json_object_get(op, "requestRange")));
         old = json_object_get(w->keys, json_text_of(put, "key"));
-        kv = json_pack("{s:O, s:O, s:O, s:o, s:o}", "key", json_object_get(put, "key"), "value", json_object_get(put, "value"), "lease",
+        kv = json_pack("{s:O, s:O, s:O, s:o, s:o}", "key", json_object_get(put, "key"), "value",
+                       json_object_get(put, "value"), "lease",
                        json_object_get(put, "lease"), "create_revision",
-                       gateway_number(old ? gateway_int(old, "create_revision") : w->revision), "mod_revision", gateway_number(w->revision));
+                       gateway_number(old ? gateway_int(old, "create_revision") : w->revision),
+                       "mod_revision", gateway_number(w->revision));
         note(w, kv);
         json_object_set_new(w->keys, json_text_of(put, "key"), kv);
         return json_pack("{s:{}}", "response_put");
@@ -150,7 +156,8 @@ static json_t *transact(struct world *w, const json_t *q) {
         size_t i;
 
         json_array_foreach (json_object_get(q, "compare"), i, v)
-                ok = ok && (holds(w, v) || (w->no_term && json_array_size(json_object_get(q, "compare")) > 1) ||
+                ok = ok &&
+                     (holds(w, v) || (w->no_term && json_array_size(json_object_get(q, "compare")) > 1) ||
                             (w->no_number && streq(json_text_of(v, "target"), "MOD")));
         ops = json_object_get(q, ok ? "success" : "failure");
         json_array_foreach (ops, i, v) {
@@ -158,13 +165,15 @@ static json_t *transact(struct world *w, const json_t *q) {
 
                 if (*id && !streq(id, "0") && !json_object_get(w->leases, id)) {
                         json_decref(answers);
-                        return json_pack("{s:s, s:i}", "error", "etcdserver: requested lease not found", "code", 5);
+                        return json_pack("{s:s, s:i}", "error", "etcdserver: requested lease not found",
+                                         "code", 5);
                 }
         }
         w->revision += ok;
         json_array_foreach (ops, i, v)
                 json_array_append_new(answers, apply(w, v));
-        return ok ? json_pack("{s:b, s:o}", "succeeded", 1, "responses", answers) : json_pack("{s:o}", "responses", answers);
+        return ok ? json_pack("{s:b, s:o}", "succeeded", 1, "responses", answers)
+               : json_pack("{s:o}", "responses", answers);
 }
 
 static json_t *lease(struct world *w, const char *path, const json_t *q) {
@@ -195,13 +204,14 @@ static void serve(struct world *w, struct call *x) {
         v = streq(x->path, "/v3/kv/range") ? range(w, x->body) :
             streq(x->path, "/v3/kv/txn")   ? transact(w, x->body) :
                                              lease(w, x->path, x->body);
-        json_object_set_new(v, "header", json_pack("{s:s, s:o}", "cluster_id", "77", "revision", gateway_number(w->revision)));
+        json_object_set_new(v, "header", json_pack("{s:s, s:o}", "cluster_id", "77", "revision",
+                                                   gateway_number(w->revision)));
         x->answer = json_dumps(v, JSON_COMPACT);
         json_decref(v);
         x->arrived = true;
 }
 
-/* --- The way there ----------------------------------------------------------------------------------------------- */
+/* --- The way there ------------------------------------------------------------------------------------- */
 
 static struct world *world;
 
@@ -252,7 +262,8 @@ static void deliver(struct world *w) {
                 if (!x->open || w->c[x->from].paused > w->now)
                         continue;
                 if (x->arrived && x->answers <= w->now)
-                        gateway_parse(x->answer, strlen(x->answer), strstr(x->answer, "\"error\"") ? 404 : 200, &a);
+                        gateway_parse(x->answer, strlen(x->answer),
+                                      strstr(x->answer, "\"error\"") ? 404 : 200, &a);
                 else if (x->give_up <= w->now)
                         gateway_fail("no answer", &a);
                 else
@@ -269,7 +280,7 @@ static void deliver(struct world *w) {
                         i++;
 }
 
-/* --- Collectors ---------------------------------------------------------------------------------------------------- */
+/* --- Collectors ---------------------------------------------------------------------------------------- */
 
 static void on_won(uint64_t term, const char *cluster, void *userdata) {
         struct collector *c = userdata;
@@ -327,10 +338,16 @@ static void start_collector(struct world *w, unsigned i) {
         c->times = (struct clock_fixed){ .boot = w->now + (i + 1) * 1000 * USEC_PER_SEC };
         c->clock = clock_from(&c->times);
         c->value = json_pack("{s:i, s:s, s:s}", "v", 1, "incarnation", name, "agents", "http://a");
-        election_init(&c->election, &(struct election_options){ .port = { model_call, model_cancel, c }, .clock = &c->clock, .lease = LEASE, .key = KEY,
-                                                                .value = c->value, .won = on_won, .lost = on_lost, .other = on_other, .userdata = c });
-        keep_init(&c->keep, &(struct keep_options){ .port = { model_call, model_cancel, c }, .election = &c->election, .prefix = "/tpu/default/",
-                                                    .patience = 3 * USEC_PER_SEC, .loaded = on_loaded, .wrote = on_wrote, .deposed = on_deposed,
+        election_init(&c->election,
+                      &(struct election_options){ .port = { model_call, model_cancel, c },
+                                                  .clock = &c->clock, .lease = LEASE, .key = KEY,
+                                                                .value = c->value, .won = on_won,
+                                                                .lost = on_lost, .other = on_other,
+                                                                .userdata = c });
+        keep_init(&c->keep, &(struct keep_options){ .port = { model_call, model_cancel, c },
+                                                    .election = &c->election, .prefix = "/tpu/default/",
+                                                    .patience = 3 * USEC_PER_SEC, .loaded = on_loaded,
+                                                    .wrote = on_wrote, .deposed = on_deposed,
                                                     .userdata = c });
 }
 
@@ -339,7 +356,8 @@ static void act(struct world *w, struct collector *c) {
 
         if (!c->loaded || c->writing || chance(w, 4) || !election_leads(&c->election))
                 return;
-        batch = json_pack("{s:{s:i, s:I, s:I}}", "run/train", "v", 1, "term", (json_int_t) c->won, "batch", (json_int_t) ++c->batch);
+        batch = json_pack("{s:{s:i, s:I, s:I}}", "run/train", "v", 1, "term", (json_int_t) c->won, "batch",
+                          (json_int_t) ++c->batch);
         c->in_flight = c->batch;
         c->writing = keep_write(&c->keep, batch) == 0;
         json_decref(batch);
@@ -348,7 +366,8 @@ static void act(struct world *w, struct collector *c) {
 static void look(struct world *w) {
         unsigned leading = 0;
 
-        for (unsigned i = 0; i < COLLECTORS; i++) /* a paused one answers nobody now, but would, if it went on this very moment */
+        /* a paused one answers nobody now, but would, if it went on this very moment */
+        for (unsigned i = 0; i < COLLECTORS; i++)
                 leading += w->c[i].loaded && election_leads(&w->c[i].election);
         w->two_leaders += leading > 1;
 }
@@ -362,7 +381,8 @@ static void tick(struct world *w) {
                 if (!w->lazy_clocks || c->paused <= w->now)
                         c->times.boot += TICK;
                 /* a pause seldom comes alone */
-                if (!w->calm && c->paused <= w->now && chance(w, c->paused + USEC_PER_SEC > w->now ? 20 : 400) == 0)
+                if (!w->calm && c->paused <= w->now &&
+                    chance(w, c->paused + USEC_PER_SEC > w->now ? 20 : 400) == 0)
                         c->paused = w->now + chance(w, 30000) * USEC_PER_MSEC;
         }
         look(w);
@@ -405,10 +425,12 @@ static void test_schedules(void) {
                 w = (struct world){ 0 };
                 schedule(&w, seed + i);
                 if (w.wrong_order || w.two_leaders || w.false_words)
-                        test_fail(__FILE__, __LINE__, "schedule %u: %u writes out of order, %u times two leaders, %u false words", i,
+                        test_fail(__FILE__, __LINE__, "schedule %u: %u writes out of order, %u times two "
+                                                      "leaders, %u false words", i,
                                   w.wrong_order, w.two_leaders, w.false_words);
                 if (w.written <= 20)
-                        test_fail(__FILE__, __LINE__, "schedule %u: %u writes in %u terms", i, w.written, w.takeovers);
+                        test_fail(__FILE__, __LINE__, "schedule %u: %u writes in %u terms", i, w.written,
+                                  w.takeovers);
                 written += w.written;
                 takeovers += w.takeovers;
         }
@@ -431,11 +453,12 @@ static void test_would_notice(void) {
                 two += w.two_leaders;
         }
         ASSERT_TRUE(wrong > 0 && late > 0 && two > 0);
-        printf("without the term %u writes out of order, without the number %u; with clocks that stand still %u times two leaders\n", wrong,
+        printf("without the term %u writes out of order, without the number %u; with clocks that stand "
+               "still %u times two leaders\n", wrong,
                late, two);
 }
 
-/* --- By hand ------------------------------------------------------------------------------------------------------- */
+/* --- By hand ------------------------------------------------------------------------------------------- */
 
 static struct {
         char path[32];
@@ -501,8 +524,10 @@ static void test_deadline(void) {
         json_t *value = json_pack("{s:s}", "incarnation", "a");
         struct election e;
 
-        election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock, .lease = LEASE, .key = KEY, .value = value,
-                                                      .won = hand_won, .lost = hand_lost, .other = on_other });
+        election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock,
+                                                      .lease = LEASE, .key = KEY, .value = value,
+                                                      .won = hand_won, .lost = hand_lost,
+                                                      .other = on_other });
         (void) election_step(&e);
         hand_answers("/v3/kv/range", "{\"header\":{\"revision\":\"5\"}}");
         t.boot += USEC_PER_SEC;
@@ -522,7 +547,8 @@ static void test_deadline(void) {
         t.boot++;
         ASSERT_FALSE(election_leads(&e));
         ASSERT_TRUE(hand.leads);
-        hand_answers("/v3/lease/keepalive", renewed); /* too late: whoever looked meanwhile was told that it is over */
+        /* too late: whoever looked meanwhile was told that it is over */
+        hand_answers("/v3/lease/keepalive", renewed);
         ASSERT_FALSE(hand.leads || election_leads(&e));
         (void) election_step(&e);
         hand_answers("/v3/lease/revoke", "{}");
@@ -531,9 +557,11 @@ static void test_deadline(void) {
         json_decref(value);
 }
 
-/* Who leaves while it takes the lead never leads, keeps no lease that another would have to wait for, and is heard to have left. */
+/* Who leaves while it takes the lead never leads, keeps no lease that another would have to wait for, and is
+ * heard to have left. */
 static void test_leaving_while_taking(void) {
-        static const char *const range = "/v3/kv/range", *const grant = "/v3/lease/grant", *const txn = "/v3/kv/txn", *const revoke = "/v3/lease/revoke",
+        static const char *const range = "/v3/kv/range", *const grant = "/v3/lease/grant",
+                *const txn = "/v3/kv/txn", *const revoke = "/v3/lease/revoke",
                                 *const nobody = "{\"header\":{\"revision\":\"5\"}}", *const lease = "{\"ID\":\"9\",\"TTL\":\"10\"}",
                                 *const own = "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"kvs\":[{\"key\":\"eA==\",\"value\":"
                                              "\"eyJpbmNhcm5hdGlvbiI6ImEifQ==\",\"create_revision\":\"6\",\"mod_revision\":\"6\",\"lease\":\"9\"}]}";
@@ -545,8 +573,11 @@ static void test_leaving_while_taking(void) {
                 struct election e;
 
                 memset(&hand, 0, sizeof(hand));
-                election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock, .lease = LEASE, .key = KEY, .value = value,
-                                                              .won = hand_won, .lost = hand_lost, .other = on_other, .resigned = hand_resigned });
+                election_init(&e, &(struct election_options){ .port = { .call = hand_call }, .clock = &clock,
+                                                              .lease = LEASE, .key = KEY, .value = value,
+                                                              .won = hand_won, .lost = hand_lost,
+                                                              .other = on_other,
+                                                              .resigned = hand_resigned });
                 (void) election_step(&e);
                 if (when == 0)
                         election_resign(&e);
@@ -601,7 +632,8 @@ static void hand_loaded(int error, const json_t *records, const char *why, void 
         loaded.n = json_object_size(records);
 }
 
-/* etcd, or what stands in its place, gives the same page again and again, or one of before: that ends, and nobody leads by it. */
+/* etcd, or what stands in its place, gives the same page again and again, or one of before: that ends, and
+ * nobody leads by it. */
 static void test_pages_go_on(void) {
 #define PAGE(key, more) "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"more\":" more ",\"kvs\":[{\"key\":\"" key "\",\"value\":\"e30=\",\"mod_revision\":\"3\"}]}"
 #define KEY_A "L3RwdS9kZWZhdWx0L29yZGVyL2E=" /* /tpu/default/order/a */
@@ -623,7 +655,8 @@ static void test_pages_go_on(void) {
 
                 memset(&hand, 0, sizeof(hand));
                 memset(&loaded, 0, sizeof(loaded));
-                keep_init(&k, &(struct keep_options){ .port = { hand_call, hand_cancel, NULL }, .election = &e, .prefix = "/tpu/default/",
+                keep_init(&k, &(struct keep_options){ .port = { hand_call, hand_cancel, NULL },
+                                                      .election = &e, .prefix = "/tpu/default/",
                                                       .patience = USEC_PER_SEC, .loaded = hand_loaded });
                 keep_load(&k, 5);
                 hand_answers("/v3/kv/range", t[i].first);

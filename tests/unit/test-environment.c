@@ -261,9 +261,11 @@ static void test_lint(void) {
                 { "--megascale_grpc_interface_prefixes=eth,lo", "" },
                 { "--megascale_grpc_interface_prefixes=eth2,lo",
                   "no NIC of this host is named 'eth2…': it has eth0,eth1" },
-                { "--xla_tpu_use_enhanced_launch_barrier=false --xla_tpu_use_enhanced_launch_barrier_x=true", "" },
+                { "--xla_tpu_use_enhanced_launch_barrier=false --xla_tpu_use_enhanced_launch_barrier_x=true",
+                  "" },
                 { "--xla_tpu_use_enhanced_launch_barrier=true",
-                  "--xla_tpu_use_enhanced_launch_barrier=true is JAX's: runs of PyTorch over several hosts can hang with "
+                  "--xla_tpu_use_enhanced_launch_barrier=true is JAX's: runs of PyTorch over several hosts "
+                  "can hang with "
                   "it, say false" },
         };
         char buf[INIT_ARGS_LINT_MAX], many[4096] = "";
@@ -276,7 +278,8 @@ static void test_lint(void) {
         for (size_t k = 0; k < 500; k++)
                 memcpy(many + 2 * k, "x ", 2);
         ASSERT_TRUE(init_args_lint(many, NULL, 0, false, buf) && strlen(buf) < sizeof(buf));
-        ASSERT_FALSE(init_args_lint("--xla_tpu_use_enhanced_launch_barrier=true", NULL, 0, false, buf)); /* JAX's own */
+        /* JAX's own */
+        ASSERT_FALSE(init_args_lint("--xla_tpu_use_enhanced_launch_barrier=true", NULL, 0, false, buf));
         ASSERT_TRUE(init_args_get("--ab=1 --a=2 --a=3", "a", &len) && len == 1);
         ASSERT_TRUE(init_args_get("--ab=1", "a", &len) == NULL);
 }

@@ -31,7 +31,8 @@ static void test_recorded(void) {
         ASSERT_OK(host_open(GOOD, &h));
         ASSERT_OK(ethtool_open(&h, &e));
         ASSERT_OK(ethtool_read(&e, ETHTOOL_FEATURES, 3, features, ELEMENTSOF(features)));
-        ASSERT_TRUE(features[0].known && features[0].changeable && features[0].active && features[0].requested);
+        ASSERT_TRUE(features[0].known && features[0].changeable && features[0].active &&
+                    features[0].requested);
         ASSERT_TRUE(features[1].known && !features[1].changeable && !features[1].active);
         ASSERT_FALSE(features[2].known);
         ASSERT_OK(ethtool_read(&e, ETHTOOL_PRIVATE_FLAGS, 2, flags, ELEMENTSOF(flags)));
@@ -92,7 +93,8 @@ static void test_errors(void) {
         uint16_t family = 0;
         uint32_t monitor = 0;
 
-        ASSERT_EQ(ethtool_parse(&m, sizeof(m), ETHTOOL_FEATURES, 2, &b, 1), -ENODATA); /* an acknowledgement */
+        /* an acknowledgement */
+        ASSERT_EQ(ethtool_parse(&m, sizeof(m), ETHTOOL_FEATURES, 2, &b, 1), -ENODATA);
         m.e.error = -EOPNOTSUPP;
         ASSERT_EQ(ethtool_parse(&m, sizeof(m), ETHTOOL_FEATURES, 2, &b, 1), -EOPNOTSUPP);
         m.e.error = -ENOENT;

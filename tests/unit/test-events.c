@@ -22,7 +22,8 @@ static void test_table(void) {
         }
 }
 
-/* Each of any fields: every sentence can be made, names nothing that is not there, and shows each field it names. */
+/* Each of any fields: every sentence can be made, names nothing that is not there, and shows each field it
+ * names. */
 static void test_sentences(void) {
         for (enum event_id i = 0; i < _EVENT_MAX; i++) {
                 const struct event_def *d = event_def(i);
@@ -130,5 +131,6 @@ static void test_severities(void) {
         ASSERT_EQ(severity_priority(SEVERITY_FATAL), LOG_CRIT);
 }
 
-TEST_MAIN(test_table, test_sentences, test_parts_of_a_sentence, test_hostile_fields, test_fields_that_are_there,
+TEST_MAIN(test_table, test_sentences, test_parts_of_a_sentence, test_hostile_fields,
+          test_fields_that_are_there,
           test_long_text, test_severities)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One exchange at a time: what could not be started holds up nothing, and no more of an answer is kept than is wanted. */
+/* One exchange at a time: what could not be started holds up nothing, and no more of an answer is kept than
+ * is wanted. */
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -14,9 +15,11 @@ static void on_done(const struct exchange_answer *a, void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
-/* No process for looking the name up can be made (here: for want of descriptors); the next try is not turned away for it. */
+/* No process for looking the name up can be made (here: for want of descriptors); the next try is not turned
+ * away for it. */
 static void test_what_was_not_started_blocks_nothing(void) {
-        const struct exchange_request q = { .path = "/x", .body = "{}", .len = 2, .timeout = 30 * USEC_PER_SEC };
+        const struct exchange_request q = { .path = "/x", .body = "{}", .len = 2,
+                                            .timeout = 30 * USEC_PER_SEC };
         struct rlimit files, none;
         struct exchange *x = NULL;
         sd_event *e = NULL;
@@ -24,8 +27,12 @@ static void test_what_was_not_started_blocks_nothing(void) {
         char why[256];
 
         ASSERT_TRUE(sd_event_new(&e) >= 0);
-        ASSERT_OK(exchange_new(e, &(struct exchange_options){ .url = "http://nobody.invalid:1", .answer_max = 100, .user_agent = "test", .name = "test",
-                                                              .done = on_done, .userdata = &done }, &x, why));
+        ASSERT_OK(exchange_new(e,
+                               &(struct exchange_options){ .url = "http://nobody.invalid:1",
+                                                           .answer_max = 100, .user_agent = "test",
+                                                           .name = "test",
+                                                              .done = on_done, .userdata = &done }, &x,
+                               why));
         ASSERT_TRUE(getrlimit(RLIMIT_NOFILE, &files) == 0);
         none = (struct rlimit) { .rlim_cur = 0, .rlim_max = files.rlim_max };
         ASSERT_TRUE(setrlimit(RLIMIT_NOFILE, &none) == 0);
@@ -93,7 +100,8 @@ static struct heard get_long(sd_event *e, const char *url, size_t answer_max, si
         struct exchange *x = NULL;
         char why[256];
 
-        ASSERT_OK(exchange_new(e, &(struct exchange_options){ .url = url, .answer_max = answer_max, .keep = keep,
+        ASSERT_OK(exchange_new(e, &(struct exchange_options){ .url = url, .answer_max = answer_max,
+                                                              .keep = keep,
                                                               .user_agent = "test", .name = "test",
                                                               .done = on_long, .userdata = &h }, &x, why));
         ASSERT_OK(exchange_start(x, &q));

@@ -43,7 +43,8 @@ static void test_accept(void) {
 }
 
 static char *written(bool open_metrics) {
-        static const struct exposition_family info = { .name = "x_build", .help = "a \"b\"\\\n", .kind = EXPOSITION_INFO },
+        static const struct exposition_family info = { .name = "x_build", .help = "a \"b\"\\\n",
+                                                       .kind = EXPOSITION_INFO },
                                               counter = { .name = "x_bytes",
                                                           .unit = "bytes",
                                                           .help = "c",
@@ -74,7 +75,8 @@ static void test_formats(void) {
 
         ASSERT_STREQ(text, "# HELP x_build_info a \"b\"\\\\\\n\n# TYPE x_build_info gauge\n"
                            "x_build_info{a=\"1\\\"\\\\\\n\",b=\"?\xc3\xa9\"} 1\n"
-                           "# HELP x_bytes_total c\n# TYPE x_bytes_total counter\nx_bytes_total 9223372036854775807\n"
+                           "# HELP x_bytes_total c\n# TYPE x_bytes_total counter\n"
+                           "x_bytes_total 9223372036854775807\n"
                            "# HELP x g\n# TYPE x gauge\nx{a=\"1\\\"\\\\\\n\"} 0.5\nx NaN\nx -Inf\nx +Inf\n");
         free(text);
         text = written(true);
@@ -82,7 +84,8 @@ static void test_formats(void) {
                            "x_build_info{a=\"1\\\"\\\\\\n\",b=\"?\xc3\xa9\"} 1\n"
                            "# HELP x_bytes c\n# UNIT x_bytes bytes\n# TYPE x_bytes counter\n"
                            "x_bytes_total 9223372036854775807\n"
-                           "# HELP x g\n# TYPE x gauge\nx{a=\"1\\\"\\\\\\n\"} 0.5\nx NaN\nx -Inf\nx +Inf\n# EOF\n");
+                           "# HELP x g\n# TYPE x gauge\nx{a=\"1\\\"\\\\\\n\"} 0.5\nx NaN\nx -Inf\nx +Inf\n"
+                           "# EOF\n");
         free(text);
 }
 
@@ -124,12 +127,16 @@ static void test_histogram(void) {
         exposition_histogram(&e, NULL, 0, NULL, counts + 8, 0, 7);
         ASSERT_OK(exposition_end(&e, &text, &len));
         ASSERT_STREQ(text, "# HELP x_seconds h\n# TYPE x_seconds histogram\n"
-                           "x_seconds_bucket{a=\"b\",le=\"-1.0\"} 1\nx_seconds_bucket{a=\"b\",le=\"1e-06\"} 1\n"
+                           "x_seconds_bucket{a=\"b\",le=\"-1.0\"} 1\n"
+                           "x_seconds_bucket{a=\"b\",le=\"1e-06\"} 1\n"
                            "x_seconds_bucket{a=\"b\",le=\"0.3\"} 3\nx_seconds_bucket{a=\"b\",le=\"1.0\"} 6\n"
-                           "x_seconds_bucket{a=\"b\",le=\"250000.0\"} 6\nx_seconds_bucket{a=\"b\",le=\"1e+06\"} 6\n"
-                           "x_seconds_bucket{a=\"b\",le=\"2.5e+06\"} 6\nx_seconds_bucket{a=\"b\",le=\"1e+21\"} 10\n"
+                           "x_seconds_bucket{a=\"b\",le=\"250000.0\"} 6\n"
+                           "x_seconds_bucket{a=\"b\",le=\"1e+06\"} 6\n"
+                           "x_seconds_bucket{a=\"b\",le=\"2.5e+06\"} 6\n"
+                           "x_seconds_bucket{a=\"b\",le=\"1e+21\"} 10\n"
                            "x_seconds_bucket{a=\"b\",le=\"+Inf\"} 15\nx_seconds_count{a=\"b\"} 15\n"
-                           "x_seconds_sum{a=\"b\"} 12.5\nx_seconds_bucket{le=\"+Inf\"} 5\nx_seconds_count 5\n"
+                           "x_seconds_sum{a=\"b\"} 12.5\nx_seconds_bucket{le=\"+Inf\"} 5\n"
+                           "x_seconds_count 5\n"
                            "x_seconds_sum 7\n");
         free(text);
 }

@@ -2,7 +2,8 @@
 #include "fingerprint.h"
 #include "test.h"
 
-static void take(struct fingerprint *f, const char *check, const char *subject, enum verdict v, const char *found) {
+static void take(struct fingerprint *f, const char *check, const char *subject, enum verdict v,
+                 const char *found) {
         struct finding x;
 
         finding_init(&x, check, subject);
@@ -24,7 +25,8 @@ static struct fingerprint make(const char *libtpu, const char *flags) {
 
 static void test_same_hosts_are_the_same(void) {
         struct fingerprint x = make("0.0.21 in /usr/local/lib/python3.10/dist-packages", "--a"),
-                           y = make("0.0.21 in /home/u/.local/lib/python3.10/site-packages", "--a"); /* another place */
+                           /* another place */
+                           y = make("0.0.21 in /home/u/.local/lib/python3.10/site-packages", "--a");
 
         ASSERT_EQ(x.n, 3);
         ASSERT_STREQ(x.digest, y.digest);
@@ -42,7 +44,8 @@ static void test_others_differ(void) {
         ASSERT_TRUE(!streq(x.digest, y.digest));
         ASSERT_STREQ(y.parts[2].text, "0.0.21,0.0.17");
         ASSERT_TRUE(!streq(x.digest, z.digest));
-        take(&z, "fingerprint.flags", "XLA_FLAGS", VERDICT_OK, "--a"); /* a new finding is in place of the last */
+        /* a new finding is in place of the last */
+        take(&z, "fingerprint.flags", "XLA_FLAGS", VERDICT_OK, "--a");
         ASSERT_STREQ(x.digest, z.digest);
 }
 

@@ -105,7 +105,8 @@ static void test_coming_and_going(void) {
 
                 flows_begin(&c.f, c.f.at + 10 * USEC_PER_SEC);
                 for (uint32_t i = 0; i < ELEMENTSOF(counted); i++) {
-                        struct tcp_socket s = socket_of(i % 7 == 0 ? i + 1 : (uint64_t) i << 40, 0, "10.0.0.2");
+                        struct tcp_socket s = socket_of(i % 7 == 0 ? i + 1 : (uint64_t) i << 40, 0,
+                                                        "10.0.0.2");
 
                         s.figures.data_segs_out = round * (i + 1);
                         if ((i * 7 + round * 13 + i / 64) % 3 == 0) {

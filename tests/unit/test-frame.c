@@ -32,7 +32,8 @@ static void on_closed(struct frame_peer *p, void *userdata) {
 
 static const struct frame_handlers handlers = { .frame = on_frame, .closed = on_closed };
 
-static sd_event *serve(const struct scratch *s, struct echo *e, struct frame_server **ret, char path[static 512]) {
+static sd_event *serve(const struct scratch *s, struct echo *e, struct frame_server **ret,
+                       char path[static 512]) {
         sd_event *event = NULL;
         int fd;
 
@@ -82,7 +83,8 @@ static void test_round_trip(void) {
 
 /* A frame that is too long, or of another version, ends the connection; the server goes on. */
 static void test_rules(void) {
-        static const uint8_t too_long[] = { 1, 0, 16, 0, 1, 0, 24, 0 }, wrong_version[] = { 0, 0, 0, 0, 9, 0, 24, 0 };
+        static const uint8_t too_long[] = { 1, 0, 16, 0, 1, 0, 24, 0 },
+                wrong_version[] = { 0, 0, 0, 0, 9, 0, 24, 0 };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_(frame_server_freep) struct frame_server *server = NULL;
         struct echo e = { 0 };
@@ -197,7 +199,8 @@ static int ask_story(struct local_telling *t) {
 
         ((struct story *) t)->asked++;
         request.name = wire_text("llama");
-        return local_telling_ask(t, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, LOCAL__KIND__KIND_STOP_REPLY);
+        return local_telling_ask(t, LOCAL__KIND__KIND_STOP_REQUEST, &request.base,
+                                 LOCAL__KIND__KIND_STOP_REPLY);
 }
 
 /* What is told meanwhile is told at once, from inside the answer; or nothing is, and all of it goes. */
@@ -220,7 +223,8 @@ static void test_next_from_inside_an_answer(void) {
         sd_event *event = serve(&s, &e, &server, path);
 
         for (unsigned ends = 0; ends <= 1; ends++) {
-                struct story story = { .telling = { .program = "test", .ask = ask_story, .answered = on_story },
+                struct story story = { .telling = { .program = "test", .ask = ask_story,
+                                                    .answered = on_story },
                                        .ends = ends == 1 };
 
                 ASSERT_OK(local_telling_init(event, path, &story.telling));
@@ -237,4 +241,5 @@ static void test_next_from_inside_an_answer(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits, test_next_from_inside_an_answer)
+TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits,
+          test_next_from_inside_an_answer)

@@ -208,7 +208,8 @@ static void test_all_away_for_good(void) {
         gang_free(w.g);
 }
 
-/* The others have ended it well, one is not heard: never begun again, and no success before that one says so. */
+/* The others have ended it well, one is not heard: never begun again, and no success before that one says
+ * so. */
 static void test_success_but_one(void) {
         struct world w;
 
@@ -217,7 +218,8 @@ static void test_success_but_one(void) {
         all_exit(&w, "success");
         world_wait(&w, 5 * MINUTE);
         ASSERT_STREQ(world_state(&w), "running");
-        ASSERT_TRUE(strstr(world_waits(&w), "3 of 4 hosts ended it with success, how it ended there is not known"));
+        ASSERT_TRUE(strstr(world_waits(&w),
+                           "3 of 4 hosts ended it with success, how it ended there is not known"));
         back_with(&w, 1, 1, "success");
         world_settle(&w);
         ended(&w, "success", "success", 1);
@@ -236,7 +238,8 @@ static void test_success_but_one_for_good(void) {
         world_wait(&w, UNHEARD);
         ended(&w, "failed", "unknown", 1);
         ASSERT_STREQ(world_text(world_run(&w), "blame"), "s1-1");
-        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "how it ended on s1-1 (10.1.0.1) is not known"));
+        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"),
+                           "how it ended on s1-1 (10.1.0.1) is not known"));
         back_with(&w, 1, 1, "success"); /* now it is */
         world_settle(&w);
         ended(&w, "success", "success", 1);
@@ -270,7 +273,8 @@ static void test_back_while_it_waits(void) {
         back_with(&w, 0, 0, "success");
         world_settle(&w);
         ended(&w, "failed", "unknown", 1);
-        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "s0-0 (10.0.0.0) ended it with success while it was not heard"));
+        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"),
+                           "s0-0 (10.0.0.0) ended it with success while it was not heard"));
         gang_free(w.g);
 }
 
@@ -291,8 +295,10 @@ static void test_failure_heard_late(void) {
                 snprintf(w.host[0][1].status, sizeof(w.host[0][1].status), "%s", final ? "93" : "1");
                 back_with(&w, 0, 1, "exit-code");
                 world_settle(&w);
-                ASSERT_STREQ(world_text(world_run(&w), "why"), final ? "s0-1 (10.0.0.1) ended it: exit-code 93" :
-                                                                       "s0-1 (10.0.0.1) ended it: exit-code 1");
+                ASSERT_STREQ(world_text(world_run(&w), "why"),
+                             final ? "s0-1 (10.0.0.1) ended it: exit-code 93" :
+                                                                       "s0-1 (10.0.0.1) ended it: exit-code "
+                                                                       "1");
                 if (final)
                         ended(&w, "failed", "exit-code", 1);
                 else
@@ -301,7 +307,8 @@ static void test_failure_heard_late(void) {
         }
 }
 
-/* Who only lost its peers hides no success that is heard later: a planner that never heard it would see that. */
+/* Who only lost its peers hides no success that is heard later: a planner that never heard it would see
+ * that. */
 static void test_success_heard_after_peer_lost(void) {
         struct world w;
 
@@ -315,7 +322,8 @@ static void test_success_heard_after_peer_lost(void) {
         back_with(&w, 0, 1, "success");
         world_settle(&w);
         ended(&w, "failed", "unknown", 1);
-        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "s0-1 (10.0.0.1) ended it with success while it was not heard"));
+        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"),
+                           "s0-1 (10.0.0.1) ended it with success while it was not heard"));
         gang_free(w.g);
 }
 
@@ -400,7 +408,11 @@ static void test_taken_over(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_agent_away_steps_go_on, test_power_off_is_quick, test_goes_on_and_then_stops, test_second_is_lost,
-          test_long_steps, test_nobody_answers, test_all_away_success, test_all_away_failure, test_all_away_for_good,
-          test_success_but_one, test_success_but_one_for_good, test_ended_then_gone, test_back_while_it_waits, test_failure_heard_late,
-          test_success_heard_after_peer_lost, test_stopped_the_hard_way, test_shut_down, test_cannot_say, test_taken_over)
+TEST_MAIN(test_agent_away_steps_go_on, test_power_off_is_quick, test_goes_on_and_then_stops,
+          test_second_is_lost,
+          test_long_steps, test_nobody_answers, test_all_away_success, test_all_away_failure,
+          test_all_away_for_good,
+          test_success_but_one, test_success_but_one_for_good, test_ended_then_gone,
+          test_back_while_it_waits, test_failure_heard_late,
+          test_success_heard_after_peer_lost, test_stopped_the_hard_way, test_shut_down, test_cannot_say,
+          test_taken_over)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds of captures: when one is asked for, of whom, and that a planner that takes over asks for no second one. */
+/* Rounds of captures: when one is asked for, of whom, and that a planner that takes over asks for no second
+ * one. */
 #include "gang_world.h"
 
 #define SECOND USEC_PER_SEC
@@ -98,7 +99,8 @@ static void test_rounds_of_a_stall(void) {
         gang_free(w.g);
 }
 
-/* It is known at once, and nobody takes stacks for it until nothing else explains it: a healthy run has its pauses. */
+/* It is known at once, and nobody takes stacks for it until nothing else explains it: a healthy run has its
+ * pauses. */
 static void test_what_may_be_a_pause(void) {
         struct world w;
 
@@ -246,5 +248,6 @@ static void test_echo(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause, test_five_minutes, test_another_generation,
+TEST_MAIN(test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause,
+          test_five_minutes, test_another_generation,
           test_taken_over, test_ended, test_ordered, test_echo)

@@ -47,7 +47,8 @@ static void test_table(void) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                json_t *run = json_pack("{s:s, s:i, s:[{s:s, s:[{s:i}]}]}", "state", rows[i].state, "generation", 5, "slices", "slice",
+                json_t *run = json_pack("{s:s, s:i, s:[{s:s, s:[{s:i}]}]}", "state", rows[i].state,
+                                        "generation", 5, "slices", "slice",
                                         rows[i].in ? "s0" : "s1", "hosts", "worker", 2);
                 const struct member_part mine = { rows[i].generation, rows[i].mine };
                 enum part_action action;
@@ -71,7 +72,8 @@ static void test_no_record(void) {
 static void test_broken_records(void) {
         static const char *const bad[] = {
                 "{}", "[]", "7", "{\"state\":\"running\"}", "{\"state\":\"running\",\"generation\":1}",
-                "{\"state\":\"walking\",\"generation\":1,\"slices\":[]}", "{\"state\":7,\"generation\":1,\"slices\":[]}",
+                "{\"state\":\"walking\",\"generation\":1,\"slices\":[]}",
+                "{\"state\":7,\"generation\":1,\"slices\":[]}",
                 "{\"state\":\"running\",\"generation\":-1,\"slices\":[]}",
         };
         const struct member_part mine = { 1, PART_RUNNING };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random histories: generations only rise, a record never goes back, a planner that takes over changes nothing when the
- * same hosts speak, nobody is missed within a lease of that, and what is told is the same each time.
+ * Random histories: generations only rise, a record never goes back, a planner that takes over changes
+ * nothing when the same hosts speak, nobody is missed within a lease of that, and what is told is the same
+ * each time.
  */
 #include "gang_world.h"
 
@@ -47,7 +48,8 @@ static void check_run(const struct world *w) {
         ASSERT_EQ(streq(state, "ended"), *world_text(r, "outcome") != '\0');
         if (streq(state, "running") || streq(state, "preparing"))
                 ASSERT_TRUE(width >= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"), "min")));
-        ASSERT_TRUE(width <= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"), "max")));
+        ASSERT_TRUE(width <= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"),
+                                                                         "max")));
         for (unsigned s = 0; s < w->slices; s++)
                 for (unsigned h = 0; h < w->hosts; h++)
                         ASSERT_TRUE(w->host[s][h].part.generation <= world_generation(w));
@@ -89,7 +91,8 @@ static void host_moves(struct world *w, uint64_t *random) {
                 break;
         default:
                 if (x->part.state == PART_RUNNING) {
-                        static const char *const causes[] = { "success", "exit-code", "peer-lost", "stopped" };
+                        static const char *const causes[] = { "success", "exit-code", "peer-lost",
+                                                              "stopped" };
 
                         world_exit(w, s, h, causes[pick(random, 4)], "exited", pick(random, 9) ? "1" : "93");
                 }
@@ -121,7 +124,8 @@ static void take_over(struct world *w) {
         changes = world_step(w);
         if (changes > 0) {
                 gang_visit(w->g, "", tell_difference, old);
-                test_fail(__FILE__, __LINE__, "%u records are other ones after another planner took over", changes);
+                test_fail(__FILE__, __LINE__, "%u records are other ones after another planner took over",
+                          changes);
         }
         gang_free(old);
 }
@@ -144,7 +148,8 @@ static void history(uint64_t random) {
                 char text[16];
 
                 if (pick(&random, 6) == 0 && (!world_run(&w) || streq(world_state(&w), "ended"))) {
-                        unsigned min = 1 + pick(&random, w.slices), max = min + pick(&random, w.slices - min + 1);
+                        unsigned min = 1 + pick(&random, w.slices),
+                                max = min + pick(&random, w.slices - min + 1);
 
                         snprintf(text, sizeof(text), "r%u", serial++);
                         ASSERT_OK(world_want(&w, world_intent(text, min, max, pick(&random, 5))));

@@ -97,7 +97,8 @@ static void test_stop_switch(void) {
         world_join_all(&w);
         order(&w, "site/mode", "{\"v\":1,\"mode\":\"observe\",\"by\":\"bob\"}");
         want_one(&w);
-        ASSERT_STREQ(world_waits(&w), "the whole fleet is in mode observe, ordered by bob: nothing is started");
+        ASSERT_STREQ(world_waits(&w),
+                     "the whole fleet is in mode observe, ordered by bob: nothing is started");
         order(&w, "site/mode", NULL);
         ASSERT_STREQ(world_state(&w), "running");
         gang_free(w.g);
@@ -170,9 +171,11 @@ static void test_bad_intents(void) {
                 const char *key, *json;
                 int error;
         } bad[] = {
-                { "user", "\"root\"", -EINVAL }, { "user", "\"0\"", -EINVAL },    { "user", "\"\"", -EINVAL },
+                { "user", "\"root\"", -EINVAL }, { "user", "\"0\"", -EINVAL },
+                { "user", "\"\"", -EINVAL },
                 { "argv", "[]", -EINVAL },       { "argv", "[7]", -EINVAL },      { "min", "2", -EINVAL },
-                { "min", "0", -EINVAL },         { "port", "0", -EINVAL },        { "late", "\"never\"", -EINVAL },
+                { "min", "0", -EINVAL },         { "port", "0", -EINVAL },
+                { "late", "\"never\"", -EINVAL },
                 { "serial", "\"\"", -EINVAL },   { "slices", "[\"a\",\"a\"]", -EINVAL },
                 { "slices", "[\"/\"]", -EINVAL },{ "name", "\"x\"", -EINVAL },    { "v", "\"1\"", -EBADMSG },
                 { "max", "300", -EINVAL },       { "wait", "-1", -EINVAL },       { "env", "{}", -EINVAL },
@@ -220,5 +223,6 @@ static void test_who_shall_know(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_unfit_waits, test_orders, test_stop_switch, test_unlike_slices,
+TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_unfit_waits, test_orders, test_stop_switch,
+          test_unlike_slices,
           test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)

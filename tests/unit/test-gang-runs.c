@@ -140,8 +140,8 @@ static void test_blame_moves(void) {
         gang_free(w.g);
 }
 
-/* One ends with success while the others still train: they fail for it, and are heard first or last. At a run's
- * own end, where one alone loses its peers, it is that one's. */
+/* One ends with success while the others still train: they fail for it, and are heard first or last. At a
+ * run's own end, where one alone loses its peers, it is that one's. */
 static void test_left_early(void) {
         for (int last = 0; last < 2; last++) {
                 struct world w;
@@ -191,7 +191,8 @@ static void test_shrink_and_grow(void) {
         ASSERT_EQ(world_generation(&w), 2);
         ASSERT_EQ(world_width(&w), 1);
         ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "s1-0 (10.1.0.0) was lost"));
-        ASSERT_EQ(json_integer_value(json_object_get(world_run(&w), "restarts")), 0); /* no fault of the program */
+        /* no fault of the program */
+        ASSERT_EQ(json_integer_value(json_object_get(world_run(&w), "restarts")), 0);
         ASSERT_EQ(w.host[1][1].part.state, PART_STOPPED);
         w.host[1][0].part = (struct member_part) { 0, PART_NONE }; /* it was switched on again */
         w.host[1][0].life++;
@@ -252,7 +253,8 @@ static void test_peers_fail_first(void) {
         world_gone(&w, 1, 0);
         world_settle(&w);
         ASSERT_STREQ(world_state(&w), "waiting"); /* for it to come back */
-        ASSERT_STREQ(json_string_value(json_object_get(world_run(&w), "why")), "s1-0 (10.1.0.0) was lost: its lease ended");
+        ASSERT_STREQ(json_string_value(json_object_get(world_run(&w), "why")),
+                     "s1-0 (10.1.0.0) was lost: its lease ended");
         ASSERT_STREQ(json_string_value(json_object_get(world_run(&w), "cause")), "host-lost");
         world_wait(&w, O.shrink_after);
         ASSERT_STREQ(world_state(&w), "running");
@@ -384,7 +386,8 @@ static void test_one_slice_two_runs(void) {
         ASSERT_OK(gang_want(w.g, "intent/other", i, w.now, why));
         json_decref(i);
         world_settle(&w);
-        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(gang_record(w.g, "run/other"), "waits_for"), 0)),
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(gang_record(w.g, "run/other"),
+                                                                      "waits_for"), 0)),
                      "s0: run train has it");
         exit_all(&w, 0, "success");
         world_step(&w);
@@ -423,7 +426,10 @@ static void test_own_times(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_start_to_success, test_stopped_by_intent, test_worker_fails, test_never_again, test_no_progress,
-          test_blame_moves, test_left_early, test_shrink_and_grow, test_back_in_time, test_preempted, test_peers_fail_first,
-          test_below_min_waits, test_rebooted, test_agents_restart, test_taken_over, test_last_call, test_late,
+TEST_MAIN(test_start_to_success, test_stopped_by_intent, test_worker_fails, test_never_again,
+          test_no_progress,
+          test_blame_moves, test_left_early, test_shrink_and_grow, test_back_in_time, test_preempted,
+          test_peers_fail_first,
+          test_below_min_waits, test_rebooted, test_agents_restart, test_taken_over, test_last_call,
+          test_late,
           test_one_slice_two_runs, test_own_times)

@@ -73,7 +73,8 @@ static void test_lost_and_back(void) {
         world_step(&w);
         ASSERT_EQ(number(slice(&w, 0), "generation"), 3);
         ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
-        ASSERT_EQ(gang_gone(w.g, "s0", 2, "0000000000000001", false, "late", w.now), -ENOENT); /* of the life before */
+        /* of the life before */
+        ASSERT_EQ(gang_gone(w.g, "s0", 2, "0000000000000001", false, "late", w.now), -ENOENT);
         ASSERT_EQ(gang_gone(w.g, "s9", 2, "0000000000000001", false, "late", w.now), -ENOENT);
         gang_free(w.g);
 }
@@ -94,7 +95,9 @@ static void test_two_claim_one_id(void) {
         c = json_array_get(json_object_get(slice(&w, 0), "conflicts"), 0);
         ASSERT_STREQ(world_text(c, "host"), "s0-1b");
         ASSERT_STREQ(world_text(c, "holder"), "s0-1");
-        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(slice(&w, 0), "roster"), 1)) ? "" : world_text(json_array_get(json_object_get(slice(&w, 0), "roster"), 1), "host"), "s0-1");
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(slice(&w, 0), "roster"), 1)) ? ""
+                     : world_text(json_array_get(json_object_get(slice(&w, 0), "roster"), 1), "host"),
+                     "s0-1");
         w.now += gang_default_options.lease - 1;
         ASSERT_EQ(world_step(&w), 0);
         w.now += 1; /* it stopped saying it */
@@ -200,7 +203,8 @@ static void test_what_cannot_be(void) {
                 json_t *m = world_member(&w, 0, 0);
                 char why[GANG_WHY_MAX];
 
-                json_object_set_new(m, bad[i].key, json_loads(bad[i].json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
+                json_object_set_new(m, bad[i].key,
+                                    json_loads(bad[i].json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
                 if (gang_say(w.g, m, w.now, why) != -EBADMSG)
                         test_fail(__FILE__, __LINE__, "%s: %s was taken", bad[i].key, bad[i].json);
                 ASSERT_TRUE(*why);

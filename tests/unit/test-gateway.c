@@ -13,8 +13,10 @@ static json_t *value_of(const char *base64) {
 static void test_bytes(void) {
         static const struct {
                 const char *text, *base64;
-        } rows[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" } };
-        static const char *const bad[] = { "", "eyJhIjoxfQ", "eyJhIjoxfQ=", "eyJhIjoxf===", "eyJhIjoxfQ=\"", "eyJhIjox\nfQ==", "W10=", "H4sIAAAA" };
+        } rows[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
+                     { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" } };
+        static const char *const bad[] = { "", "eyJhIjoxfQ", "eyJhIjoxfQ=", "eyJhIjoxf===", "eyJhIjoxfQ=\"",
+                                           "eyJhIjox\nfQ==", "W10=", "H4sIAAAA" };
         char *data = malloc(600), *whole = malloc(1200);
         json_t *v;
 
@@ -50,12 +52,14 @@ static void test_answers(void) {
         } rows[] = {
                 { "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"12\"}}", 200, 0, false },
                 { "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}", 404, -ENOENT, false },
-                { "{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}", 429, -ENOSPC, false },
+                { "{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}", 429, -ENOSPC,
+                  false },
                 { "{\"error\":\"etcdserver: invalid auth token\",\"code\":16}", 401, -EACCES, true },
                 { "{\"error\":\"etcdserver: user name is empty\",\"code\":3}", 400, -EBADMSG, true },
                 { "{\"error\":\"etcdserver: permission denied\",\"code\":7}", 403, -EACCES, false },
                 { "{\"error\":\"context deadline exceeded\",\"code\":2}", 500, -EAGAIN, false },
-                { "{\"error\":{\"grpc_code\":14,\"http_code\":503,\"message\":\"etcdserver: request timed out\"}}", 503, -EAGAIN, false },
+                { "{\"error\":{\"grpc_code\":14,\"http_code\":503,\"message\":\"etcdserver: request timed "
+                  "out\"}}", 503, -EAGAIN, false },
                 { "404 page not found\n", 404, -EAGAIN, false },
                 { "", 200, -EAGAIN, false },
                 { "[]", 200, -EAGAIN, false },
@@ -117,9 +121,12 @@ static void test_large_records(void) {
                 size_t len, plain = 0;
 
                 for (unsigned w = 0; w < sizes[i]; w++)
-                        json_array_append_new(hosts, json_pack("{s:i, s:o, s:[o]}", "worker", (int) w % 4096, "host",
-                                                               json_sprintf("t1v-n-1a2b3c4d-w-%u", w), "address",
-                                                               json_sprintf("10.%u.%u.%u", w >> 16, w >> 8 & 255, w & 255)));
+                        json_array_append_new(hosts, json_pack("{s:i, s:o, s:[o]}", "worker", (int) w % 4096,
+                                                               "host",
+                                                               json_sprintf("t1v-n-1a2b3c4d-w-%u", w),
+                                                               "address",
+                                                               json_sprintf("10.%u.%u.%u", w >> 16,
+                                                                            w >> 8 & 255, w & 255)));
                 plain = json_dumpb(run, NULL, 0, JSON_COMPACT);
                 back = put_and_got(run, &len);
                 ASSERT_TRUE(json_equal(back, run));

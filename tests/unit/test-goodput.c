@@ -65,7 +65,8 @@ static void adds_up(void) {
                                 goodput_end(&g, now, cause);
                                 break;
                         default:
-                                goodput_step(&g, (uint64_t) rand() % 100, now, usual, (usec_t) rand() % (30 * S), cause);
+                                goodput_step(&g, (uint64_t) rand() % 100, now, usual,
+                                             (usec_t) rand() % (30 * S), cause);
                                 break;
                         }
                         ASSERT_EQ(goodput_total(&g), g.mark - begun);
@@ -88,7 +89,8 @@ static void histogram(void) {
         ASSERT_TRUE(fabs(t.sum - 1021) < 1e-9 && fabs(t.min - 1) < 1e-9 && fabs(t.max - 1000) < 1e-9);
         for (size_t i = 0; i <= STEP_TIMES_BOUNDS; i++) {
                 sum += t.counts[i];
-                ASSERT_TRUE(i == 0 || i >= STEP_TIMES_BOUNDS || step_times_bounds[i] > step_times_bounds[i - 1]);
+                ASSERT_TRUE(i == 0 || i >= STEP_TIMES_BOUNDS ||
+                            step_times_bounds[i] > step_times_bounds[i - 1]);
                 if (i < STEP_TIMES_BOUNDS && fabs(step_times_bounds[i] - 2) < 1e-9)
                         ASSERT_EQ(t.counts[i], 10); /* at its bound, it is below */
         }

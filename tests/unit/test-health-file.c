@@ -95,7 +95,8 @@ static void an_order_of_an_unknown_kind_is_counted(void) {
         static const char text[] =
                 "{\"boot_id\": \"b1\", \"state\": \"gone\","
                 "\"orders\": [{\"kind\": \"quarantine\", \"x\": 1}, {\"kind\": \"drain\", \"check\": \"\","
-                "\"subject\": \"\", \"reason\": \"r\", \"by\": \"root\", \"since_usec\": 5, \"until_usec\": 0,"
+                "\"subject\": \"\", \"reason\": \"r\", \"by\": \"root\", \"since_usec\": 5, \"until_usec\": "
+                "0,"
                 "\"since_boot_usec\": 1, \"boot_id\": \"b0\", \"drained\": false}], \"checks\": []}";
         struct health_memory m = { 0 };
         char why[STATE_FILE_WHY_MAX];

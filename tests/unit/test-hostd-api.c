@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of the query API against docs/api.md. */
 #include "api_json.h"
+#include "runs_json.h"
 #include "settings.h"
 #include "test.h"
+#include "uplink_part.h"
 
 static const struct health_policy policy = { .fail_after = 1, .heal_after = 1, .hold = 0 };
 
@@ -50,49 +52,42 @@ static void test_checks(void) {
 }
 
 static void test_status(void) {
-        struct check_table t;
-        struct identity identity = IDENTITY_NULL;
+        static struct bus b;
         struct host_runs *runs = calloc(1, sizeof(*runs));
-        struct uplink_stats uplink = { .durable = true, .last_ok_boot = 5 * USEC_PER_SEC };
-        struct api_status s = {
-                .host = "h0",
-                .boot_id = "b",
-                .started_real = (usec_t) 1795237200000000,
-                .now = 10 * USEC_PER_SEC,
-                .now_real = (usec_t) 1795237210000000,
-                .checks = &t,
-                .identity = &identity,
-                .runs = runs,
-                .uplink = &uplink,
-                .endpoint = "",
-        };
         json_t *v;
 
         ASSERT_TRUE(runs);
-        ASSERT_OK(check_table_init(&t));
-        uplink.classes[UPLINK_EVENTS].spool.records = 3;
-        v = api_json_status(&s);
+        b.started_real = (usec_t) 1795237200000000;
+        b.runs = runs;
+        ASSERT_OK(check_table_init(&b.checks));
+        v = api_json_status(&b, 10 * USEC_PER_SEC, (usec_t) 1795237210000000);
         ASSERT_STREQ(text_at(v, "state"), "unknown"); /* nothing was looked at yet */
         ASSERT_TRUE(json_is_null(json_object_get(v, "live_runs")));
         ASSERT_TRUE(json_is_null(json_object_get(json_object_get(v, "identity"), "slice")));
         ASSERT_STREQ(text_at(v, "started"), "2026-11-21T05:00:00.000Z");
-        ASSERT_STREQ(text_at(json_object_get(v, "uplink"), "last_ok"), "2026-11-21T05:00:05.000Z");
-        ASSERT_EQ(json_integer_value(
-                          json_object_get(json_object_get(json_object_get(json_object_get(v, "uplink"),
-                                                                          "classes"),
-                                                          "events"),
-                                          "kept")),
-                  3);
         json_decref(v);
         runs->known = true;
         runs->n = 2;
         (void) snprintf(runs->runs[0].state, sizeof(runs->runs[0].state), "exited");
         (void) snprintf(runs->runs[1].state, sizeof(runs->runs[1].state), "running");
-        v = api_json_status(&s);
+        v = api_json_status(&b, 10 * USEC_PER_SEC, (usec_t) 1795237210000000);
         ASSERT_EQ(json_integer_value(json_object_get(v, "live_runs")), 1); /* those that live */
         json_decref(v);
-        check_table_clear(&t);
+        check_table_clear(&b.checks);
         free(runs);
+}
+
+static void test_uplink(void) {
+        struct uplink_stats uplink = { .durable = true, .last_ok_boot = 5 * USEC_PER_SEC };
+        json_t *v;
+
+        uplink.classes[UPLINK_EVENTS].spool.records = 3;
+        v = uplink_to_json(&uplink, "", 10 * USEC_PER_SEC, (usec_t) 1795237210000000);
+        ASSERT_STREQ(text_at(v, "last_ok"), "2026-11-21T05:00:05.000Z");
+        ASSERT_EQ(json_integer_value(json_object_get(
+                          json_object_get(json_object_get(v, "classes"), "events"), "kept")),
+                  3);
+        json_decref(v);
 }
 
 static struct run_seen progress_of(const char *run, void *userdata) {
@@ -109,7 +104,7 @@ static void test_runs(void) {
         json_t *list;
 
         ASSERT_TRUE(l);
-        list = api_json_runs(l, progress_of, &p);
+        list = runs_to_json(l, progress_of, &p);
         ASSERT_TRUE(json_is_null(list)); /* launchd has not answered */
         json_decref(list);
         l->known = true;
@@ -117,7 +112,7 @@ static void test_runs(void) {
         (void) snprintf(l->runs[0].name, sizeof(l->runs[0].name), "train");
         l->runs[0].started_real = (usec_t) 1795237200000000;
         (void) snprintf(l->runs[1].name, sizeof(l->runs[1].name), "other");
-        list = api_json_runs(l, progress_of, &p);
+        list = runs_to_json(l, progress_of, &p);
         ASSERT_EQ(json_integer_value(json_object_get(json_array_get(list, 0), "step")), 12);
         ASSERT_STREQ(text_at(json_array_get(list, 0), "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 0), "ended")));
@@ -156,4 +151,4 @@ static void test_settings(void) {
         config_clear(&source.config);
 }
 
-TEST_MAIN(test_checks, test_status, test_runs, test_settings)
+TEST_MAIN(test_checks, test_status, test_uplink, test_runs, test_settings)

@@ -118,7 +118,8 @@ static void test_gravest_reason_first(void) {
         ASSERT_OK(check_table_init(&t));
         for (size_t i = 0; i < ELEMENTSOF(f); i++)
                 ASSERT_TRUE(check_table_take(&t, &policy, 0, 1, &f[i], 10, &c) >= 0);
-        ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)), "nic.mtu c FAIL, nic.mtu b WARN, nic.mtu a UNKNOWN");
+        ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)),
+                     "nic.mtu c FAIL, nic.mtu b WARN, nic.mtu a UNKNOWN");
         ASSERT_TRUE(startswith(check_table_reasons(&t, little, sizeof(little)), "nic.mtu c FAIL"));
         check_table_clear(&t);
 }
@@ -137,7 +138,8 @@ static void test_jitter(void) {
         ASSERT_EQ(schedule_jitter(0, 5), 0);
 }
 
-/* What is seen again is not kept again, what settled a check is kept once, and a full finding comes back whole. */
+/* What is seen again is not kept again, what settled a check is kept once, and a full finding comes back
+ * whole. */
 static void test_kept(void) {
         struct finding full = finding("eth0", VERDICT_FAIL, "x"), back;
         struct check_table t;
@@ -168,4 +170,5 @@ static void test_kept(void) {
         check_table_clear(&t);
 }
 
-TEST_MAIN(test_kept, test_gravest_reason_first, test_transitions, test_first_sight, test_gone, test_bound, test_jitter)
+TEST_MAIN(test_kept, test_gravest_reason_first, test_transitions, test_first_sight, test_gone, test_bound,
+          test_jitter)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of samples, the text format, and the names: documented, unique, and as OpenTelemetry and Prometheus want them. */
+/* The store of samples, the text format, and the names: documented, unique, and as OpenTelemetry and
+ * Prometheus want them. */
 #include "libtpu_metrics.h"
 #include "metrics_text.h"
 #include "process_cost.h"
@@ -68,7 +69,8 @@ static void test_names(void) {
 /* Families in one piece, whatever the order of arrival; labels escaped. */
 static void test_text(void) {
         const struct metrics_about about = { .version = "1.2.3",
-                                             .target = { { "host_name", "h0" }, { "tpu_slice_name", NULL } } };
+                                             .target = { { "host_name", "h0" },
+                                                         { "tpu_slice_name", NULL } } };
         struct sample_store s;
         struct sample a = sample("system.network.io", "By", SAMPLE_COUNTER, 5, "eth0");
         struct sample b = sample("system.memory.usage", "By", SAMPLE_GAUGE, 7, NULL);
@@ -214,7 +216,8 @@ static void test_store_bound(void) {
         sample_store_clear(&s);
 }
 
-static int take_histogram(struct sample_store *s, unsigned run, const char *device, const struct sample_histogram *h) {
+static int take_histogram(struct sample_store *s, unsigned run, const char *device,
+                          const struct sample_histogram *h) {
         struct sample m = sample("tpu.h", "s", SAMPLE_HISTOGRAM, 0, device);
         const struct sample_origin o = { .source = 0, .run = run, .now_real = run * 1000 };
 
@@ -227,7 +230,8 @@ static int take_histogram(struct sample_store *s, unsigned run, const char *devi
 static void test_histograms(void) {
         double bounds[SAMPLE_BUCKETS_MAX] = { 0.5, 1, 2 };
         uint64_t counts[SAMPLE_BUCKETS_MAX + 1] = { 1, 0, 3, 4 };
-        struct sample_histogram h = { .count = 8, .sum = 12.5, .bounds = bounds, .counts = counts, .n_bounds = 3 };
+        struct sample_histogram h = { .count = 8, .sum = 12.5, .bounds = bounds, .counts = counts,
+                                      .n_bounds = 3 };
         const struct sample_histogram *kept;
         struct sample_store s;
 
@@ -243,10 +247,12 @@ static void test_histograms(void) {
         h.count = 9;
         ASSERT_OK(take_histogram(&s, 2, "b", &h)); /* more buckets */
         kept = s.slots[1].sample.h;
-        ASSERT_TRUE(kept->n_bounds == 4 && kept->bounds[3] == 4 && kept->counts[3] == 5 && kept->counts[4] == 0);
+        ASSERT_TRUE(kept->n_bounds == 4 && kept->bounds[3] == 4 && kept->counts[3] == 5 &&
+                    kept->counts[4] == 0);
         ASSERT_EQ(s.slots[1].restarted_real, 0);
         h.count = 2;
-        ASSERT_OK(take_histogram(&s, 3, "b", &h)); /* it stepped back: it counts from when it was last seen */
+        /* it stepped back: it counts from when it was last seen */
+        ASSERT_OK(take_histogram(&s, 3, "b", &h));
         ASSERT_EQ(s.slots[1].start_real, 2000);
         sample_store_end_run(&s, 0, 3); /* a is gone, b has moved */
         ASSERT_EQ(s.n, 1);
@@ -266,7 +272,8 @@ static void test_histograms(void) {
 static void test_histogram_bound(void) {
         static double bounds[SAMPLE_BUCKETS_MAX];
         static uint64_t counts[SAMPLE_BUCKETS_MAX];
-        struct sample_histogram h = { .bounds = bounds, .counts = counts, .n_bounds = SAMPLE_BUCKETS_MAX - 1 };
+        struct sample_histogram h = { .bounds = bounds, .counts = counts,
+                                      .n_bounds = SAMPLE_BUCKETS_MAX - 1 };
         struct sample_store s;
         char device[16];
         int r = 0;
@@ -302,7 +309,8 @@ static struct sample published(size_t i) {
                 m = (struct sample) { .name = d->ours,
                                       .unit = d->unit,
                                       .kind = d->kind,
-                                      .keys = { "tpu.run.name", "tpu.process", d->our_keys[0], d->our_keys[1] } };
+                                      .keys = { "tpu.run.name", "tpu.process", d->our_keys[0],
+                                                d->our_keys[1] } };
         }
         return m;
 }
@@ -323,7 +331,8 @@ static void row_of(const struct sample *m, char *buf, size_t size) {
         int n;
 
         prometheus_name(m, name);
-        n = snprintf(buf, size, "| `%s` | `%s` | %s |%s%s%s |", m->name, name, kinds[m->kind], m->unit ? " `" : "",
+        n = snprintf(buf, size, "| `%s` | `%s` | %s |%s%s%s |", m->name, name, kinds[m->kind],
+                     m->unit ? " `" : "",
                      m->unit ? m->unit : "", m->unit ? "`" : "");
         for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
                 n += snprintf(buf + n, size - (size_t) n, "%s `%s`", i > 0 ? "," : "", m->keys[i]);
@@ -357,7 +366,8 @@ static void test_documented(void) {
                         }
                 }
                 if (startswith(line, "| `") && known != 1)
-                        test_fail(__FILE__, __LINE__, "docs/metrics.md has a row that no table of metrics has: %s", line);
+                        test_fail(__FILE__, __LINE__,
+                                  "docs/metrics.md has a row that no table of metrics has: %s", line);
         }
         for (size_t i = 0; i < PUBLISHED_MAX; i++) {
                 const struct sample m = published(i);
@@ -378,7 +388,8 @@ static void test_naming(void) {
                 prometheus_name(&m, name);
                 for (size_t k = 0; k < ELEMENTSOF(m.keys) && m.keys[k]; k++)
                         if (!strchr(m.keys[k], '.')) /* "job" and "instance" are Prometheus' own */
-                                test_fail(__FILE__, __LINE__, "%s has the attribute %s without a namespace", m.name, m.keys[k]);
+                                test_fail(__FILE__, __LINE__, "%s has the attribute %s without a namespace",
+                                          m.name, m.keys[k]);
                 for (size_t j = 0; j < PUBLISHED_MAX; j++) {
                         const struct sample other = published(j);
 
@@ -386,16 +397,19 @@ static void test_naming(void) {
                                 continue;
                         prometheus_name(&other, of_other);
                         if (streq(name, of_other))
-                                test_fail(__FILE__, __LINE__, "%s and %s are both %s", m.name, other.name, name);
+                                test_fail(__FILE__, __LINE__, "%s and %s are both %s", m.name, other.name,
+                                          name);
                         if (startswith(other.name, m.name) && other.name[strlen(m.name)] == '.')
-                                test_fail(__FILE__, __LINE__, "%s is the namespace of %s", m.name, other.name);
+                                test_fail(__FILE__, __LINE__, "%s is the namespace of %s", m.name,
+                                          other.name);
                 }
         }
 }
 
 /* A boolean or a state has no unit: "1" of a gauge reads as a ratio. */
 static void test_ratios(void) {
-        static const char *const ratios[] = { "tpu.nic.queue.imbalance", "tpu.hbm.utilization", "tpu.duty_cycle" };
+        static const char *const ratios[] = { "tpu.nic.queue.imbalance", "tpu.hbm.utilization",
+                                              "tpu.duty_cycle" };
 
         for (size_t i = 0; i < PUBLISHED_MAX; i++) {
                 const struct sample m = published(i);
@@ -411,7 +425,8 @@ static void test_ratios(void) {
 static void test_stat(void) {
         uint64_t user, system;
 
-        ASSERT_OK(process_cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0",
+        ASSERT_OK(process_cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 "
+                                          "0 20 0",
                                   &user, &system));
         ASSERT_EQ(user, 77);
         ASSERT_EQ(system, 33);
@@ -419,5 +434,6 @@ static void test_stat(void) {
         ASSERT_EQ(process_cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
 }
 
-TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_histograms, test_histogram_bound,
+TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_histograms,
+          test_histogram_bound,
           test_documented, test_naming, test_ratios, test_stat)

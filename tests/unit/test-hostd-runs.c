@@ -72,7 +72,8 @@ static void test_compare(void) {
         add(&l[2], "running", "exited", 500, 2000);
         add(&l[2], "short", "exited", 1500, 1600); /* came and went between two answers */
         add(&l[2], "new", "starting", 1700, 0);
-        ASSERT_STREQ(compare(&l[1], &l[2]), "exited:running started:short exited:short"); /* new: its process is not known yet */
+        /* new: its process is not known yet */
+        ASSERT_STREQ(compare(&l[1], &l[2]), "exited:running started:short exited:short");
         add(&l[3], "running", "running", 2500, 0); /* the same name, anew */
         add(&l[3], "new", "running", 1700, 0);
         ASSERT_STREQ(compare(&l[2], &l[3]), "started:running started:new");

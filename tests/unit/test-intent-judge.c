@@ -238,5 +238,6 @@ static void test_nic_setting_verdicts(void) {
         ASSERT_STREQ(nic_setting_check(i.nic_settings[1].kind), "nic.private_flag");
 }
 
-TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule,
+TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
+          test_mtu_rule,
           test_mtu_verdicts, test_sysctl_verdicts, test_sysctl_names)

@@ -103,7 +103,8 @@ static void test_source_routing(void) {
                 struct intent i;
                 char text[128];
 
-                (void) snprintf(text, sizeof(text), "[SourceRouting]\nValue=%s\nSource=docs\n", t[k].profile);
+                (void) snprintf(text, sizeof(text), "[SourceRouting]\nValue=%s\nSource=docs\n",
+                                t[k].profile);
                 profile(&s, "generic", text);
                 unknown_chip(&s);
                 scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", t[k].site);
@@ -215,7 +216,8 @@ static void test_no_tpu(void) {
         profile(&s, "generic", GENERIC RMEM);
         ASSERT_OK(load(&s, NULL, &i)); /* not even that bus */
         ASSERT_TRUE(i.no_tpu);
-        scratch_write(&s, PCI "0000:00:03.0/vendor", "0x1ae0\n"); /* gVNIC and NVMe, as any VM of Google's has them */
+        /* gVNIC and NVMe, as any VM of Google's has them */
+        scratch_write(&s, PCI "0000:00:03.0/vendor", "0x1ae0\n");
         scratch_write(&s, PCI "0000:00:03.0/device", "0x0042\n");
         scratch_write(&s, PCI "0000:00:03.0/class", "0x020000\n");
         scratch_write(&s, PCI "0000:00:05.0/vendor", "0x1ae0\n");
@@ -225,10 +227,12 @@ static void test_no_tpu(void) {
         scratch_write(&s, PCI "0000:00:06.0/device", "0x7777\n");
         scratch_write(&s, PCI "0000:00:06.0/class", "0x120000\n");
         ASSERT_OK(load(&s, NULL, &i));
-        ASSERT_TRUE(i.no_tpu && i.mtu == 0 && i.n_sysctls == 0 && i.n_nic_settings == 0 && !i.source_routing);
+        ASSERT_TRUE(i.no_tpu && i.mtu == 0 && i.n_sysctls == 0 && i.n_nic_settings == 0 &&
+                    !i.source_routing);
         ASSERT_STREQ(i.profile, "none");
         ASSERT_TRUE(startswith(i.profile_note, "no TPU is in /sys/bus/pci"));
-        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nSourceRouting=yes\n"); /* of a whole site */
+        /* of a whole site */
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nSourceRouting=yes\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_TRUE(i.no_tpu && !i.source_routing);
         scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nProfile=generic\n");
@@ -400,6 +404,7 @@ static void test_nic_settings(void) {
         ASSERT_STREQ(i.nic_settings[1].name, "rx-gro");
 }
 
-TEST_MAIN(test_nic_settings, test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_no_tpu,
+TEST_MAIN(test_nic_settings, test_shipped_profiles, test_every_shipped_profile_is_whole,
+          test_profile_by_chips, test_no_tpu,
           test_rto_min, test_source_routing, test_fixtures_are_what_is_shipped, test_which_profile,
           test_given_file, test_network_mtu_bounds, test_refused_values, test_the_first_of_two_stands)

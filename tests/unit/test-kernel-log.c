@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel log: its records, what is a fault, and that no flood blinds us. A pipe of packets stands for /dev/kmsg. */
+/* The kernel log: its records, what is a fault, and that no flood blinds us. A pipe of packets stands for
+ * /dev/kmsg. */
 #include <fcntl.h>
 
 #include "kernel_log.h"
@@ -8,8 +9,10 @@
 /* --- Records and rules --------------------------------------------------------------------------------- */
 
 static void records(void) {
-        static const char *const wrong[] = { "", "6", "6,1", "6,1,2", "6,1,2,", "6,1,2,-", "x,1,2,-;t", "6,,2,-;t",
-                                             "6,1,-;t", "70000,1,2,-;t", "6,99999999999999999999999,2,-;t", "-6,1,2,-;t" };
+        static const char *const wrong[] = { "", "6", "6,1", "6,1,2", "6,1,2,", "6,1,2,-", "x,1,2,-;t",
+                                             "6,,2,-;t",
+                                             "6,1,-;t", "70000,1,2,-;t", "6,99999999999999999999999,2,-;t",
+                                             "-6,1,2,-;t" };
         static const char good[] = "27,123,456789,c;text; with more\n SUBSYSTEM=pci\n";
         struct kmsg_record r;
 
@@ -32,14 +35,20 @@ static void rules(void) {
                 unsigned level;
                 const char *text, *fault; /* NULL: none */
         } lines[] = {
-                { 3, "pcieport 0000:00:1c.0: AER: Uncorrected (Fatal) error received: 0000:01:00.0", "pcie_uncorrected" },
-                { 3, "vfio-pci 0000:00:05.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Requester ID)",
+                { 3, "pcieport 0000:00:1c.0: AER: Uncorrected (Fatal) error received: 0000:01:00.0",
                   "pcie_uncorrected" },
-                { 4, "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0", "pcie_corrected" },
-                { 4, "pcieport 0000:00:1c.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", "pcie_corrected" },
+                { 3, "vfio-pci 0000:00:05.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), "
+                     "type=Transaction Layer, (Requester ID)",
+                  "pcie_uncorrected" },
+                { 4, "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0",
+                  "pcie_corrected" },
+                { 4, "pcieport 0000:00:1c.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, "
+                     "(Receiver ID)", "pcie_corrected" },
                 { 6, "pcieport 0000:00:1c.0: AER: enabled with IRQ 24", NULL },
-                { 6, "acpi PNP0A08:00: _OSC: OS now controls [PCIeHotplug SHPCHotplug PME AER PCIeCapability LTR]", NULL },
-                { 0, "mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 4: be00000000800400", "machine_check" },
+                { 6, "acpi PNP0A08:00: _OSC: OS now controls [PCIeHotplug SHPCHotplug PME AER "
+                     "PCIeCapability LTR]", NULL },
+                { 0, "mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 4: be00000000800400",
+                  "machine_check" },
                 { 6, "mce: [Hardware Error]: Machine check events logged", "machine_check" },
                 { 3, "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0", "machine_check" },
                 { 6, "mce: CPU0: Thermal monitoring enabled (TM1)", NULL },
@@ -48,7 +57,8 @@ static void rules(void) {
                 { 3, "rcu: INFO: rcu_preempt self-detected stall on CPU", "lockup" },
                 { 3, "Out of memory: Killed process 1234 (python3) total-vm:1kB", "oom" },
                 { 3, "Memory cgroup out of memory: Killed process 1234 (python3) total-vm:1kB", "oom" },
-                { 6, "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null)", NULL }, /* told by the line above */
+                /* told by the line above */
+                { 6, "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null)", NULL },
                 { 4, "vfio-pci 0000:00:05.0: vfio_bar_restore: reset recovery - restoring BARs", "vfio" },
                 { 6, "vfio-pci 0000:00:05.0: enabling device (0000 -> 0002)", NULL },
                 { 3, "DMAR: DRHD: handling fault status reg 2", "iommu" },
@@ -56,20 +66,24 @@ static void rules(void) {
                 { 4, "NETDEV WATCHDOG: eth0 (gve): transmit queue 3 timed out 5000 ms", "nic_reset" },
                 { 6, "gve 0000:00:08.0: Performing reset", "nic_reset" },
                 { 6, "gve 0000:00:08.0 eth0: Device link is up.", NULL },
-                { 3, "I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", "disk" },
+                { 3, "I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+                  "disk" },
                 { 2, "EXT4-fs error (device sda1): ext4_lookup:1855: inode #2: comm ls", "disk" },
                 { 2, "EXT4-fs (sda1): Remounting filesystem read-only", "disk" },
                 { 4, "nf_conntrack: nf_conntrack: table full, dropping packet", "conntrack_full" },
-                { 2, "CPU3: Core temperature above threshold, cpu clock throttled (total events = 1)", "thermal" },
+                { 2, "CPU3: Core temperature above threshold, cpu clock throttled (total events = 1)",
+                  "thermal" },
                 { 1, "BUG: unable to handle page fault for address: ffff8881", "kernel_bug" },
-                { 0, "general protection fault, probably for non-canonical address: 0000 [#1] SMP", "kernel_bug" },
+                { 0, "general protection fault, probably for non-canonical address: 0000 [#1] SMP",
+                  "kernel_bug" },
                 { 6, "traps: python3[77] general protection fault ip:7f sp:7f error:0", NULL },
                 { 6, "eth0: renamed from veth12", NULL },
                 { 6, "", NULL },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
-                const struct kmsg_record r = { .level = lines[i].level, .text = lines[i].text, .len = strlen(lines[i].text) };
+                const struct kmsg_record r = { .level = lines[i].level, .text = lines[i].text,
+                                               .len = strlen(lines[i].text) };
                 enum kernel_fault f = kernel_fault_of(&r);
                 const char *name = f == _KERNEL_FAULT_MAX ? "none" : kernel_fault_name(f);
 
@@ -196,7 +210,8 @@ static void flood(void) {
 
         for (unsigned round = 0; round < 400; round++) {
                 for (unsigned i = 0; i < 100; i++)
-                        say(&b, seq++, round == 200 && i == 50 ? HUNG : i % 2 ? OOM : "some noise of a driver");
+                        say(&b, seq++, round == 200 &&
+                            i == 50 ? HUNG : i % 2 ? OOM : "some noise of a driver");
                 ASSERT_EQ(kernel_log_read(b.log), 0);
                 told += tell(&b, 1 + round * (KERNEL_FAULT_QUIET / 100), false);
         }

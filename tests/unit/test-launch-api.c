@@ -48,7 +48,8 @@ static void test_gone_before_started(void) {
         expect_run(&b, "exited", "not-started", "203");
 }
 
-/* systemd calls a start failed when the command ended sooner than it was seen to run: the answer says how it ended. */
+/* systemd calls a start failed when the command ended sooner than it was seen to run: the answer says how it
+ * ended. */
 static void test_failed_start(void) {
         _cleanup_bench_ struct bench b;
         int fd;
@@ -235,7 +236,8 @@ static void test_stop(void) {
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), EALREADY, "ended already");
 }
 
-/* The end of the start was missed with the bus: who waits for it is answered when the unit is seen to run. */
+/* The end of the start was missed with the bus: who waits for it is answered when the unit is seen to
+ * run. */
 static void test_start_seen_after_the_bus(void) {
         _cleanup_bench_ struct bench b;
         int fd;
@@ -285,7 +287,8 @@ static void test_owners(void) {
         scratch_write(&b.scratch, "proc/812/cgroup", "0::/tpu-run-a.slice/tpu-run-a.service\n");
         scratch_write(&b.scratch, "proc/812/cmdline", "python3");
         fd = ask(&b, LOCAL__KIND__KIND_OWNERS_REQUEST, &q.base);
-        reply = (Local__OwnersReply *) take(&b, fd, LOCAL__KIND__KIND_OWNERS_REPLY, &local__owners_reply__descriptor);
+        reply = (Local__OwnersReply *) take(&b, fd, LOCAL__KIND__KIND_OWNERS_REPLY,
+                                            &local__owners_reply__descriptor);
         ASSERT_EQ(reply->n_owner, 1);
         ASSERT_EQ(reply->owner[0]->pid, 812);
         ASSERT_STREQ(reply->owner[0]->device, "/dev/accel2");

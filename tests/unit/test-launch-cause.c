@@ -5,7 +5,8 @@
 #include "tail.h"
 #include "test.h"
 
-static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", "the kernel killed python3", "h2 was lost",
+static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", "the kernel killed python3",
+                                                           "h2 was lost",
                                                            "the machine goes" };
 
 /* Evidence by its parts; what is left out is as of a run of which nothing but its record is known. */
@@ -21,57 +22,88 @@ struct row {
 };
 
 static const struct row table[] = {
-        { .result = "success", .code = "exited", .status = "0", .cause = CAUSE_SUCCESS, .why = "ended with 0" },
+        { .result = "success", .code = "exited", .status = "0", .cause = CAUSE_SUCCESS,
+          .why = "ended with 0" },
         /* success is success, whatever else was seen */
-        { .result = "success", .code = "exited", .status = "0", .hints = 15, .stop_asked = true, .preempted = true,
+        { .result = "success", .code = "exited", .status = "0", .hints = 15, .stop_asked = true,
+          .preempted = true,
           .line = "Megascale detects a hang", .cause = CAUSE_SUCCESS },
         { .result = "success", .code = "killed", .status = "TERM", .cause = CAUSE_STOPPED, .why = "TERM" },
-        { .result = "success", .code = "killed", .status = "TERM", .stop_asked = true, .cause = CAUSE_STOPPED },
-        { .result = "exit-code", .code = "exited", .status = "1", .stop_asked = true, .cause = CAUSE_STOPPED },
-        { .result = "timeout", .code = "killed", .status = "KILL", .stop_asked = true, .cause = CAUSE_TIMEOUT, .why = "grace" },
-        { .result = "signal", .code = "killed", .status = "KILL", .stop_asked = true, .cause = CAUSE_TIMEOUT, .why = "grace" },
-        { .result = "signal", .code = "killed", .status = "KILL", .cause = CAUSE_SIGNAL, .why = "killed by KILL" },
-        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_CORE_DUMP, .why = "ABRT" },
+        { .result = "success", .code = "killed", .status = "TERM", .stop_asked = true,
+          .cause = CAUSE_STOPPED },
+        { .result = "exit-code", .code = "exited", .status = "1", .stop_asked = true,
+          .cause = CAUSE_STOPPED },
+        { .result = "timeout", .code = "killed", .status = "KILL", .stop_asked = true,
+          .cause = CAUSE_TIMEOUT, .why = "grace" },
+        { .result = "signal", .code = "killed", .status = "KILL", .stop_asked = true, .cause = CAUSE_TIMEOUT,
+          .why = "grace" },
+        { .result = "signal", .code = "killed", .status = "KILL", .cause = CAUSE_SIGNAL,
+          .why = "killed by KILL" },
+        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_CORE_DUMP,
+          .why = "ABRT" },
         { .result = "exit-code", .code = "exited", .status = "3", .cause = CAUSE_EXIT_CODE, .why = "3" },
-        { .result = "exit-code", .code = "exited", .status = "93", .cause = CAUSE_NEVER_RESTART, .why = "93" },
-        { .result = "exit-code", .code = "exited", .status = "93", .preempted = true, .hints = 15, .cause = CAUSE_NEVER_RESTART },
+        { .result = "exit-code", .code = "exited", .status = "93", .cause = CAUSE_NEVER_RESTART,
+          .why = "93" },
+        { .result = "exit-code", .code = "exited", .status = "93", .preempted = true, .hints = 15,
+          .cause = CAUSE_NEVER_RESTART },
         { .result = "exit-code", .code = "exited", .status = "203", .cause = CAUSE_NOT_STARTED },
-        { .result = "exit-code", .code = "exited", .status = "127", .cause = CAUSE_NOT_STARTED, .why = "127" },
+        { .result = "exit-code", .code = "exited", .status = "127", .cause = CAUSE_NOT_STARTED,
+          .why = "127" },
         { .result = "resources", .code = "", .status = "", .cause = CAUSE_NOT_STARTED, .why = "resources" },
-        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL, .why = "killed 1 " },
+        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL,
+          .why = "killed 1 " },
         /* the kernel chose a worker, and the trainer gave up with a code of its own */
-        { .result = "exit-code", .code = "exited", .status = "1", .oom_kills = 2, .cause = CAUSE_OOM_KILL, .why = "killed 2 " },
-        { .result = "signal", .code = "killed", .status = "KILL", .hints = 1u << HINT_OOM_KILL, .cause = CAUSE_OOM_KILL,
+        { .result = "exit-code", .code = "exited", .status = "1", .oom_kills = 2, .cause = CAUSE_OOM_KILL,
+          .why = "killed 2 " },
+        { .result = "signal", .code = "killed", .status = "KILL", .hints = 1u << HINT_OOM_KILL,
+          .cause = CAUSE_OOM_KILL,
           .why = "the kernel killed python3" },
-        { .result = "signal", .code = "killed", .status = "BUS", .hints = 1u << HINT_DEVICE_LOST, .cause = CAUSE_DEVICE_LOST,
+        { .result = "signal", .code = "killed", .status = "BUS", .hints = 1u << HINT_DEVICE_LOST,
+          .cause = CAUSE_DEVICE_LOST,
           .why = "chip 2" },
-        { .result = "exit-code", .code = "exited", .status = "1", .hints = 1u << HINT_PEER_LOST | 1u << HINT_DEVICE_LOST,
+        { .result = "exit-code", .code = "exited", .status = "1",
+          .hints = 1u << HINT_PEER_LOST | 1u << HINT_DEVICE_LOST,
           .cause = CAUSE_DEVICE_LOST },
-        { .result = "exit-code", .code = "exited", .status = "1", .preempted = true, .cause = CAUSE_PREEMPTED, .why = "no checkpoint" },
-        { .result = "exit-code", .code = "exited", .status = "143", .preempted = true, .checkpoint = true, .cause = CAUSE_PREEMPTED,
+        { .result = "exit-code", .code = "exited", .status = "1", .preempted = true,
+          .cause = CAUSE_PREEMPTED, .why = "no checkpoint" },
+        { .result = "exit-code", .code = "exited", .status = "143", .preempted = true, .checkpoint = true,
+          .cause = CAUSE_PREEMPTED,
           .why = "a checkpoint of step 41 since" },
-        { .result = "success", .code = "killed", .status = "TERM", .preempted = true, .cause = CAUSE_PREEMPTED },
-        { .result = "success", .code = "killed", .status = "TERM", .hints = 1u << HINT_PREEMPTED, .cause = CAUSE_PREEMPTED },
+        { .result = "success", .code = "killed", .status = "TERM", .preempted = true,
+          .cause = CAUSE_PREEMPTED },
+        { .result = "success", .code = "killed", .status = "TERM", .hints = 1u << HINT_PREEMPTED,
+          .cause = CAUSE_PREEMPTED },
         { .result = "unknown", .cause = CAUSE_UNKNOWN },
         { .result = "unknown", .rebooted = true, .cause = CAUSE_HOST_DOWN },
-        { .result = "exit-code", .code = "exited", .status = "1", .rebooted = true, .cause = CAUSE_EXIT_CODE },
-        { .result = "unknown", .unkillable = 4711, .stop_asked = true, .cause = CAUSE_UNKILLABLE, .why = "4711" },
+        { .result = "exit-code", .code = "exited", .status = "1", .rebooted = true,
+          .cause = CAUSE_EXIT_CODE },
+        { .result = "unknown", .unkillable = 4711, .stop_asked = true, .cause = CAUSE_UNKILLABLE,
+          .why = "4711" },
         { .result = "timeout", .code = "killed", .status = "ABRT", .cause = CAUSE_TIMEOUT },
         /* The lines of the users' own troubleshooting lists. */
-        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST, .why = "another slice",
-          .line = "(pid=, ip=10.68.9.5) W0421 04:19:07.570048   20579 grpc_transport.cc:1930] GetMultiSliceTopology returned with "
-                  "status: UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: ipv4:10.68.8.5:9915: connect "
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
+          .why = "another slice",
+          .line = "(pid=, ip=10.68.9.5) W0421 04:19:07.570048   20579 grpc_transport.cc:1930] "
+                  "GetMultiSliceTopology returned with "
+                  "status: UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: "
+                  "ipv4:10.68.8.5:9915: connect "
                   "endpoint failed (Failed to connect to remote host: Connection refused)" },
-        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST, .why = "could not connect",
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
+          .why = "could not connect",
           .line = "RuntimeError: UNKNOWN: TPU initialization failed: Failed to connect to 10.0.0.2" },
-        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_PEER_LOST, .why = "coordination",
-          .line = "F0926 17:26:32.075587  157988 client.h:77] Terminating process because the JAX distributed service detected "
+        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_PEER_LOST,
+          .why = "coordination",
+          .line = "F0926 17:26:32.075587  157988 client.h:77] Terminating process because the JAX "
+                  "distributed service detected "
                   "fatal errors. This most likely indicates that another task died" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
-          .line = "I0000 tpu_initializer_helper.cc:94] libtpu.so already in use by another process. Run \"$ sudo lsof -w "
-                  "/dev/accel0\" to figure out which process is using the TPU. Not attempting to load libtpu.so in this process." },
+          .line = "I0000 tpu_initializer_helper.cc:94] libtpu.so already in use by another process. Run \"$ "
+                  "sudo lsof -w "
+                  "/dev/accel0\" to figure out which process is using the TPU. Not attempting to load "
+                  "libtpu.so in this process." },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
-          .line = "jaxlib.xla_extension.XlaRuntimeError: ABORTED: The TPU is already in use by process with pid 2239507." },
+          .line = "jaxlib.xla_extension.XlaRuntimeError: ABORTED: The TPU is already in use by process with "
+                  "pid 2239507." },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
           .line = "open(/dev/vfio/0): Device or resource busy" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_LOST,
@@ -81,13 +113,18 @@ static const struct row table[] = {
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_HANG,
           .line = "Megascale detects a hang that is likely caused by bad TPU chips on the following hosts" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
-          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [10.10.0.13]:6574: Connection reset by peer" },
+          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [10.10.0.13]:6574: "
+                  "Connection reset by peer" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
-          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.10.0.12]:7867" },
-        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE, .line = "Connection closed by peer" },
-        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE, .line = "ValueError: no" },
+          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer "
+                  "[10.10.0.12]:7867" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE,
+          .line = "Connection closed by peer" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE,
+          .line = "ValueError: no" },
         /* the kernel's word is stronger than a line of the log */
-        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL, .line = "Megascale detects a hang" },
+        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL,
+          .line = "Megascale detects a hang" },
 };
 
 static void test_table(void) {
@@ -106,7 +143,8 @@ static void test_table(void) {
                 (void) snprintf(r.status, sizeof(r.status), "%s", t->status ? t->status : "");
                 cause_of(&e, &f);
                 if (f.cause != t->cause || !f.why[0] || (t->why && !strstr(f.why, t->why)))
-                        test_fail(__FILE__, __LINE__, "row %zu: %s (%s), not %s (%s)", i, cause_name(f.cause), f.why,
+                        test_fail(__FILE__, __LINE__, "row %zu: %s (%s), not %s (%s)", i,
+                                  cause_name(f.cause), f.why,
                                   cause_name(t->cause), t->why ? t->why : "");
         }
 }
@@ -157,7 +195,8 @@ static void test_tail(void) {
         ASSERT_TRUE(t.checkpoint && t.checkpoint_step == 41);
 }
 
-static struct restart_decision decide(struct restarts *r, uint32_t max, enum cause c, bool step, uint64_t n, usec_t lived) {
+static struct restart_decision decide(struct restarts *r, uint32_t max, enum cause c, bool step, uint64_t n,
+                                      usec_t lived) {
         struct exit_record end = { .step_known = step, .last_step = n };
         struct restart_decision d;
 

@@ -4,9 +4,12 @@
 #include "launch-bench.h"
 
 static void test_names_of_secrets(void) {
-        static const char *const secret[] = { "WANDB_API_KEY=1", "HF_TOKEN=1", "db_password=1", "AWS_SECRET_ACCESS=1", "GOOGLE_APPLICATION_CREDENTIALS=/x", "KEY",
+        static const char *const secret[] = { "WANDB_API_KEY=1", "HF_TOKEN=1", "db_password=1",
+                                              "AWS_SECRET_ACCESS=1", "GOOGLE_APPLICATION_CREDENTIALS=/x",
+                                              "KEY",
                                               "key=1" };
-        static const char *const plain[] = { "PATH=/key", "KEYBOARD=1", "A=TOKEN", "LIBTPU_INIT_ARGS=--secret", "TPU_WORKER_ID=0", "" };
+        static const char *const plain[] = { "PATH=/key", "KEYBOARD=1", "A=TOKEN",
+                                             "LIBTPU_INIT_ARGS=--secret", "TPU_WORKER_ID=0", "" };
 
         for (size_t i = 0; i < ELEMENTSOF(secret); i++)
                 ASSERT_TRUE(variable_is_secret(secret[i]));
@@ -34,7 +37,8 @@ static void test_what_a_run_has(void) {
         runs_unit_events.started("train", "done", b.runs);
         (void) close(fd);
         fd = ask_environment(&b, "train");
-        r = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor);
+        r = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY,
+                                             &local__environment_reply__descriptor);
         (void) close(fd);
         for (size_t i = 0; i < r->n_env; i++) {
                 found = found || streq(r->env[i], "MINE=a b");
@@ -48,7 +52,8 @@ static void test_what_a_run_has(void) {
 }
 
 static void test_for_nobody_else(void) {
-        struct caller other = { .uid = 1234567, .name = "eve", .member = true }, remote = { .uid = 990, .name = "tpu-hostd", .remote = true };
+        struct caller other = { .uid = 1234567, .name = "eve", .member = true },
+                remote = { .uid = 990, .name = "tpu-hostd", .remote = true };
         _cleanup_bench_ struct bench b;
         struct problem p = { 0 };
         int fd;
@@ -67,7 +72,8 @@ static void test_for_nobody_else(void) {
 }
 
 int main(void) {
-        static void (*const tests[])(void) = { test_names_of_secrets, test_what_a_run_has, test_for_nobody_else };
+        static void (*const tests[])(void) = { test_names_of_secrets, test_what_a_run_has,
+                                               test_for_nobody_else };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }

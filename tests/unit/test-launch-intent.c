@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs by intent: idempotent by name and generation, one after the other, never over another process's devices. */
+/* Runs by intent: idempotent by name and generation, one after the other, never over another process's
+ * devices. */
 #include <sys/file.h>
 
 #include "io.h"
@@ -22,7 +23,8 @@ static int ask_generation(struct bench *b, const char *name, uint64_t generation
 }
 
 static Local__RunReply *reply_of(struct bench *b, int fd) {
-        Local__RunReply *r = (Local__RunReply *) take(b, fd, LOCAL__KIND__KIND_RUN_REPLY, &local__run_reply__descriptor);
+        Local__RunReply *r = (Local__RunReply *) take(b, fd, LOCAL__KIND__KIND_RUN_REPLY,
+                                                      &local__run_reply__descriptor);
 
         (void) close(fd);
         return r;
@@ -58,7 +60,8 @@ static void test_asked_again(void) {
         expect_reply(&b, ask_generation(&b, "train", 3), 3, true, "running");
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("train", b.runs);
-        /* It has run: it is not run twice, however often it is asked for, and neither after our own death. */
+        /* It has run: it is not run twice, however often it is asked for, and neither after our own
+         * death. */
         expect_reply(&b, ask_generation(&b, "train", 3), 3, true, "exited");
         bench_down(&b);
         bench_up(&b);
@@ -100,9 +103,11 @@ static bool has_variable(const Local__EnvironmentReply *r, const char *assignmen
         return false;
 }
 
-/* The environment is built here, out of what tpu-hostd knows of the run and of the host; the static file is stronger. */
+/* The environment is built here, out of what tpu-hostd knows of the run and of the host; the static file is
+ * stronger. */
 static void test_environment_of_a_gang(void) {
-        char *slices[] = { (char[]){ "s0" }, (char[]){ "s1" } }, *hosts[] = { (char[]){ "10.0.0.3" }, (char[]){ "10.0.0.4" } };
+        char *slices[] = { (char[]){ "s0" }, (char[]){ "s1" } },
+                *hosts[] = { (char[]){ "10.0.0.3" }, (char[]){ "10.0.0.4" } };
         char *mine[] = { (char[]){ "TPU_WORKER_ID=7" } };
         Local__EnvironmentRequest e = LOCAL__ENVIRONMENT_REQUEST__INIT;
         Local__Fact facts[2] = { LOCAL__FACT__INIT, LOCAL__FACT__INIT }, *list[] = { &facts[0], &facts[1] };
@@ -145,11 +150,13 @@ static void test_environment_of_a_gang(void) {
         local__run_reply__free_unpacked(reply, NULL);
         e.name = (char[]){ "train" };
         fd = ask(&b, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &e.base);
-        env = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor);
+        env = (Local__EnvironmentReply *) take(&b, fd, LOCAL__KIND__KIND_ENVIRONMENT_REPLY,
+                                               &local__environment_reply__descriptor);
         (void) close(fd);
         ASSERT_TRUE(has_variable(env, "TPU_RUN_STEP_EXPRESSION=^s ([0-9]+)")); /* a key that is a variable */
         ASSERT_TRUE(has_variable(env, "TPU_WORKER_ID=7") && has_variable(env, "TPU_NAME=s1") &&
-                    has_variable(env, "TPU_ACCELERATOR_TYPE=v6e-16") && has_variable(env, "TPU_WORKER_HOSTNAMES=10.0.0.3,10.0.0.4") &&
+                    has_variable(env, "TPU_ACCELERATOR_TYPE=v6e-16") &&
+                    has_variable(env, "TPU_WORKER_HOSTNAMES=10.0.0.3,10.0.0.4") &&
                     has_variable(env, "TPU_RUN_NAME=train") && has_variable(env, "TPU_RUN_GENERATION=3") &&
                     has_variable(env, "TPU_RUN_SLICES=2") && has_variable(env, "TPU_RUN_SLICE=1") &&
                     has_variable(env, "TPU_RUN_HOSTS=4") && has_variable(env, "TPU_RUN_RANK=3") &&
@@ -189,17 +196,20 @@ static void test_tried(void) {
         runs_unit_events.started("train", "done", b.runs);
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESTALE, "generation 3");
         q.generation = 4; /* it would end the one that is there */
-        local__run_reply__free_unpacked(reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base)), NULL);
+        local__run_reply__free_unpacked(reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base)),
+                                        NULL);
         q.generation = 0;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), EEXIST, "train is running");
         s.user = (char[]){ "nobody-is-called-so" };
-        expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESRCH, "is not known on this host");
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESRCH,
+                     "is not known on this host");
         ASSERT_EQ(b.fake.starts, 1);
         ASSERT_EQ(b.fake.stops, 0);
 }
 
 static void expect_told(struct bench *b, int fd, size_t n, const char *state) {
-        Local__RunListReply *r = (Local__RunListReply *) take(b, fd, LOCAL__KIND__KIND_RUN_LIST_REPLY, &local__run_list_reply__descriptor);
+        Local__RunListReply *r = (Local__RunListReply *) take(b, fd, LOCAL__KIND__KIND_RUN_LIST_REPLY,
+                                                              &local__run_list_reply__descriptor);
 
         ASSERT_EQ(r->n_run, n);
         if (n > 0)
@@ -294,7 +304,8 @@ static void test_a_persons_run_is_not_replaced(void) {
         expect_error(&b, ask_generation(&b, "", 9), EINVAL, "name");
 }
 
-/* The devices are looked at by launchd itself: who has one is named, and a stale lock goes only when nobody has. */
+/* The devices are looked at by launchd itself: who has one is named, and a stale lock goes only when nobody
+ * has. */
 static void test_devices(void) {
         _cleanup_bench_ struct bench b;
         struct stat st;
@@ -319,7 +330,8 @@ static void test_devices_of_the_host(void) {
         bench_init(&b);
         start(&b, "a");
         ASSERT_STREQ(b.fake.devices, "tpu");
-        scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nAllow=/dev/x char-y*\n");
+        scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf",
+                      "[Devices]\nAllow=/dev/x char-y*\n");
         start(&b, "b");
         ASSERT_STREQ(b.fake.devices, "tpu,/dev/x,char-y*");
         scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nPolicy=any\n");
@@ -445,7 +457,8 @@ static void test_bad_specs(void) {
         ASSERT_EQ(b.fake.starts, 0);
 }
 
-/* A secret is in one file of root's, in memory, for as long as the run: in no other file, and in no answer. */
+/* A secret is in one file of root's, in memory, for as long as the run: in no other file, and in no
+ * answer. */
 static void test_secret(void) {
         Run__Spec s = spec_of_python((char[]){ "a" });
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
@@ -482,8 +495,10 @@ static void test_secret(void) {
 
 int main(void) {
         void (*const tests[])(void) = {
-                test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
-                test_environment_of_a_gang, test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
+                test_asked_again, test_higher_generation, test_overtaken, test_another_intent,
+                        test_stop_by_generation,
+                test_environment_of_a_gang, test_tried, test_watched, test_a_persons_run_is_not_replaced,
+                test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
 

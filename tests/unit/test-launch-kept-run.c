@@ -50,8 +50,10 @@ static void test_names(void) {
 static void make_spec(struct kept_run *kept) {
         static const struct {
                 const char *key, *text;
-        } given[] = { { "memory", "5" }, { "memory_high", "6" }, { "cpus", "0-3,8" }, { "core", "keep" }, { "grace", "30s" },
-                      { "restarts", "4" }, { "preempt", "/bin/touch /srv/now" }, { "devices", "/dev/x,char-y" },
+        } given[] = { { "memory", "5" }, { "memory_high", "6" }, { "cpus", "0-3,8" }, { "core", "keep" },
+                      { "grace", "30s" },
+                      { "restarts", "4" }, { "preempt", "/bin/touch /srv/now" },
+                      { "devices", "/dev/x,char-y" },
                       { "share_devices", "yes" } };
         char why[RUN_WHY_MAX];
 
@@ -85,7 +87,8 @@ static void expect_spec(const struct kept_run *kept) {
 }
 
 static void test_sets_of_numbers(void) {
-        static const char *const bad[] = { ",", "1,", "1-", "-1", "a", "3-1", "1 ", "8192", "1--2", "99999999999999999999" };
+        static const char *const bad[] = { ",", "1,", "1-", "-1", "a", "3-1", "1 ", "8192", "1--2",
+                                           "99999999999999999999" };
         struct number_set set;
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -113,7 +116,8 @@ static void test_file_round_trip(void) {
         (void) snprintf(kept->name, sizeof(kept->name), "run-1");
         (void) snprintf(kept->id, sizeof(kept->id), "%s", ID);
         kept->uid = 4000000000u;
-        kept->user = calloc(1, 201); /* as a directory service may call somebody: longer than anybody may ask for */
+        /* as a directory service may call somebody: longer than anybody may ask for */
+        kept->user = calloc(1, 201);
         ASSERT_TRUE(kept->user != NULL);
         memset(kept->user, 'a', 200);
         kept->directory = strdup("/home/alice");
@@ -143,13 +147,15 @@ static void test_file_round_trip(void) {
 
 /* What no checksum finds: whole files whose content is none of ours. */
 static void write_whole(int dir, const char *name, const char *what, unsigned version, const char *text) {
-        const struct state_format f = { .what = what, .version = version, .max = 4096, .options = { .mode = 0600 } };
+        const struct state_format f = { .what = what, .version = version, .max = 4096,
+                                        .options = { .mode = 0600 } };
 
         ASSERT_OK(state_file_write(dir, name, &f, text, strlen(text)));
 }
 
 static void test_bad_run_files(void) {
-        static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
+        static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}",
+                                               "\x00\x01" };
         static const char *const strange[] = { "[]", "{}", "", "\x0a\x02\x08\x01" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
@@ -209,7 +215,8 @@ static void test_exit_record(void) {
                 ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -ENOENT);
         }
         write_whole(dir, "hostile", "exit", 1,
-                    "{\"id\":\"" ID "\",\"result\":\"a b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\","
+                    "{\"id\":\"" ID "\",\"result\":\"a "
+                                    "b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\","
                     "\"real_usec\":1,\"boot_usec\":1,\"oom_kills\":0,\"cause\":\"\",\"why\":\"\",\"remedy\":\"\","
                     "\"step_known\":false,\"last_step\":0}");
         ASSERT_EQ(exit_record_read(dir, "hostile", ID, &back), -EBADMSG);

@@ -91,7 +91,8 @@ static void test_over_our_own_death(void) {
         /* the host went down: that is not for this host to repair */
         begin(&b, "a", 3, NULL);
         bench_down(&b);
-        scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id", "99999999-2222-3333-4444-555555555555\n");
+        scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id",
+                      "99999999-2222-3333-4444-555555555555\n");
         bench_up(&b);
         expect_run(&b, "exited", "host-down", "");
 }
@@ -105,7 +106,8 @@ static void test_ends_that_are_final(void) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 begin(&b, "a", 9, NULL);
                 end(&b, ends[i][0], ends[i][1], ends[i][2]);
-                expect_run(&b, "exited", i == 0 ? "success" : i == 1 ? "never-restart" : "stopped", ends[i][2]);
+                expect_run(&b, "exited", i == 0 ? "success" : i == 1 ? "never-restart" : "stopped",
+                           ends[i][2]);
         }
 }
 
@@ -122,7 +124,8 @@ static void test_stop(void) {
         expect_run(&b, "waiting", "exit-code", "1");
         free_device(&b);
         local__stop_reply__free_unpacked(
-                (Local__StopReply *) take(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), LOCAL__KIND__KIND_STOP_REPLY,
+                (Local__StopReply *) take(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base),
+                                          LOCAL__KIND__KIND_STOP_REPLY,
                                           &local__stop_reply__descriptor),
                 NULL);
         expect_run(&b, "exited", "exit-code", "1");
@@ -208,10 +211,12 @@ static void test_devices_are_not_free(void) {
                 turn(&b);
                 reply = list(&b, 1);
                 if (streq(reply->run[0]->state, "exited")) {
-                        ASSERT_TRUE(strstr(reply->run[0]->why, "/dev/accel0 is in use by process 812") != NULL);
+                        ASSERT_TRUE(strstr(reply->run[0]->why,
+                                           "/dev/accel0 is in use by process 812") != NULL);
                         local__run_list_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
-                        bench_down(&b); /* given up for good: neither a restart of ours nor free devices begin it again */
+                        /* given up for good: neither a restart of ours nor free devices begin it again */
+                        bench_down(&b);
                         bench_up(&b);
                         free_device(&b);
                         expect_run(&b, "exited", "exit-code", "1");
@@ -222,7 +227,8 @@ static void test_devices_are_not_free(void) {
                         reply = list(&b, 1);
                         ASSERT_STREQ(reply->run[0]->state, "exited");
                         ASSERT_TRUE(strstr(reply->run[0]->why, "not restarted: ") != NULL);
-                        ASSERT_TRUE(strstr(strstr(reply->run[0]->why, "not restarted: ") + 1, "not restarted: ") == NULL);
+                        ASSERT_TRUE(strstr(strstr(reply->run[0]->why, "not restarted: ") + 1,
+                                           "not restarted: ") == NULL);
                         local__run_list_reply__free_unpacked(reply, NULL);
                         ASSERT_EQ(b.fake.starts, 1);
                         return;
@@ -284,7 +290,8 @@ static void test_hint(void) {
         begin(&b, "a", 0, NULL);
         q.cause = (char[]){ "device-lost" };
         q.text = (char[]){ "chip 2: link down" };
-        reply = (Local__HintReply *) take(&b, ask(&b, LOCAL__KIND__KIND_HINT, &q.base), LOCAL__KIND__KIND_HINT_REPLY,
+        reply = (Local__HintReply *) take(&b, ask(&b, LOCAL__KIND__KIND_HINT, &q.base),
+                                          LOCAL__KIND__KIND_HINT_REPLY,
                                           &local__hint_reply__descriptor);
         ASSERT_EQ(reply->runs, 1);
         local__hint_reply__free_unpacked(reply, NULL);
@@ -317,7 +324,8 @@ static void test_unkillable(void) {
 
 int main(void) {
         void (*const tests[])(void) = {
-                test_started_again, test_over_our_own_death, test_ends_that_are_final, test_stop, test_stop_with_too_long_a_grace, test_remedies_can_be_typed, test_refused_once,
+                test_started_again, test_over_our_own_death, test_ends_that_are_final, test_stop,
+                        test_stop_with_too_long_a_grace, test_remedies_can_be_typed, test_refused_once,
                 test_devices_are_not_free, test_preempted, test_hint, test_unkillable,
         };
 

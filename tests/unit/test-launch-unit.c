@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd is asked for, as it goes over the bus: the message is made by sd-bus, and read back as text. */
+/* What systemd is asked for, as it goes over the bus: the message is made by sd-bus, and read back as
+ * text. */
 #include <sys/socket.h>
 
 #include "device_list.h"
@@ -34,7 +35,8 @@ static void wire_free(struct wire *w) {
 }
 #define _cleanup_wire_ _cleanup_(wire_free)
 
-static void make(struct wire *w, const struct unit_spec *s, int (*new)(sd_bus *, const struct unit_spec *, sd_bus_message **)) {
+static void make(struct wire *w, const struct unit_spec *s,
+                 int (*new)(sd_bus *, const struct unit_spec *, sd_bus_message **)) {
         sd_bus_message *m = NULL;
         FILE *f;
 
@@ -68,13 +70,16 @@ static bool has_number(const struct wire *w, const char *name, uint64_t value) {
 static void test_memory(void) {
         _cleanup_wire_ struct wire w = wire_new();
         Run__Spec run = RUN__SPEC__INIT;
-        struct kept_run j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct kept_run j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef",
+                              .user = (char[]){ "alice" }, .spec = &run };
         struct unit_spec s = { .kept = &j };
         const char *slice;
 
         make(&w, &s, unit_message_new);
-        ASSERT_TRUE(!property(&w, "MemoryMax") && !property(&w, "MemoryHigh") && !property(&w, "Training run a-b and its containers"));
-        ASSERT_TRUE(has_number(&w, "LimitMEMLOCK", UINT64_MAX) && has_number(&w, "LimitNOFILE", RUN_NOFILE) &&
+        ASSERT_TRUE(!property(&w, "MemoryMax") && !property(&w, "MemoryHigh") &&
+                    !property(&w, "Training run a-b and its containers"));
+        ASSERT_TRUE(has_number(&w, "LimitMEMLOCK", UINT64_MAX) &&
+                    has_number(&w, "LimitNOFILE", RUN_NOFILE) &&
                     has_number(&w, "LimitCORE", 0) && has_number(&w, "TimeoutStopUSec", 90 * USEC_PER_SEC));
         ASSERT_TRUE(!property(&w, "CPUAffinity") && !property(&w, "NUMAPolicy"));
         run.has_memory = true;
@@ -82,7 +87,8 @@ static void test_memory(void) {
         run.cpus = run.numa = (char[]){ "0" };
         run.core = (char[]){ "keep" };
         make(&w, &s, unit_message_new);
-        ASSERT_TRUE(has_number(&w, "MemoryMax", 1000) && !property(&w, "Training run a-b and its containers"));
+        ASSERT_TRUE(has_number(&w, "MemoryMax", 1000) &&
+                    !property(&w, "Training run a-b and its containers"));
         ASSERT_TRUE(property(&w, "CPUAffinity") && property(&w, "NUMAPolicy") && property(&w, "NUMAMask") &&
                     has_number(&w, "LimitCORE", UINT64_MAX));
         run.has_memory = false;
@@ -99,7 +105,8 @@ static void test_memory(void) {
 
 /* The value of the DeviceAllow property, as the dump has it, holds this entry with "rw". */
 static bool allows(const struct wire *w, const char *node) {
-        const char *at = property(w, "DeviceAllow"), *end = at ? strstr(at, "STRING \"LoadCredential\"") : NULL;
+        const char *at = property(w, "DeviceAllow"),
+                *end = at ? strstr(at, "STRING \"LoadCredential\"") : NULL;
         char quoted[80];
         const char *entry;
 
@@ -111,7 +118,8 @@ static bool allows(const struct wire *w, const char *node) {
         return strstr(entry, "STRING") == strstr(entry, "STRING \"rw\"");
 }
 
-static const char *const machine[] = { "accel0", "accel1", "accelerometer", "fuse", "kmsg", "sda", "vfio/3", "vfio/vfio" };
+static const char *const machine[] = { "accel0", "accel1", "accelerometer", "fuse", "kmsg", "sda", "vfio/3",
+                                       "vfio/vfio" };
 
 /* The TPU's nodes that are there, their drivers, gcsfuse's, and what the run names: nothing else. */
 static void test_devices(void) {
@@ -119,7 +127,8 @@ static void test_devices(void) {
         _cleanup_scratch_ struct scratch scratch = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
         Run__Spec run = RUN__SPEC__INIT;
-        struct kept_run j = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = (char[]){ "alice" }, .spec = &run };
+        struct kept_run j = { .name = "a", .id = "0123456789abcdef0123456789abcdef",
+                              .user = (char[]){ "alice" }, .spec = &run };
         struct unit_spec s = { .kept = &j };
         char path[64];
         char **nodes;
@@ -136,7 +145,8 @@ static void test_devices(void) {
         ASSERT_TRUE(allows(&w, "/dev/accel0") && allows(&w, "/dev/accel1") && allows(&w, "/dev/vfio/3") &&
                     allows(&w, "/dev/vfio/vfio") && allows(&w, "/dev/fuse") && allows(&w, "char-accel*") &&
                     allows(&w, "char-vfio*") && allows(&w, "/dev/net/tun") && allows(&w, "char-nvidia*"));
-        ASSERT_TRUE(!allows(&w, "/dev/kmsg") && !allows(&w, "/dev/sda") && !allows(&w, "/dev/accelerometer"));
+        ASSERT_TRUE(!allows(&w, "/dev/kmsg") && !allows(&w, "/dev/sda") &&
+                    !allows(&w, "/dev/accelerometer"));
         make(&w, &s, unit_message_beside);
         ASSERT_TRUE(allows(&w, "/dev/accel0") && !allows(&w, "/dev/kmsg"));
         run.devices = (char[]){ "any" };
@@ -146,7 +156,8 @@ static void test_devices(void) {
 }
 
 static void test_device_lists(void) {
-        static const char *const wrong[] = { "gpu", "/dev/", "/dev/../etc", "/dev/a//b", "/dev/a/", "/etc/x", "/dev/a*", "char-", "char-a/b",
+        static const char *const wrong[] = { "gpu", "/dev/", "/dev/../etc", "/dev/a//b", "/dev/a/", "/etc/x",
+                                             "/dev/a*", "char-", "char-a/b",
                                              "/dev/a b c;", "/dev/\001" };
         char bad[DEVICE_NODE_MAX], **list = NULL;
 
@@ -168,7 +179,8 @@ static void test_device_lists(void) {
         (void) strings_free(list);
 }
 
-/* EPERM is the policy's answer; all else tells nothing, or that there is none. And each is said with the start. */
+/* EPERM is the policy's answer; all else tells nothing, or that there is none. And each is said with the
+ * start. */
 static void test_policy(void) {
         _cleanup_scratch_ struct scratch scratch = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
@@ -187,7 +199,8 @@ static void test_policy(void) {
         scratch_write(&scratch, "proc/1/root/dev/mem", "");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_FAILS);
         device_policy_warn(&h, &run, text, sizeof(text));
-        ASSERT_TRUE(strstr(text, "; it may open any device that its user may: the kernel or this container refuses") != NULL);
+        ASSERT_TRUE(strstr(text, "; it may open any device that its user may: the kernel or this container "
+                                 "refuses") != NULL);
         scratch_write(&scratch, "proc/self/cgroup", "0::/user.slice\n");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
         run.devices = (char[]){ "any" };

@@ -6,7 +6,7 @@
 
 #define TEXT(t) ((char *) (uintptr_t) (t))
 
-/* --- Readings and cores --------------------------------------------------------------------------------- */
+/* --- Readings and cores -------------------------------------------------------------------------------- */
 
 static void test_reading(void) {
         struct libtpu_reading r = LIBTPU_READING_NULL;
@@ -40,7 +40,8 @@ static size_t pack_cores(uint8_t *buf, const int32_t *ids, size_t n) {
         Libtpu__TpuCoreIdentifier id = LIBTPU__TPU_CORE_IDENTIFIER__INIT;
         Libtpu__SequencerInfo sparse = LIBTPU__SEQUENCER_INFO__INIT, tensor = LIBTPU__SEQUENCER_INFO__INIT,
                               *sequencers[] = { &sparse, &tensor };
-        Libtpu__QueuedProgramInfo program = LIBTPU__QUEUED_PROGRAM_INFO__INIT, *programs[] = { &program, &program };
+        Libtpu__QueuedProgramInfo program = LIBTPU__QUEUED_PROGRAM_INFO__INIT,
+                *programs[] = { &program, &program };
         static Libtpu__CoreStateEntry entries[200];
         static Libtpu__CoreStateEntry *list[200];
         static uint8_t fingerprint[40];
@@ -85,7 +86,8 @@ static void test_cores(void) {
         ASSERT_EQ(libtpu_status_read(&r, buf, pack_cores(buf, second, 2), &s), 1);
         ASSERT_TRUE(s.n == 3 && s.processes == 2 && !s.cut);
         ASSERT_TRUE(s.cores[0].core == 1 && s.cores[1].core == 2 && s.cores[2].core == 3);
-        ASSERT_TRUE(s.cores[0].chip == 5 && s.cores[0].pc == 0x1234 && s.cores[0].tag == 3 && s.cores[0].run == 77);
+        ASSERT_TRUE(s.cores[0].chip == 5 && s.cores[0].pc == 0x1234 && s.cores[0].tag == 3 &&
+                    s.cores[0].run == 77);
         ASSERT_TRUE(s.cores[0].launch == -12 && s.cores[0].queued == 2);
         ASSERT_STREQ(s.cores[0].location, "fusion.42 [model.py:88]");
         ASSERT_EQ(strlen(s.cores[0].fingerprint), 64);

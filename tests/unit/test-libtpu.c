@@ -30,7 +30,7 @@ void *__wrap_realloc(void *p, size_t size) {
         return __real_realloc(p, size);
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------- */
+/* --- Answers ------------------------------------------------------------------------------------------- */
 
 #define TEXT(t) ((char *) (uintptr_t) (t))
 
@@ -67,7 +67,8 @@ static void see(const struct libtpu_point *p, void *userdata) {
         size_t n = s->n++;
 
         for (size_t k = 0; k < LIBTPU_KEYS && n < 16; k++)
-                (void) snprintf(s->values[n][k], LIBTPU_TEXT_MAX, "%s", p->values[k] ? p->values[k] : "(none)");
+                (void) snprintf(s->values[n][k], LIBTPU_TEXT_MAX, "%s",
+                                p->values[k] ? p->values[k] : "(none)");
         s->last = *p;
         libtpu_reading_take(&s->reading, s->id, p);
         if (p->sample.kind != SAMPLE_HISTOGRAM) {
@@ -96,7 +97,7 @@ static int read_points(struct libtpu_reader *r, enum libtpu_metric id, Libtpu__M
         return libtpu_metric_read(r, id, buf, libtpu__metric_response__pack(&m, buf), NOW, see, ret);
 }
 
-/* --- Attributes ----------------------------------------------------------------------------------------- */
+/* --- Attributes ---------------------------------------------------------------------------------------- */
 
 static int read_gauge(struct libtpu_reader *r, enum libtpu_metric id, Libtpu__Attribute *a, double number,
                       struct seen *ret) {
@@ -152,7 +153,7 @@ static void test_device_in_each_encoding(void) {
         ASSERT_EQ(r.left_out, 0);
 }
 
-/* --- Numbers -------------------------------------------------------------------------------------------- */
+/* --- Numbers ------------------------------------------------------------------------------------------- */
 
 static void test_numbers_that_are_none(void) {
         _cleanup_libtpu_reader_ struct libtpu_reader r;
@@ -193,7 +194,7 @@ static void test_numbers_that_are_none(void) {
         ASSERT_EQ(s.last.start_real, 0);
 }
 
-/* --- Histograms ----------------------------------------------------------------------------------------- */
+/* --- Histograms ---------------------------------------------------------------------------------------- */
 
 static int read_distribution(struct libtpu_reader *r, enum libtpu_metric id, Libtpu__Distribution *d,
                              struct seen *ret) {
@@ -309,7 +310,7 @@ static void test_distributions_that_make_no_sense(void) {
         }
 }
 
-/* --- What comes as a whole ------------------------------------------------------------------------------ */
+/* --- What comes as a whole ----------------------------------------------------------------------------- */
 
 static void test_answers_of_others(void) {
         _cleanup_libtpu_reader_ struct libtpu_reader r;

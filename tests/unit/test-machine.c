@@ -11,7 +11,8 @@ static void test_machines(void) {
         } chips[] = { { 0x5e, "v4", 32, 1 },    { 0x62, "v5p", 95, 1 },   { 0x63, "v5e", 16, 1 },
                       { 0x6f, "v6e", 32, 1 },   { 0x76, "tpu7x", 192, 2 }, { 0x27, "v2/v3", 0, 1 },
                       { 0x83, "tpu8i", 0, 1 }, { 0x7c, "tpu8t", 0, 1 } };
-        static const char *const unknown[] = { "ct6e-standard-2t", "ct6e-standard-", "n1-standard-16", "", "-4t",
+        static const char *const unknown[] = { "ct6e-standard-2t", "ct6e-standard-", "n1-standard-16", "",
+                                               "-4t",
                                                "ct6e-standardx-4t", "ct6e-standard-4t]",
                                                "a-name-that-is-far-too-long-for-any-machine-type" };
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -40,7 +41,8 @@ static void test_machines(void) {
         ASSERT_EQ(type.nics, 0);
         for (size_t k = 0; k < ELEMENTSOF(unknown); k++)
                 ASSERT_EQ(machine_type(&h, unknown[k], &type), -ENOENT);
-        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", "[Machine ct6e-standard-1t]\nGeneration=v6e\nChips=1\n");
+        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf",
+                      "[Machine ct6e-standard-1t]\nGeneration=v6e\nChips=1\n");
         ASSERT_EQ(machine_type(&h, "ct6e-standard-1t", &type), -ENOENT); /* no source: refused */
         ASSERT_EQ(machine_type(&shipped, "ct6e-standard-1t", &type), -ENOPKG);
 }

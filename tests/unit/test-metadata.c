@@ -324,20 +324,27 @@ static void test_hostile_said(void) {
 
 /* Either spelling; nothing that is no plan; and what the text may hold. */
 static void test_upcoming(void) {
-        static const char *const none[] = { "", "NONE", "{ }", "{ \"error\": \"no notifications have been received yet, try again later\" }",
-                                            "[]", "{\"windowStartTime\": 5}", "{\"windowStartTime\": \"\"}", "{\"windowStartTimes\": \"x\"}" };
+        static const char *const none[] = { "", "NONE", "{ }", "{ \"error\": \"no notifications have been "
+                                                               "received yet, try again later\" }",
+                                            "[]", "{\"windowStartTime\": 5}", "{\"windowStartTime\": \"\"}",
+                                            "{\"windowStartTimes\": \"x\"}" };
         char text[METADATA_UPCOMING_MAX];
 
         for (size_t i = 0; i < ELEMENTSOF(none); i++)
                 ASSERT_TRUE(!metadata_upcoming_parse(none[i], text));
-        ASSERT_TRUE(metadata_upcoming_parse("{\"window_start_time\": \"A\", \"windowEndTime\": \"B\", \"type\": \"SCHEDULED\","
-                                            "\"maintenance_status\": \"PENDING\", \"canReschedule\": \"false\"}",
+        ASSERT_TRUE(metadata_upcoming_parse("{\"window_start_time\": \"A\", \"windowEndTime\": \"B\", "
+                                            "\"type\": \"SCHEDULED\","
+                                            "\"maintenance_status\": \"PENDING\", \"canReschedule\": "
+                                            "\"false\"}",
                                             text));
         ASSERT_STREQ(text, "SCHEDULED, PENDING, A to B");
-        ASSERT_TRUE(metadata_upcoming_parse("{\"windowStartTime\": \"a\\u001bb\", \"canReschedule\": \"TRUE\","
-                                            "\"latestWindowStartTime\": \"0123456789012345678901234567890123456789and more\"}",
+        ASSERT_TRUE(metadata_upcoming_parse("{\"windowStartTime\": \"a\\u001bb\", \"canReschedule\": "
+                                            "\"TRUE\","
+                                            "\"latestWindowStartTime\": "
+                                            "\"0123456789012345678901234567890123456789and more\"}",
                                             text));
-        ASSERT_STREQ(text, "a?b, at the latest from 012345678901234567890123456789012345678, can be rescheduled");
+        ASSERT_STREQ(text,
+                     "a?b, at the latest from 012345678901234567890123456789012345678, can be rescheduled");
 }
 
 TEST_MAIN(test_said, test_hostile_said, test_nics, test_hostile_nics, test_too_many_nics, test_who_answers,

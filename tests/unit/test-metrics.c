@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's numbers out of a folder: right, named as and nothing where the files are missing, garbage or huge. */
+/* The host's numbers out of a folder: right, named as and nothing where the files are missing, garbage or
+ * huge. */
 #include <math.h>
 
 #include "cgroup_files.h"
@@ -52,7 +53,8 @@ static void keep_finding(struct sink *s, const struct finding *f) {
 static void keep_sample(struct sink *s, const struct sample *m) {
         struct kept *k = (struct kept *) s;
         size_t room = sizeof(k->text) - k->len;
-        int n = snprintf(k->text + k->len, room, "%s{%s%s%s%s%s} ", m->name, m->values[0] ? m->values[0] : "",
+        int n = snprintf(k->text + k->len, room, "%s{%s%s%s%s%s} ", m->name,
+                         m->values[0] ? m->values[0] : "",
                          m->keys[1] ? "," : "", m->values[1] ? m->values[1] : "", m->keys[2] ? "," : "",
                          m->values[2] ? m->values[2] : "");
 
@@ -87,7 +89,8 @@ static const char *look_at_run(struct host_metrics *m, struct kept *k) {
 }
 
 #define ASSERT_LINE(text, line) \
-        (has_line((text), (line)) ? (void) 0 : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (line), (text)))
+        (has_line((text), (line)) ? (void) 0 \
+                                  : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (line), (text)))
 
 static bool has_line(const char *text, const char *line) {
         size_t n = strlen(line);
@@ -189,7 +192,8 @@ static void machine(void) {
         for (enum metric_id id = 0; id < _METRIC_MAX; id++) {
                 char name[80];
 
-                if (id == METRIC_NIC_IMBALANCE || id == METRIC_KERNEL_FAULTS || id == METRIC_KERNEL_LOG_LOST ||
+                if (id == METRIC_NIC_IMBALANCE || id == METRIC_KERNEL_FAULTS ||
+                    id == METRIC_KERNEL_LOG_LOST ||
                     id == METRIC_KERNEL_LOG_READABLE)
                         continue; /* of the real machine only: queues() and test-kernel-log.c */
                 if (startswith(metric_def(id)->name, "tpu.net."))
@@ -197,7 +201,9 @@ static void machine(void) {
                 if (id >= METRIC_NIC_UP && id <= METRIC_LOGS_SIZE)
                         continue; /* by probes: test-probes.c, test-probes-host.c */
                 if (id >= METRIC_HOST_STATE)
-                        continue; /* tpu-hostd of itself: hostd/test_hostd.py, hostd/test_progress.py, wire/test_fields.py */
+                        /* tpu-hostd of itself: hostd/test_hostd.py, hostd/test_progress.py,
+                         * wire/test_fields.py */
+                        continue;
                 if (id >= METRIC_RUN_WATCH_TIME && id <= METRIC_RUN_DEATHS)
                         continue; /* by BPF programs: test-run-totals.c */
                 (void) snprintf(name, sizeof(name), "%s{", metric_def(id)->name);
@@ -279,7 +285,8 @@ static void garbage(void) {
                 "garbage",
                 "cpu \nTcp:\nTcp:\n eth0:\n 8 0 sda\n some total=\nMemTotal: kB\n",
                 "cpu  -1 -2\nMemTotal: -5 kB\nTcp: CurrEstab\nTcp: -1\neth0: -1\n8 0 sda -1\nsome total=-1\n",
-                "cpu  99999999999999999999\nMemTotal: 99999999999999999999 kB\npgfault 99999999999999999999\n"
+                "cpu  99999999999999999999\nMemTotal: 99999999999999999999 kB\n"
+                "pgfault 99999999999999999999\n"
                 "Tcp: CurrEstab\nTcp: 99999999999999999999\nsome avg10=0 total=99999999999999999999\n"
                 "user_usec 99999999999999999999\n8:0 rbytes=99999999999999999999\n",
                 "Tcp: InSegs\nUdp: 5\nMemTotal: 5\npgfault 5x\nuser_usec 1x\n",
@@ -294,7 +301,8 @@ static void garbage(void) {
 
                 ASSERT_TRUE(startswith(text, "system.uptime{} 100\n"));
                 /* An empty list of disks is a measured zero. */
-                if (!streq(rest, "") && !streq(rest, "tpu.run.disk.io{my-run,read} 0\ntpu.run.disk.io{my-run,write} 0\n"))
+                if (!streq(rest, "") &&
+                    !streq(rest, "tpu.run.disk.io{my-run,read} 0\ntpu.run.disk.io{my-run,write} 0\n"))
                         test_fail(__FILE__, __LINE__, "text %zu gave:\n%s", i, text);
         }
         memset(huge, '7', sizeof(huge) - 1); /* one line without an end */

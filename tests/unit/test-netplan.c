@@ -324,7 +324,8 @@ static void test_findings(void) {
 
 /* Each finding of a NIC's setting has check and subject of the write it asks for: so a contest is told. */
 static void test_nic_settings(void) {
-        struct link l = { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 8896 };
+        struct link l = { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6,
+                          .mtu = 8896 };
         struct intent i = { .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
                                               { NIC_PRIVATE_FLAG, "a-flag", "", "on", "test" },
                                               { NIC_PRIVATE_FLAG, "another", "", "on", "test" } },
@@ -451,5 +452,6 @@ static void test_route_findings(void) {
         ASSERT_EQ(unread.items[unread.n - 1].verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(test_nic_settings, test_rp_filters, test_route_values, test_route_findings, test_properties, test_half_a_plan,
+TEST_MAIN(test_nic_settings, test_rp_filters, test_route_values, test_route_findings, test_properties,
+          test_half_a_plan,
           test_findings)

@@ -15,7 +15,8 @@ static struct observe order(const char *boot_id, usec_t until) {
 }
 
 static void test_in_its_own_boot(void) {
-        struct observe none = OBSERVE_NULL, endless = order(NOW_BOOT, 0), minute = order(NOW_BOOT, REAL + S(60)),
+        struct observe none = OBSERVE_NULL, endless = order(NOW_BOOT, 0),
+                minute = order(NOW_BOOT, REAL + S(60)),
                        over = order(NOW_BOOT, REAL);
 
         ASSERT_FALSE(observe_counts(&none, S(5)));
@@ -46,11 +47,13 @@ static void test_after_a_boot(void) {
         ASSERT_EQ(adopted(OTHER_BOOT, REAL + S(60), REAL + S(60)), 0);
         ASSERT_EQ(adopted(OTHER_BOOT, REAL + S(86400), REAL + S(60)), OBSERVE_UNCONFIRMED);
         ASSERT_EQ(adopted(OTHER_BOOT, REAL + S(60), 0), OBSERVE_UNCONFIRMED); /* a clock not set yet */
-        ASSERT_EQ(adopted("", 0, REAL), OBSERVE_UNCONFIRMED);                 /* a damaged file: of no boot */
+        /* a damaged file: of no boot */
+        ASSERT_EQ(adopted("", 0, REAL), OBSERVE_UNCONFIRMED);
 }
 
 static void test_the_text(void) {
-        struct observe o = { .ordered = true, .boot_id = NOW_BOOT, .heard_boot = 7, .heard_real = REAL, .until = UINT64_MAX / 2 }, back;
+        struct observe o = { .ordered = true, .boot_id = NOW_BOOT, .heard_boot = 7, .heard_real = REAL,
+                             .until = UINT64_MAX / 2 }, back;
         char text[OBSERVE_TEXT_MAX], cut[OBSERVE_TEXT_MAX];
         size_t len = observe_format(&o, text);
 
@@ -75,8 +78,11 @@ static void test_the_text(void) {
 }
 
 static void test_refused_numbers(void) {
-        static const char *const bad[] = { "heard -1 1\nuntil 0\n", "heard 1 1\nuntil 18446744073709551615\n", "heard 1  1\nuntil 0\n",
-                                           "heard 1 1\nuntil 1e3\n", "heard 99999999999999999999 1\nuntil 0\n", "heard 1\nuntil 0\n",
+        static const char *const bad[] = { "heard -1 1\nuntil 0\n",
+                                           "heard 1 1\nuntil 18446744073709551615\n",
+                                           "heard 1  1\nuntil 0\n",
+                                           "heard 1 1\nuntil 1e3\n",
+                                           "heard 99999999999999999999 1\nuntil 0\n", "heard 1\nuntil 0\n",
                                            "heard 1 1\nuntil \n" };
         struct observe o;
         char text[OBSERVE_TEXT_MAX];

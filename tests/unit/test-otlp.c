@@ -11,7 +11,8 @@
 #define T0 (1795237200 * USEC_PER_SEC)
 
 static struct otlp *make(void) {
-        const struct otlp_attribute resource[] = { { .key = "host.name", .text = "h0" }, { .key = "tpu.worker", .number = 3 } };
+        const struct otlp_attribute resource[] = { { .key = "host.name", .text = "h0" },
+                                                   { .key = "tpu.worker", .number = 3 } };
         struct otlp *o = NULL;
 
         ASSERT_OK(otlp_new(resource, ELEMENTSOF(resource), "0.1", &o));
@@ -93,7 +94,8 @@ static void test_metrics(void) {
 }
 
 static void test_event(void) {
-        const struct otlp_attribute body[] = { { .key = "found", .text = "mtu 1460" }, { .key = "wanted", .number = 8896 } };
+        const struct otlp_attribute body[] = { { .key = "found", .text = "mtu 1460" },
+                                               { .key = "wanted", .number = 8896 } };
         const struct otlp_attribute attributes[] = { { .key = "tpu.spool.seq", .number = 42 } };
         const struct otlp_event e = { .name = "tpu.nic.mtu_drift",
                                       .severity = SEVERITY_WARN,
@@ -209,7 +211,8 @@ static void test_histogram(void) {
         static const double bounds[] = { 0.5, 1, 2 };
         static const uint64_t counts[] = { 1, 0, 3, 4 };
         const struct otlp_histogram h = { 8, 12.5, 0.25, 9, bounds, counts, 3 };
-        const struct otlp_histogram plain = { 8, 12.5, (double) NAN, (double) NAN, NULL, &(uint64_t){ 8 }, 0 };
+        const struct otlp_histogram plain = { 8, 12.5, (double) NAN, (double) NAN, NULL, &(uint64_t){ 8 },
+                                              0 };
         _cleanup_(otlp_freep) struct otlp *o = make();
         Otlp__ExportMetricsServiceRequest *m;
         const Otlp__HistogramDataPoint *p;
@@ -218,7 +221,8 @@ static void test_histogram(void) {
 
         add_histogram(o, "h", &h, 0);
         add_histogram(o, "h", &plain, 0);
-        ASSERT_EQ(otlp_add_point(o, &(struct otlp_point){ .name = "h", .d = 1 }), -EINVAL); /* it is a histogram */
+        /* it is a histogram */
+        ASSERT_EQ(otlp_add_point(o, &(struct otlp_point){ .name = "h", .d = 1 }), -EINVAL);
         ASSERT_OK(otlp_encode_metrics(o, &data, &len));
         m = otlp__export_metrics_service_request__unpack(NULL, len, data);
         ASSERT_TRUE(m);
@@ -264,7 +268,8 @@ static void test_histogram_limits(void) {
 
 static void test_age_of_a_record(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
-        const struct otlp_event event = { .name = "e", .severity = SEVERITY_INFO, .time_real = 1234567890123456 };
+        const struct otlp_event event = { .name = "e", .severity = SEVERITY_INFO,
+                                          .time_real = 1234567890123456 };
         const void *data;
         size_t len;
 
@@ -274,7 +279,8 @@ static void test_age_of_a_record(void) {
         for (size_t cut = 0; cut < len; cut++)
                 (void) otlp_first_log_time(data, cut); /* the sanitizers look */
         for (int counter = 0; counter < 2; counter++) {
-                const struct otlp_point point = { .name = "m", .counter = counter, .d = 1, .time_real = 77000077 };
+                const struct otlp_point point = { .name = "m", .counter = counter, .d = 1,
+                                                  .time_real = 77000077 };
 
                 ASSERT_OK(otlp_add_point(o, &point));
                 ASSERT_OK(otlp_encode_metrics(o, &data, &len));

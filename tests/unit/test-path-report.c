@@ -198,7 +198,7 @@ static void test_what_a_witness_cannot_do(void) {
         theirs = there(8896, PROOF_PASSES, PROOF_DIRECTION_UNKNOWN);
         f = both(&own, &ours, &theirs);
         ASSERT_EQ(f->verdict, VERDICT_UNKNOWN);
-        ASSERT_TRUE(strstr(f->reason, "8896 bytes passed both ways"));
+        ASSERT_TRUE(strstr(f->reason, "8896 bytes passed in both directions"));
         /* A black hole that only one of them saw. */
         ours = here(PROOF_SMALLER, PROOF_THERE);
         f = both(&own, &ours, &theirs);

@@ -3,7 +3,8 @@
 #include "platform.h"
 #include "scratch.h"
 
-static int check_booted(bool systemd, const char *os, const char *group, const char *service_host, struct problem *p) {
+static int check_booted(bool systemd, const char *os, const char *group, const char *service_host,
+                        struct problem *p) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
 
@@ -38,7 +39,8 @@ static void refused(void) {
         ASSERT_EQ(check("NAME=x\nID=cos\nVERSION=1\n", NULL, NULL, &p), -EOPNOTSUPP);
         ASSERT_TRUE(strstr(p.text, "Container-Optimized OS") && p.remedy[0]);
         ASSERT_EQ(check("ID=\"cos\"", NULL, NULL, &p), -EOPNOTSUPP);
-        ASSERT_EQ(check("ID=debian\n", "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n", NULL, &p), -EOPNOTSUPP);
+        ASSERT_EQ(check("ID=debian\n", "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n",
+                        NULL, &p), -EOPNOTSUPP);
         ASSERT_TRUE(strstr(p.text, "Kubernetes pod") && p.remedy[0]);
         ASSERT_EQ(check("ID=debian\n", "0::/\n", "10.0.0.1", &p), -EOPNOTSUPP);
 }
@@ -48,7 +50,8 @@ static void refused_without_systemd(void) {
         struct problem p;
 
         ASSERT_EQ(check_booted(false, "ID=debian\n", "0::/\n", NULL, &p), -EOPNOTSUPP);
-        ASSERT_TRUE(strstr(p.text, "systemd is not the first process") && strstr(p.remedy, "systemd has booted"));
+        ASSERT_TRUE(strstr(p.text, "systemd is not the first process") &&
+                    strstr(p.remedy, "systemd has booted"));
         ASSERT_EQ(check_booted(false, "ID=debian\n", "0::/\n", "10.0.0.1", &p), -EOPNOTSUPP);
         ASSERT_TRUE(strstr(p.text, "Kubernetes pod") != NULL);
 }

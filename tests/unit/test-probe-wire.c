@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's lines, however they come in pieces: the same findings and samples, and no memory between them. */
+/* A worker's lines, however they come in pieces: the same findings and samples, and no memory between
+ * them. */
 #include "test.h"
 #include "worker.h"
 
@@ -36,7 +37,8 @@ static void test_pieces(void) {
         }
 }
 
-/* A line that is too long is refused, in one piece and in many; one that ends early leaves nothing behind. */
+/* A line that is too long is refused, in one piece and in many; one that ends early leaves nothing
+ * behind. */
 static void test_long(void) {
         static char line[WIRE_LINE_MAX + 1];
         struct seen seen = { .sink.finding = on_finding };
@@ -72,7 +74,8 @@ static void on_sample(struct sink *s, const struct sample *m) {
 
         seen->n++;
         if (streq(m->name, "hw.network.up"))
-                ASSERT_TRUE(!m->unit && m->i == 1 && streq(m->values[1], "eth0")); /* a boolean has no unit */
+                /* a boolean has no unit */
+                ASSERT_TRUE(!m->unit && m->i == 1 && streq(m->values[1], "eth0"));
         else
                 ASSERT_TRUE(streq(m->name, "tpu.logs.size") && streq(m->unit, "By") && m->i == 4096);
 }

@@ -136,7 +136,8 @@ static void disk_shared(void) {
         ASSERT_OK(probe(GOOD, "disk", &nothing, &got));
         ASSERT_EQ(got.findings.n, 2);
         ASSERT_HAS(got.samples, "system.filesystem.limit{system.filesystem.mountpoint=/} 107374182400\n");
-        ASSERT_HAS(got.samples, "system.filesystem.usage{system.filesystem.mountpoint=/,system.filesystem.state=used} "
+        ASSERT_HAS(got.samples,
+                   "system.filesystem.usage{system.filesystem.mountpoint=/,system.filesystem.state=used} "
                                 "21474836480\n");
 }
 
@@ -146,20 +147,24 @@ static void disk_others(void) {
                                         "27 25 0:30 / /nfs rw - nfs server:/a rw\n"
                                         "28 25 8:17 / /mnt/a\\040b rw,noatime master:1 - xfs /dev/sdb1 rw\n"
                                         "29 25 8:33 / /home rw - ext4 /dev/sdc1 rw\n"
-                                        "garbage\n - \n1 2 3:4 / /a\\ rw - ext4 /dev/sdd rw\n1 2 3 - ext4 /dev/x\n";
+                                        "garbage\n - \n1 2 3:4 / /a\\ rw - ext4 /dev/sdd rw\n"
+                                        "1 2 3 - ext4 /dev/x\n";
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_collected_ struct collected got;
 
         scratch_write(&s, "proc/self/mountinfo", mountinfo);
         /* 2049, 2065, 2081: makedev(8, 1), (8, 17), (8, 33); what lies over /home is another device. */
-        scratch_write(&s, "kernel/space", "/ 2049 1000 600 10 5 700\n/var/lib/tpu-hostd 2049 1000 600 10 5 700\n/var/x 2049 1000 600 10 5\n/nfs 7 9 9 9 9\n"
-                                          "/mnt/a\\040b 1 1 1 1 1\n/mnt/a b 2065 2000 100 10 5\n/home 99 5 5 5 5\n");
+        scratch_write(&s, "kernel/space", "/ 2049 1000 600 10 5 700\n/var/lib/tpu-hostd 2049 1000 600 10 5 "
+                                          "700\n/var/x 2049 1000 600 10 5\n/nfs 7 9 9 9 9\n"
+                                          "/mnt/a\\040b 1 1 1 1 1\n/mnt/a b 2065 2000 100 10 5\n"
+                                          "/home 99 5 5 5 5\n");
         ASSERT_OK(probe(s.path, "disk", &nothing, &got));
         ASSERT_EQ(got.findings.n, 2); /* of "/" alone */
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=used} 300\n");
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=free} 600\n");
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=reserved} 100\n");
-        ASSERT_TRUE(!strstr(got.samples, "/nfs") && !strstr(got.samples, "/home") && !strstr(got.samples, "/var/x"));
+        ASSERT_TRUE(!strstr(got.samples, "/nfs") && !strstr(got.samples, "/home") &&
+                    !strstr(got.samples, "/var/x"));
 }
 
 static void limits(void) {
@@ -375,5 +380,6 @@ static void fingerprint_huge(void) {
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, limits, cmdline, proxy, tcmalloc, tpu_logs, lockfile,
+TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, limits, cmdline, proxy, tcmalloc, tpu_logs,
+          lockfile,
           owners, access_to_nodes, machines, fingerprint, fingerprint_huge)

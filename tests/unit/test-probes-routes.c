@@ -146,7 +146,8 @@ static void rules_huge(void) {
         write_dump(&s, "netlink/rules", many, at + done);
         ASSERT_OK(probe(s.path, "route", &c, &got));
         ASSERT_EQ(find(&got, "route.source", "")->verdict, VERDICT_UNKNOWN);
-        ASSERT_HAS(find(&got, "route.source", "")->reason, "more routes, rules or addresses than are handled");
+        ASSERT_HAS(find(&got, "route.source", "")->reason,
+                   "more routes, rules or addresses than are handled");
 }
 
 static void rp_filters(void) {

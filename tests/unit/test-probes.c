@@ -36,8 +36,10 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 }
 
 static void table(void) {
-        static const char *const names[] = { "tpu",    "owners", "lockfile", "nic",      "sysctl",     "rp_filter",
-                                             "route",  "memory", "disk",     "clock",    "thp",        "limits",
+        static const char *const names[] = { "tpu",    "owners", "lockfile", "nic",      "sysctl",
+                                             "rp_filter",
+                                             "route",  "memory", "disk",     "clock",    "thp",
+                                             "limits",
                                              "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
@@ -155,7 +157,8 @@ static void nic_settings_bad(void) {
 
                 copy_dump(&s, GOOD "/netlink/links");
                 if (contents[k])
-                        scratch_write(&s, "netlink/features", streq(contents[k], "huge") ? huge : contents[k]);
+                        scratch_write(&s, "netlink/features",
+                                      streq(contents[k], "huge") ? huge : contents[k]);
                 ASSERT_OK(probe(s.path, "nic", &c, &got));
                 ASSERT_EQ(find(&got, "nic.feature", "eth0 tx-nocache-copy")->verdict, VERDICT_UNKNOWN);
                 ASSERT_TRUE(find(&got, "nic.feature", "eth0 tx-nocache-copy")->reason[0] != '\0');

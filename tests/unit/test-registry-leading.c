@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry between a store and its callers: nothing is told that is not written, and nothing by who leads no more. */
+/* The registry between a store and its callers: nothing is told that is not written, and nothing by who
+ * leads no more. */
 #include "inside.h"
 #include "scratch.h"
 #include "test.h"
@@ -51,7 +52,8 @@ static struct control_store *fake_free(struct control_store *s) {
         return NULL;
 }
 
-static const struct control_ops fake_ops = { .start = fake_start, .leads = fake_leads, .write = fake_write, .resign = fake_resign, .free = fake_free };
+static const struct control_ops fake_ops = { .start = fake_start, .leads = fake_leads, .write = fake_write,
+                                             .resign = fake_resign, .free = fake_free };
 
 static void on_answer(void *call, unsigned status, struct registry_body *body, void *userdata) {
         (void) call, (void) userdata;
@@ -122,7 +124,8 @@ static unsigned sync_of(unsigned worker) {
         char text[600];
         unsigned status;
 
-        (void) snprintf(text, sizeof(text), "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"s0\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"i%u\","
+        (void) snprintf(text, sizeof(text),
+                        "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"s0\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"i%u\","
                         "\"incarnation\":\"a%u\",\"address\":[\"10.0.0.1\"],\"hosts\":2,\"state\":\"ready\",\"runs\":[]}}", worker, worker, worker, worker);
         status = registry_sync(r, text, strlen(text), &call, &body);
         if (status != 0)
@@ -132,7 +135,8 @@ static unsigned sync_of(unsigned worker) {
 
 static void test_leading(void) {
         char why[GANG_WHY_MAX];
-        json_t *none = json_object(), *kept, *order = json_pack("{s:i, s:{s:s, s:s}}", "v", 1, "cordon", "reason", "cable", "by", "me");
+        json_t *none = json_object(), *kept,
+                *order = json_pack("{s:i, s:{s:s, s:s}}", "v", 1, "cordon", "reason", "cable", "by", "me");
 
         ASSERT_EQ(sync_of(0), 503); /* nobody is known to lead */
         (void) snprintf(fake.base.agents_url, sizeof(fake.base.agents_url), "https://other:4318");
@@ -149,7 +153,8 @@ static void test_leading(void) {
         ASSERT_EQ(sync_of(0), 0);
         turn_until_write();
         ASSERT_TRUE(json_object_get(fake.batch, "slot/s0/0") && json_object_get(fake.batch, "slice/s0"));
-        ASSERT_TRUE(seen.n == 0 && seen.published == 0 && !registry_record(r, "slice/s0")); /* nobody is told before it is written */
+        /* nobody is told before it is written */
+        ASSERT_TRUE(seen.n == 0 && seen.published == 0 && !registry_record(r, "slice/s0"));
         ASSERT_EQ(sync_of(1), 0); /* decided while it is being written: the next batch */
         for (int i = 0; i < 5; i++)
                 ASSERT_TRUE(sd_event_run(event, 20 * USEC_PER_MSEC) >= 0);
@@ -158,8 +163,10 @@ static void test_leading(void) {
         ASSERT_TRUE(registry_record(r, "slice/s0") && seen.published == 2);
         ASSERT_EQ(seen.n, 1); /* the second waits for its own */
         ASSERT_EQ(seen.status[0], 200);
-        ASSERT_TRUE(strstr(seen.body[0], "\"term\":7,\"store\":\"77\"") && strstr(seen.body[0], "\"slice/s0\":{"));
-        kept = json_pack("{s:O, s:O}", "slice/s0", registry_record(r, "slice/s0"), "slot/s0/0", registry_record(r, "slot/s0/0"));
+        ASSERT_TRUE(strstr(seen.body[0], "\"term\":7,\"store\":\"77\"") &&
+                    strstr(seen.body[0], "\"slice/s0\":{"));
+        kept = json_pack("{s:O, s:O}", "slice/s0", registry_record(r, "slice/s0"), "slot/s0/0",
+                         registry_record(r, "slot/s0/0"));
 
         turn_until_write();
         wrote(-EAGAIN); /* it is not known whether it was written: once more, with what is new */
@@ -179,7 +186,8 @@ static void test_leading(void) {
         ASSERT_EQ(sync_of(1), 0);
         ASSERT_EQ(registry_want(r, "order/h0", NULL, why), 0);
         turn_until_write();
-        ASSERT_EQ(registry_want(r, "order/h1", NULL, why), 0); /* which changes nothing, and waits for what is on its way */
+        /* which changes nothing, and waits for what is on its way */
+        ASSERT_EQ(registry_want(r, "order/h1", NULL, why), 0);
         ASSERT_OK(registry_when_stored(r, on_done, NULL));
         wrote(0);
         ASSERT_TRUE(seen.done_calls == 2 && seen.done == 0 && !registry_record(r, "order/h0"));
@@ -192,7 +200,8 @@ static void test_leading(void) {
         fake.leads = false; /* its time has run out, and it was not told yet: this very look must tell it */
         seen.published = 0;
         wrote(0);
-        ASSERT_TRUE(seen.published == 0 && !seen.led && !registry_record(r, "slice/s0") && !registry_gang(r));
+        ASSERT_TRUE(seen.published == 0 && !seen.led && !registry_record(r, "slice/s0") &&
+                    !registry_gang(r));
         ASSERT_TRUE(seen.done_calls == 3 && seen.done == -EAGAIN);
         ASSERT_TRUE(seen.n > 0); /* who waited is sent away */
         ASSERT_EQ(seen.status[seen.n - 1], 503);
@@ -217,7 +226,8 @@ static void test_leading(void) {
         json_decref(order);
 }
 
-/* The deadline is over while a batch is published: who keeps a record then is refused, and nothing is forgotten under those who go through it. */
+/* The deadline is over while a batch is published: who keeps a record then is refused, and nothing is
+ * forgotten under those who go through it. */
 static void test_lost_while_publishing(void) {
         json_t *none = json_object();
 
@@ -237,7 +247,8 @@ static void test_lost_while_publishing(void) {
 
 /* A person's call that loses the lead on its way is told so, and waits for no other term. */
 static void test_lost_while_deciding(void) {
-        json_t *none = json_object(), *mode = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "mode", "observe", "by", "me", "reason", "so");
+        json_t *none = json_object(), *mode = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "mode", "observe",
+                                                        "by", "me", "reason", "so");
         char why[GANG_WHY_MAX] = "";
 
         memset(&seen, 0, sizeof(seen));
@@ -275,8 +286,10 @@ static void test_lost_while_deciding(void) {
 
 /* However many runs were forgotten: what a host is told whole has the one that there is. */
 static void test_forgotten_runs_crowd_nothing_out(void) {
-        json_t *none = json_object(), *intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", "live", "serial", "1", "user",
-                                                          "alice", "slices", "s0", "argv", "x", "min", 1, "max", 1, "restarts", 0);
+        json_t *none = json_object(),
+                *intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", "live", "serial", "1", "user",
+                                                          "alice", "slices", "s0", "argv", "x", "min", 1,
+                                                          "max", 1, "restarts", 0);
         struct reader w = { .slice = "s0", .host = "h0", .whole = true };
         struct registry_body *b;
         char why[GANG_WHY_MAX] = "", key[32];
@@ -293,11 +306,14 @@ static void test_forgotten_runs_crowd_nothing_out(void) {
         b = answers_make(&r->answers, r->gang, &r->records, &w);
         ASSERT_TRUE(b && strstr(b->text, "\"run/live\":{") && !strstr(b->text, "gone"));
         registry_body_unref(b);
-        /* Who knows most of it is told the rest; who missed more than there is room for is told all that there is. */
+        /* Who knows most of it is told the rest; who missed more than there is room for is told all that
+         * there is. */
         for (unsigned i = 0; i < 2; i++) {
-                w = (struct reader) { .slice = "s0", .host = "h0", .since = r->records.revision - (i == 0 ? 100 : 200) };
+                w = (struct reader) { .slice = "s0", .host = "h0",
+                                      .since = r->records.revision - (i == 0 ? 100 : 200) };
                 b = answers_make(&r->answers, r->gang, &r->records, &w);
-                ASSERT_TRUE(b && !!strstr(b->text, "\"whole\":true") == (i == 1) && !!strstr(b->text, "\"run/gone900\":null") == (i == 0));
+                ASSERT_TRUE(b && !!strstr(b->text, "\"whole\":true") == (i == 1) &&
+                            !!strstr(b->text, "\"run/gone900\":null") == (i == 0));
                 registry_body_unref(b);
         }
         fake.leads = fake.at_once = false;
@@ -320,16 +336,19 @@ static void test_waiting_runs_crowd_nothing_out(void) {
                 json_t *intent;
 
                 (void) snprintf(key, sizeof(key), "intent/w%u", i);
-                intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", key + 7, "serial", "1", "user",
+                intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name",
+                                   key + 7, "serial", "1", "user",
                                    "alice", "slices", "s0", "argv", "x", "min", 1, "max", 1, "restarts", 0);
                 ASSERT_EQ(registry_want(r, key, intent, why), 0);
                 json_decref(intent);
                 if (i == 0)
-                        ASSERT_OK(records_put(&r->records, "run/w0", json_pack("{s:s}", "state", "running"), true,
+                        ASSERT_OK(records_put(&r->records, "run/w0", json_pack("{s:s}", "state", "running"),
+                                              true,
                                               r->records.revision + 1));
         }
         b = answers_make(&r->answers, r->gang, &r->records, &w);
-        ASSERT_TRUE(b && strstr(b->text, "\"run/w0\":{") && strstr(b->text, "\"run/w199\":{") && !strstr(b->text, "\"run/w1\":{"));
+        ASSERT_TRUE(b && strstr(b->text, "\"run/w0\":{") && strstr(b->text, "\"run/w199\":{") &&
+                    !strstr(b->text, "\"run/w1\":{"));
         registry_body_unref(b);
         /* One that is gone, and finds no room any more, is gone for who is told all. */
         w = (struct reader) { .slice = "s0", .host = "h0", .since = r->records.revision };
@@ -351,15 +370,18 @@ int main(void) {
         ASSERT_OK(store_open(path, &store, aside, why));
         ASSERT_TRUE(sd_event_new(&event) >= 0);
         fake.base.ops = &fake_ops;
-        ASSERT_OK(registry_new(&(struct registry_options){ .event = event, .store = store, .control = &fake.base, .clock = &clock_system,
-                                                           .lease = 15 * USEC_PER_SEC, .tenant = REGISTRY_TENANT, .answer = on_answer,
-                                                           .published = on_published, .events = on_events, .leads = on_leads, .failed = on_failed }, &r));
+        ASSERT_OK(control_registry_new(&(struct control_registry_options){ .event = event, .store = store,
+                                                           .control = &fake.base, .clock = &clock_system,
+                                                           .lease = 15 * USEC_PER_SEC,
+                                                           .tenant = REGISTRY_TENANT, .answer = on_answer,
+                                                           .published = on_published, .events = on_events,
+                                                           .leads = on_leads, .failed = on_failed }, &r));
         test_leading();
         test_lost_while_publishing();
         test_lost_while_deciding();
         test_forgotten_runs_crowd_nothing_out();
         test_waiting_runs_crowd_nothing_out();
-        r = registry_free(r);
+        r = control_registry_free(r);
         (void) sd_event_unref(event);
         (void) store_free(store);
         printf("5 tests passed\n");

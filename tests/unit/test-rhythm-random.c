@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs out of a generator, with noise, logs of several steps a line, checkpoints, evaluations and recompiles of 45 s and
- * more from the first on: what stops for good is suspected in bound, wherever it stops; what is healthy is suspected at its
- * pauses alone, and nobody is to look at all hosts for one that its log or its work explains.
+ * Runs out of a generator, with noise, logs of several steps a line, checkpoints, evaluations and recompiles
+ * of 45 s and more from the first on: what stops for good is suspected in bound, wherever it stops; what is
+ * healthy is suspected at its pauses alone, and nobody is to look at all hosts for one that its log or its
+ * work explains.
  */
 #include "suspicion.h"
 #include "test.h"
@@ -71,10 +72,12 @@ static void pass(struct run *r, double seconds) {
                 r->suspected += judged == RUN_JUDGED_SUSPECTED;
                 r->in_pauses += judged == RUN_JUDGED_SUSPECTED && r->pausing;
                 if (judged == RUN_JUDGED_SUSPECTED && getenv("SAY"))
-                        printf("%s (pausing %d, steps %.1f, noise %.2f)\n", r->w.suspicion.why, r->pausing, r->step_seconds, r->noise);
+                        printf("%s (pausing %d, steps %.1f, noise %.2f)\n", r->w.suspicion.why, r->pausing,
+                               r->step_seconds, r->noise);
                 if (judged == RUN_JUDGED_COUNTS || (judged == RUN_JUDGED_SUSPECTED && r->w.suspicion.counts))
                         memcpy(r->counted_why, r->w.suspicion.why, sizeof(r->counted_why));
-                r->counted += (judged == RUN_JUDGED_SUSPECTED && r->w.suspicion.counts) || judged == RUN_JUDGED_COUNTS;
+                r->counted += (judged == RUN_JUDGED_SUSPECTED &&
+                               r->w.suspicion.counts) || judged == RUN_JUDGED_COUNTS;
         }
         r->now = end;
         count(r);
@@ -85,11 +88,15 @@ static void say(struct run *r, const char *text) {
 }
 
 static void pause_now(struct run *r, const struct kind_of_pause *p) {
-        static const char *const begins[] = { [PAUSE_COMPILE] = "Compiling jit(train_step) with global shapes and types",
-                                              [PAUSE_CHECKPOINT] = "saving checkpoint at iteration 7 to /data",
+        static const char *const begins[] = { [PAUSE_COMPILE] = "Compiling jit(train_step) with global "
+                                                                "shapes and types",
+                                              [PAUSE_CHECKPOINT] = "saving checkpoint at iteration 7 to "
+                                                                   "/data",
                                               [PAUSE_EVALUATION] = "***** Running Evaluation *****" };
-        static const char *const ends[] = { [PAUSE_COMPILE] = "Finished XLA compilation of jit(train_step) in 45.1 sec",
-                                            [PAUSE_CHECKPOINT] = "successfully saved checkpoint from iteration 7 to /data",
+        static const char *const ends[] = { [PAUSE_COMPILE] = "Finished XLA compilation of jit(train_step) "
+                                                              "in 45.1 sec",
+                                            [PAUSE_CHECKPOINT] = "successfully saved checkpoint from "
+                                                                 "iteration 7 to /data",
                                             [PAUSE_EVALUATION] = "eval metrics after step: 4, loss=9.855" };
         double seconds = p->seconds * (0.9 + 0.2 * uniform());
 
@@ -111,7 +118,8 @@ static void step(struct run *r, unsigned n) {
         struct run_stepped ended;
 
         for (size_t i = 0; i < ELEMENTSOF(r->pauses); i++)
-                if (r->pauses[i].every > 0 && n > 0 && n % r->pauses[i].every == 0 && !r->pausing) /* one at a time */
+                /* one at a time */
+                if (r->pauses[i].every > 0 && n > 0 && n % r->pauses[i].every == 0 && !r->pausing)
                         pause_now(r, &r->pauses[i]);
         pass(r, r->step_seconds * (1 - r->noise + 2 * r->noise * uniform()));
         if (n % r->lines_every == 0)
@@ -141,14 +149,16 @@ static void make(struct run *r, bool told) {
                                              .seconds = 45 + uniform() * 6,
                                              .cores = r->cores * 0.7,
                                              .written = 1000,
-                                             .told = told ? (enum told) from_to(TOLD_BEGIN, TOLD_BOTH) : TOLD_NOTHING,
+                                             .told = told ? (enum told) from_to(TOLD_BEGIN, TOLD_BOTH)
+                                                     : TOLD_NOTHING,
                                              .kind = (enum pause_kind) (PAUSE_COMPILE + i) };
                 if (p->kind == PAUSE_COMPILE)
                         p->cores = r->cores + 2 + r->cores;
                 if (p->kind == PAUSE_CHECKPOINT)
                         p->written = 30e6;
                 if (!told && p->kind == PAUSE_EVALUATION)
-                        p->every = 0; /* it neither writes nor burns more, and says nothing: that is by_place's */
+                        /* it neither writes nor burns more, and says nothing: that is by_place's */
+                        p->every = 0;
         }
         r->cores_now = r->cores;
         r->net_now = r->net;
@@ -173,17 +183,20 @@ static void healthy(void) {
                 ASSERT_EQ(r.suspected, r.in_pauses); /* at pauses alone */
                 if (i % 2) /* the log said it, and something was done meanwhile */
                         if (r.suspected > 0)
-                                test_fail(__FILE__, __LINE__, "round %u: suspected: %s (steps of %.1f s)", i, r.w.suspicion.why,
+                                test_fail(__FILE__, __LINE__, "round %u: suspected: %s (steps of %.1f s)", i,
+                                          r.w.suspicion.why,
                                           r.step_seconds);
                 if (r.counted > 0)
-                        test_fail(__FILE__, __LINE__, "round %u: a look at all hosts for a pause: %s (steps of %.1f s)", i,
+                        test_fail(__FILE__, __LINE__,
+                                  "round %u: a look at all hosts for a pause: %s (steps of %.1f s)", i,
                                   r.counted_why, r.step_seconds);
                 suspected += r.suspected;
                 steps += n;
                 for (size_t k = 0; k < ELEMENTSOF(r.pauses); k++)
                         pauses += r.pauses[k].every > 0 ? (n - 1) / r.pauses[k].every : 0;
         }
-        printf("healthy: %u steps, %u pauses, %u suspicions without a confirmation, 0 looks at all hosts\n", steps, pauses, suspected);
+        printf("healthy: %u steps, %u pauses, %u suspicions without a confirmation, 0 looks at all hosts\n",
+               steps, pauses, suspected);
 }
 
 /* It stops between two steps, at any place; what still moves is not more than in a step. */

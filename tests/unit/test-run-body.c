@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_body.h"
+#include "run_record.h"
 #include "test.h"
 
 static int parse(const char *text, struct run_body *b, char why[static RUN_WHY_MAX]) {

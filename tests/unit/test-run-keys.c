@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a run's keys, as properties: each has its field and each field a row; each value goes from a flag, a line of a
- * file and JSON to the same protobuf and back; bounds and words of a mistake are the same by every way.
+ * The table of a run's keys, as properties: each has its field and each field a row; each value goes from a
+ * flag, a line of a file and JSON to the same protobuf and back; bounds and words of a mistake are the same
+ * by every way.
  */
 #include "environment.h"
 #include "run_spec.h"
 #include "steps.h"
 #include "test.h"
 
-/* --- The table ------------------------------------------------------------------------------------------- */
+/* --- The table ----------------------------------------------------------------------------------------- */
 
 static void test_rows_are_fields(void) {
         const ProtobufCMessageDescriptor *d = &run__spec__descriptor;
@@ -18,7 +19,8 @@ static void test_rows_are_fields(void) {
                 ASSERT_TRUE(run_key_find(d->fields[i].name) != NULL);
         for (size_t i = 0; i < run_keys_count(); i++) {
                 const struct run_key *k = run_key_at(i);
-                const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d, k->name);
+                const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d,
+                                                                                                    k->name);
 
                 ASSERT_TRUE(f != NULL);
                 ASSERT_EQ(run_key_is_list(k), f->label == PROTOBUF_C_LABEL_REPEATED);
@@ -38,7 +40,8 @@ static void test_defaults_are_in_bounds(void) {
                 Run__Spec *s = run_spec_new();
                 char why[RUN_WHY_MAX];
 
-                if (!run_key_has_default(k) || run_key_is_list(k) || (run_key_is_text(k) && !run_key_text(k, s)[0])) {
+                if (!run_key_has_default(k) || run_key_is_list(k) ||
+                    (run_key_is_text(k) && !run_key_text(k, s)[0])) {
                         (void) run_spec_free(s);
                         continue;
                 }
@@ -74,16 +77,21 @@ static void test_names(void) {
         ASSERT_STREQ(run_key_flag(run_key_find("slices"), buf), "on");
         ASSERT_STREQ(run_key_ini(run_key_find("min"), buf), "Slices");
         ASSERT_TRUE(!run_key_flag(run_key_find("max"), buf) && !run_key_ini(run_key_find("argv"), buf));
-        ASSERT_STREQ(run_key_help(run_key_find("core"), help, sizeof(help)), "core dumps; one of: none, keep; default none");
-        ASSERT_STREQ(run_key_help(run_key_find("restarts"), help, sizeof(help)), "start it again so often when it fails; default 0");
-        ASSERT_TRUE(strstr(run_key_help(run_key_find("grace"), help, sizeof(help)), "; default 90s") != NULL);
-        ASSERT_TRUE(strstr(run_key_help(run_key_find("wait"), help, sizeof(help)), "; default 10min") != NULL);
-        ASSERT_TRUE(strstr(run_key_help(run_key_find("memlock"), help, sizeof(help)), "; default infinity") != NULL);
+        ASSERT_STREQ(run_key_help(run_key_find("core"), help, sizeof(help)),
+                     "core dumps; one of: none, keep; default none");
+        ASSERT_STREQ(run_key_help(run_key_find("restarts"), help, sizeof(help)),
+                     "start it again so often when it fails; default 0");
+        ASSERT_TRUE(strstr(run_key_help(run_key_find("grace"), help, sizeof(help)),
+                           "; default 90s") != NULL);
+        ASSERT_TRUE(strstr(run_key_help(run_key_find("wait"), help, sizeof(help)),
+                           "; default 10min") != NULL);
+        ASSERT_TRUE(strstr(run_key_help(run_key_find("memlock"), help, sizeof(help)),
+                           "; default infinity") != NULL);
         for (size_t i = 0; i < run_keys_count(); i++)
                 ASSERT_TRUE(strlen(run_key_help(run_key_at(i), help, sizeof(help))) < sizeof(help) - 1);
 }
 
-/* --- Round trips ----------------------------------------------------------------------------------------- */
+/* --- Round trips --------------------------------------------------------------------------------------- */
 
 /* Texts that a kind takes, and some that it refuses; "" ends. */
 struct samples {
@@ -248,7 +256,8 @@ static void expect_refused(const struct run_key *k, const char *text) {
                 test_fail(__FILE__, __LINE__, "%s takes '%.40s' in JSON", k->name, text);
         if (o && strtoll(text, NULL, 10) >= 0 && !strstr(text, "us"))
                 ASSERT_STREQ(why, first);
-        if (run_key_is_text(k) || run_key_is_list(k)) { /* what a frame can hold: it was set before it was looked at */
+        /* what a frame can hold: it was set before it was looked at */
+        if (run_key_is_text(k) || run_key_is_list(k)) {
                 ASSERT_EQ(run_spec_check(flag, RUN_HERE | RUN_SLICES, why), -EINVAL);
                 ASSERT_STREQ(why, first);
         }
@@ -285,7 +294,7 @@ static void test_bounds_of_frames(void) {
         }
 }
 
-/* --- A run ----------------------------------------------------------------------------------------------- */
+/* --- A run --------------------------------------------------------------------------------------------- */
 
 static const char file[] = "# what to run\n[Run]\nName=run1\nFramework=jax\nSlices=1:2\nOn=s0,s1\nWait=5min\nMemoryTotal=80G\n"
                            "Env=A=1 2\nEnv=B=\nCommand=python3 \"train it.py\" --steps=10\nArgument=  and \"this\" \n";
@@ -338,7 +347,8 @@ static void test_bad_files(void) {
                 _cleanup_(run_spec_freep) Run__Spec *s = run_spec_new();
                 char why[RUN_WHY_MAX] = "";
 
-                ASSERT_EQ(run_spec_parse_file(s, "run.ini", files[i].text, strlen(files[i].text), why), -EINVAL);
+                ASSERT_EQ(run_spec_parse_file(s, "run.ini", files[i].text, strlen(files[i].text), why),
+                          -EINVAL);
                 ASSERT_TRUE(startswith(why, files[i].why));
         }
 }
@@ -354,10 +364,14 @@ static void test_what_a_run_must_have(void) {
                 { "{\"argv\":[\"a\"],\"name\":\"n\"}", RUN_SLICES, "user is missing" },
                 { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"root\"}", RUN_SLICES, "user is root" },
                 { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"00\"}", RUN_SLICES, "user is root" },
-                { "{\"argv\":[\"a\"],\"wait\":1}", RUN_HERE, "wait is for runs over slices (--slices, --on)" },
-                { "{\"argv\":[\"a\"],\"share_devices\":true}", RUN_SLICES, "share_devices is for runs of one host" },
-                { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\",\"min\":2,\"max\":1}", RUN_SLICES, "min 2 is above max 1" },
-                { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\",\"max\":3,\"slices\":[\"a\",\"b\"]}", RUN_SLICES, "max 3 is above" },
+                { "{\"argv\":[\"a\"],\"wait\":1}", RUN_HERE,
+                  "wait is for runs over slices (--slices, --on)" },
+                { "{\"argv\":[\"a\"],\"share_devices\":true}", RUN_SLICES,
+                  "share_devices is for runs of one host" },
+                { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\",\"min\":2,\"max\":1}", RUN_SLICES,
+                  "min 2 is above max 1" },
+                { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\",\"max\":3,\"slices\":[\"a\",\"b\"]}",
+                  RUN_SLICES, "max 3 is above" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(runs); i++) {
@@ -385,6 +399,8 @@ static void test_unknown_members(void) {
         json_decref(o);
 }
 
-TEST_MAIN(test_rows_are_fields, test_defaults_are_in_bounds, test_words_of_others, test_names, test_round_trips, test_mistakes,
-          test_bounds_of_frames, test_flags_stand_before_the_file, test_a_command_of_flags_stands_for_the_files, test_bad_files,
+TEST_MAIN(test_rows_are_fields, test_defaults_are_in_bounds, test_words_of_others, test_names,
+          test_round_trips, test_mistakes,
+          test_bounds_of_frames, test_flags_stand_before_the_file,
+          test_a_command_of_flags_stands_for_the_files, test_bad_files,
           test_what_a_run_must_have, test_unknown_members)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_lines_state.h"
+#include "run_lines.h"
 #include "state_file.h"
 #include "test.h"
 
@@ -50,7 +50,8 @@ static void what_is_saved_is_loaded(void) {
         ASSERT_OK(run_lines_load(path, &t));
         ASSERT_STREQ(t.cursor, s.cursor);
         ASSERT_EQ(t.n, 2);
-        ASSERT_EQ(run_lines_part(&t, "train", "0123456789abcdef0123456789abcdef")->number, (uint64_t) INT64_MAX);
+        ASSERT_EQ(run_lines_part(&t, "train", "0123456789abcdef0123456789abcdef")->number,
+                  (uint64_t) INT64_MAX);
         ASSERT_EQ(run_lines_part(&t, "eval", "-")->number, 3);
 }
 
@@ -64,9 +65,12 @@ static void a_damaged_file_is_said_and_empty(void) {
                 "{\"cursor\": \"\", \"parts\": []}",
                 "{\"cursor\": \"x\", \"parts\": [{}]}",
                 "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\"}]}",
-                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\", \"number\": -1}]}",
-                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"../etc\", \"invocation\": \"aa\", \"number\": 1}]}",
-                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"t\", \"number\": 1, \"invocation\": \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"train\", \"invocation\": \"aa\", \"number\": "
+                "-1}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"../etc\", \"invocation\": \"aa\", \"number\": "
+                "1}]}",
+                "{\"cursor\": \"x\", \"parts\": [{\"run\": \"t\", \"number\": 1, \"invocation\": "
+                "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]}",
         };
         struct run_lines_state s;
 

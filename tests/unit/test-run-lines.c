@@ -9,12 +9,16 @@ static void test_lines(void) {
                 { "{\"state\":\"waiting\",\"why\":\"\"}", "waiting" },
                 { "{\"state\":\"waiting\",\"why\":\"h2 was lost\"}", "waiting: h2 was lost" },
                 { "{\"state\":\"waiting\",\"why\":\"h2: busy\\nkill 1\"}", "waiting: h2: busy" },
-                { "{\"state\":\"ended\",\"outcome\":\"refused\",\"why\":\"h2: busy\\nkill 1\"}", "ended: refused: h2: busy\nkill 1" },
-                { "{\"state\":\"preparing\",\"generation\":2,\"why\":\"h2 was lost\",\"slices\":[{\"slice\":\"s0\",\"hosts\":[1,2]},"
-                  "{\"slice\":\"s1\",\"hosts\":[1,2]}]}", "preparing, generation 2, on s0, s1 (4 hosts): h2 was lost" },
+                { "{\"state\":\"ended\",\"outcome\":\"refused\",\"why\":\"h2: busy\\nkill 1\"}",
+                  "ended: refused: h2: busy\nkill 1" },
+                { "{\"state\":\"preparing\",\"generation\":2,\"why\":\"h2 was "
+                  "lost\",\"slices\":[{\"slice\":\"s0\",\"hosts\":[1,2]},"
+                  "{\"slice\":\"s1\",\"hosts\":[1,2]}]}",
+                  "preparing, generation 2, on s0, s1 (4 hosts): h2 was lost" },
                 { "{\"state\":\"running\",\"generation\":1,\"slices\":[{\"slice\":\"s0\",\"hosts\":[1]}]}",
                   "running, generation 1, on s0 (1 host)" },
-                { "{\"state\":\"ended\",\"outcome\":\"failed\",\"why\":\"h1 ended it: oom-kill\"}", "ended: failed: h1 ended it: oom-kill" },
+                { "{\"state\":\"ended\",\"outcome\":\"failed\",\"why\":\"h1 ended it: oom-kill\"}",
+                  "ended: failed: h1 ended it: oom-kill" },
                 { "{}", ", generation 0" },
         };
 

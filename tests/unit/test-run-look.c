@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A close look at one run: its control group and what is below it, its threads' waits for a CPU, and the difference of two looks. */
+/* A close look at one run: its control group and what is below it, its threads' waits for a CPU, and the
+ * difference of two looks. */
 #include "run_look.h"
 #include "test.h"
 
@@ -36,9 +37,12 @@ static void test_none(void) {
 }
 
 static void test_waited(void) {
-        struct run_thread before[] = { { .tid = 1, .waited_ns = 10 }, { .tid = 3, .waited_ns = 100 }, { .tid = 4, .waited_ns = 50 } },
-                          after[] = { { .tid = 2, .waited_ns = 7 }, { .tid = 3, .waited_ns = 130 }, { .tid = 4, .waited_ns = 40 } };
-        struct run_look from = { .threads = before, .n_threads = 3 }, to = { .threads = after, .n_threads = 3 }, none = { .at = 1 };
+        struct run_thread before[] = { { .tid = 1, .waited_ns = 10 }, { .tid = 3, .waited_ns = 100 },
+                                       { .tid = 4, .waited_ns = 50 } },
+                          after[] = { { .tid = 2, .waited_ns = 7 }, { .tid = 3, .waited_ns = 130 },
+                                      { .tid = 4, .waited_ns = 40 } };
+        struct run_look from = { .threads = before, .n_threads = 3 },
+                to = { .threads = after, .n_threads = 3 }, none = { .at = 1 };
 
         ASSERT_EQ(run_look_waited(&from, &to), 7 + 30 + 40); /* 2 is new, 4 is another one of that number */
         ASSERT_EQ(run_look_waited(&from, &none), -1);
@@ -47,15 +51,23 @@ static void test_waited(void) {
 }
 
 static void test_standing(void) {
-        struct run_thread before[] = { { .tid = 1, .ran_ns = 5, .waited_ns = 7, .state = 'R', .comm = "python3" },
-                                       { .tid = 2, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "loader" },
-                                       { .tid = 3, .ran_ns = 5, .waited_ns = 7, .state = 'R', .comm = "runs" },
-                                       { .tid = 4, .ran_ns = 5, .waited_ns = 7, .state = 'S', .comm = "idle" },
-                                       { .tid = 5, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "woken" },
-                                       { .tid = 7, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "waited" } },
+        struct run_thread before[] = { { .tid = 1, .ran_ns = 5, .waited_ns = 7, .state = 'R',
+                                         .comm = "python3" },
+                                       { .tid = 2, .ran_ns = 5, .waited_ns = 7, .state = 'D',
+                                         .comm = "loader" },
+                                       { .tid = 3, .ran_ns = 5, .waited_ns = 7, .state = 'R',
+                                         .comm = "runs" },
+                                       { .tid = 4, .ran_ns = 5, .waited_ns = 7, .state = 'S',
+                                         .comm = "idle" },
+                                       { .tid = 5, .ran_ns = 5, .waited_ns = 7, .state = 'D',
+                                         .comm = "woken" },
+                                       { .tid = 7, .ran_ns = 5, .waited_ns = 7, .state = 'D',
+                                         .comm = "waited" } },
                           after[] = { before[0], before[1], before[2], before[3], before[4],
-                                      { .tid = 6, .ran_ns = 1, .waited_ns = 1, .state = 'D', .comm = "new" }, before[5] };
-        struct run_look from = { .threads = before, .n_threads = ELEMENTSOF(before) }, to = { .threads = after, .n_threads = ELEMENTSOF(after) };
+                                      { .tid = 6, .ran_ns = 1, .waited_ns = 1, .state = 'D', .comm = "new" },
+                                      before[5] };
+        struct run_look from = { .threads = before, .n_threads = ELEMENTSOF(before) },
+                to = { .threads = after, .n_threads = ELEMENTSOF(after) };
         struct run_standing s;
 
         after[2].ran_ns++;

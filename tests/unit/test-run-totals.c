@@ -2,7 +2,7 @@
 /* What watches and deaths of one run add up to, as metrics. */
 #include <signal.h>
 
-#include "run_totals.h"
+#include "run_totals_part.h"
 #include "test.h"
 
 #define MILLISECOND 1000000ull
@@ -24,7 +24,8 @@ static void take(struct sink *s, const struct sample *m) {
         t->samples[t->n] = *m;
         for (size_t k = 0; k < SAMPLE_KEYS_MAX; k++) {
                 ASSERT_EQ(!m->keys[k], !m->values[k]);
-                (void) snprintf(t->values[t->n][k], sizeof(t->values[0][0]), "%s", m->values[k] ? m->values[k] : "");
+                (void) snprintf(t->values[t->n][k], sizeof(t->values[0][0]), "%s",
+                                m->values[k] ? m->values[k] : "");
         }
         if (m->kind == SAMPLE_HISTOGRAM) {
                 t->h[t->n] = *m->h;
@@ -48,7 +49,9 @@ static void test_sched(void) {
         struct run_total total = { .run = "train" };
         size_t i;
 
-        f.shards[1] = (struct sched_shard){ .delays = 3, .delay_ns = 40 * MILLISECOND, .preemptions = 1, .preempted_ns = 30 * MILLISECOND, .migrations = 5, .node_migrations = 2 };
+        f.shards[1] = (struct sched_shard){ .delays = 3, .delay_ns = 40 * MILLISECOND, .preemptions = 1,
+                                            .preempted_ns = 30 * MILLISECOND, .migrations = 5,
+                                            .node_migrations = 2 };
         f.shards[1].buckets[0] = 2;
         f.shards[1].buckets[SCHED_BUCKETS - 1] = 1;
         f.shards[15].preempted_buckets[15] = 1;
@@ -97,7 +100,8 @@ static void test_io(void) {
 static void test_deaths(void) {
         static struct taken t = { .sink = { .sample = take } };
         struct run_total total = { .run = "train" };
-        struct death d = { .signal = SIGKILL, .victim = 7, .sender = 8, .sender_known = true, .ended = true };
+        struct death d = { .signal = SIGKILL, .victim = 7, .sender = 8, .sender_known = true,
+                           .ended = true };
         uint64_t all = 0;
 
         run_total_add_death(&total, &d);

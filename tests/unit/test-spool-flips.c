@@ -102,7 +102,8 @@ static bool is_segment(const struct file *f) {
         return strlen(f->name) > 4 && streq(f->name + strlen(f->name) - 4, ".seg");
 }
 
-/* Damages a copy of f. ret_empty: zeros, which at the end of the newest segment are as if nothing had been there. */
+/* Damages a copy of f. ret_empty: zeros, which at the end of the newest segment are as if nothing had been
+ * there. */
 static struct file damage(const struct file *f, unsigned *seed, bool *ret_empty) {
         struct file out = *f;
         size_t at = f->len > 0 ? rnd(seed, f->len) : 0, n;
@@ -184,7 +185,8 @@ static void look(const struct shape *h, const char *dir, bool segment, bool empt
 static void test_damage(void) {
         static struct shape shapes[SHAPES] = {
                 { "one segment, begun", 400, 60, 0, { .segment_bytes = SPOOL_SEGMENT_MIN }, .n_files = 0 },
-                { "one segment, partly delivered", 1500, 30, 12, { .segment_bytes = SPOOL_SEGMENT_MIN }, .n_files = 0 },
+                { "one segment, partly delivered", 1500, 30, 12, { .segment_bytes = SPOOL_SEGMENT_MIN },
+                  .n_files = 0 },
                 { "several segments", 3000, 150, 7, { .segment_bytes = SPOOL_SEGMENT_MIN }, .n_files = 0 },
                 { "large records", 60000, 12, 2, { .segment_bytes = 2 * SPOOL_SEGMENT_MIN }, .n_files = 0 },
                 { "small records", 24, 2500, 900, { .segment_bytes = SPOOL_SEGMENT_MIN }, .n_files = 0 },

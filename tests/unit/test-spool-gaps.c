@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is lost is accounted for, once: delivered plus lost is what was durable, through damage, limits and reopening. */
+/* What is lost is accounted for, once: delivered plus lost is what was durable, through damage, limits and
+ * reopening. */
 #include "crc32c.h"
 #include "spool-support.h"
 
@@ -90,7 +91,8 @@ static struct spool *reopen(struct spool *s, const char *dir) {
         return s;
 }
 
-/* The byte limit, with reopening (which finds the account, and does not count twice) and with a record on its way. */
+/* The byte limit, with reopening (which finds the account, and does not count twice) and with a record on
+ * its way. */
 static void test_byte_limit(void) {
         for (unsigned how = 0; how < 4; how++) {
                 uint64_t by[_SPOOL_LOSS_MAX], items = 0, delivered, total = 3000;
@@ -232,7 +234,8 @@ static void test_settled(void) {
         ASSERT_EQ(g->number, 2);
         ASSERT_EQ(g->from_seq, 101);
         ASSERT_EQ(g->records, 1);
-        for (uint64_t n = 200; n < 300; n += 2) { /* not more places than can be remembered, and one is kept */
+        /* not more places than can be remembered, and one is kept */
+        for (uint64_t n = 200; n < 300; n += 2) {
                 append(s, n);
                 if (!spool_may_settle_ahead(s, n)) {
                         ASSERT_EQ(n, 214);
@@ -317,4 +320,5 @@ static void test_damaged_length(void) {
         scratch_clear(dir);
 }
 
-TEST_MAIN(test_byte_limit, test_damage, test_jump_is_no_loss, test_settled, test_ledger_slots, test_damaged_length)
+TEST_MAIN(test_byte_limit, test_damage, test_jump_is_no_loss, test_settled, test_ledger_slots,
+          test_damaged_length)

@@ -330,4 +330,5 @@ static void test_numbers_are_never_reused(void) {
 }
 
 TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_ledger, test_byte_limit,
-          test_lock_of_a_child, test_limits_and_lock, test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)
+          test_lock_of_a_child, test_limits_and_lock, test_newer_version, test_damage_in_the_middle,
+          test_numbers_are_never_reused)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder that anybody may write to: what is taken, what is refused, and that nothing hangs or is told twice. */
+/* A folder that anybody may write to: what is taken, what is refused, and that nothing hangs or is told
+ * twice. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -49,7 +50,8 @@ static void watch_again(struct world *w) {
         static const struct stack_folder_handlers h = { accepts, on_snapshot, on_refused };
 
         w->watched = stack_folder_free(w->watched);
-        ASSERT_OK(stack_folder_new(w->event, &w->host, "/tmp/debugging/stack_trace_*.txt", SETTLE, &w->seen, &h, w, &w->watched));
+        ASSERT_OK(stack_folder_new(w->event, &w->host, "/tmp/debugging/stack_trace_*.txt", SETTLE, &w->seen,
+                                   &h, w, &w->watched));
 }
 
 static void begin(struct world *w) {
@@ -93,14 +95,16 @@ static void put(const struct world *w, const char *name, const char *text, int f
         (void) close(fd);
 }
 
-/* Goes on until so many were told and refused, with a tick now and then; then once more for what must not come. */
+/* Goes on until so many were told and refused, with a tick now and then; then once more for what must not
+ * come. */
 static void run(struct world *w, size_t told, size_t refused) {
         for (unsigned i = 0; i < 1200 && (w->n_told < told || w->n_refused < refused); i++) {
                 stack_folder_tick(w->watched);
                 ASSERT_TRUE(sd_event_run(w->event, SETTLE / 2) >= 0);
         }
         if (w->n_told != told || w->n_refused != refused)
-                test_fail(__FILE__, __LINE__, "%zu told (wanted %zu; last %s), %zu refused (wanted %zu; last %s)", w->n_told, told,
+                test_fail(__FILE__, __LINE__, "%zu told (wanted %zu; last %s), %zu refused (wanted %zu; "
+                                              "last %s)", w->n_told, told,
                           w->n_told ? w->told[w->n_told - 1] : "", w->n_refused, refused,
                           w->n_refused ? w->refused[w->n_refused - 1] : "");
 }
@@ -116,10 +120,12 @@ static void expect_refused(const struct world *w, const char *what) {
         for (size_t i = 0; i < w->n_refused; i++)
                 if (streq(w->refused[i], what))
                         return;
-        test_fail(__FILE__, __LINE__, "not refused: %s (the last: %s)", what, w->n_refused ? w->refused[w->n_refused - 1] : "");
+        test_fail(__FILE__, __LINE__, "not refused: %s (the last: %s)", what,
+                  w->n_refused ? w->refused[w->n_refused - 1] : "");
 }
 
-/* From a folder that is not there yet over growing, cut and replaced files to a restart: each snapshot once. */
+/* From a folder that is not there yet over growing, cut and replaced files to a restart: each snapshot
+ * once. */
 static void test_life(void) {
         struct world w;
 
@@ -206,7 +212,8 @@ static void test_hostile_folder(void) {
         end(&w);
 }
 
-/* More than is told in one look, in one file: bounded, counted, and what comes later is taken all the same. */
+/* More than is told in one look, in one file: bounded, counted, and what comes later is taken all the
+ * same. */
 static void test_many(void) {
         char text[40 * 128] = "";
         struct world w;
@@ -226,7 +233,8 @@ static void test_many(void) {
         ASSERT_TRUE(w.n_told >= STACK_LOOK_SNAPSHOTS_MAX && w.n_told < 40);
         n = w.n_told + 1;
         put(&w, "stack_trace_2.txt", STACK("last"), 0);
-        while (w.n_told < n) { /* the last of the first file may come, too: it was not whole before it was quiet */
+        /* the last of the first file may come, too: it was not whole before it was quiet */
+        while (w.n_told < n) {
                 stack_folder_tick(w.watched);
                 ASSERT_TRUE(sd_event_run(w.event, SETTLE / 2) >= 0);
                 n = streq(w.told[w.n_told - 1], "stack_trace_1.txt:f39") ? STACK_LOOK_SNAPSHOTS_MAX + 2 : n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpu-stack's whole walk over the memory of a process: images of every CPython, and memory that means harm. */
+/* tpu-stack's whole walk over the memory of a process: images of every CPython, and memory that means
+ * harm. */
 #include "capture.h"
 
 #include "test.h"

@@ -18,7 +18,8 @@ static int next(const char *text, bool end, size_t *at) {
 }
 
 /* The one snapshot of a text that ends. */
-static void expect(const char *text, enum stack_text_kind kind, unsigned threads, unsigned frames, const char *shown) {
+static void expect(const char *text, enum stack_text_kind kind, unsigned threads, unsigned frames,
+                   const char *shown) {
         size_t at = 0;
 
         ASSERT_EQ(next(text, true, &at), 1);
@@ -35,10 +36,12 @@ static void expect(const char *text, enum stack_text_kind kind, unsigned threads
 static void test_forms(void) {
         expect(INFO CURRENT FRAME("next_batch") FRAME("<module>"), STACK_TEXT_SNAPSHOT, 1, 2,
                CURRENT FRAME("next_batch") FRAME("<module>"));
-        expect(CURRENT FRAME("a") INFO, STACK_TEXT_SNAPSHOT, 1, 1, CURRENT FRAME("a")); /* written past each other */
+        /* written past each other */
+        expect(CURRENT FRAME("a") INFO, STACK_TEXT_SNAPSHOT, 1, 1, CURRENT FRAME("a"));
         expect("Stack (most recent call first):\n" FRAME("a") "  ...\n", STACK_TEXT_SNAPSHOT, 1, 2,
                "Stack (most recent call first):\n" FRAME("a") "  ...\n");
-        expect("Timeout (0:00:10)!\n" THREAD("1") "  <no Python frame>\n\n" CURRENT FRAME("a"), STACK_TEXT_TIMEOUT, 2, 2,
+        expect("Timeout (0:00:10)!\n" THREAD("1") "  <no Python frame>\n\n" CURRENT FRAME("a"),
+               STACK_TEXT_TIMEOUT, 2, 2,
                "Timeout (0:00:10)!\n" THREAD("1") "  <no Python frame>\n" CURRENT FRAME("a"));
         expect("Fatal Python error: Segmentation fault\n\n" CURRENT "  Garbage-collecting\n" FRAME("a") "\n" THREAD("1")
                        FRAME("b") "\nCurrent thread's C stack trace (most recent call first):\n"
@@ -56,7 +59,8 @@ static void test_forms(void) {
 static void test_nothing_else_is_shown(void) {
         size_t at = 0;
 
-        expect("password=hunter2\n" CURRENT FRAME("a") "token: x\n" FRAME("lost") "  File \"x\" says\n", STACK_TEXT_SNAPSHOT, 1, 1,
+        expect("password=hunter2\n" CURRENT FRAME("a") "token: x\n" FRAME("lost") "  File \"x\" says\n",
+               STACK_TEXT_SNAPSHOT, 1, 1,
                CURRENT FRAME("a"));
         ASSERT_EQ(next("root:x:0:0:root:/root:/bin/bash\n" FRAME("of nothing") INFO, true, &at), 0);
         expect(CURRENT "  File \"\x1b[31m\xff\", line 1 in f\n", STACK_TEXT_SNAPSHOT, 1, 1,
@@ -110,8 +114,10 @@ static void test_hash(void) {
         static const char *const texts[] = { "Current thread 0x01 (most recent call first):\n" FRAME("a"),
                                              "Current thread 0xff (most recent call first):\n" FRAME("a"),
                                              "Current thread 0x01 (most recent call first):\n" FRAME("b"),
-                                             "Fatal Python error: Aborted\nCurrent thread 0x01 (most recent call first):\n" FRAME("a"),
-                                             "Fatal Python error: Bus error\nCurrent thread 0x01 (most recent call first):\n" FRAME("a") };
+                                             "Fatal Python error: Aborted\nCurrent thread 0x01 (most recent "
+                                             "call first):\n" FRAME("a"),
+                                             "Fatal Python error: Bus error\nCurrent thread 0x01 (most "
+                                             "recent call first):\n" FRAME("a") };
         uint64_t hashes[ELEMENTSOF(texts)];
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -172,4 +178,5 @@ static void test_seen(void) {
         ASSERT_OK(unlink(aside));
 }
 
-TEST_MAIN(test_forms, test_nothing_else_is_shown, test_one_after_the_other, test_pieces, test_hash, test_long, test_seen)
+TEST_MAIN(test_forms, test_nothing_else_is_shown, test_one_after_the_other, test_pieces, test_hash,
+          test_long, test_seen)

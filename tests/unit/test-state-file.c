@@ -49,7 +49,8 @@ static void what_is_written_is_read(void) {
 static void damage_is_found(void) {
         static const char content[] = "{\"a\": [1, 2, 3]}";
         char whole[STATE_FILE_HEAD_MAX + sizeof(content)], why[STATE_FILE_WHY_MAX];
-        size_t head = state_file_head(&format, content, strlen(content), whole), len = head + strlen(content), at;
+        size_t head = state_file_head(&format, content, strlen(content), whole),
+                len = head + strlen(content), at;
 
         memcpy(whole + head, content, sizeof(content));
         ASSERT_OK(state_file_parse(&format, whole, len, &at, why));
@@ -119,7 +120,8 @@ static const struct json_field fields[] = {
 };
 
 static int take_with(const char *key, const char *value) {
-        const struct all a = { .text = "a b\n", .word = "a.b-c+_", .small = 1, .large = INT64_MAX, .signal = 64, .flag = true };
+        const struct all a = { .text = "a b\n", .word = "a.b-c+_", .small = 1, .large = INT64_MAX,
+                               .signal = 64, .flag = true };
         json_t *o = json_fields_pack(fields, ELEMENTSOF(fields), &a),
                *v = value ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
         struct all back = { .text = "" };
@@ -143,8 +145,10 @@ static void fields_come_back(void) {
         static const struct {
                 const char *key, *value;
         } bad[] = {
-                { "text", "\"12345678\"" }, { "text", "1" },         { "word", "\"a b\"" },  { "word", "null" },
-                { "small", "0" },           { "small", "-1" },       { "small", "1.5" },     { "small", "4294967296" },
+                { "text", "\"12345678\"" }, { "text", "1" },         { "word", "\"a b\"" },
+                { "word", "null" },
+                { "small", "0" },           { "small", "-1" },       { "small", "1.5" },
+                { "small", "4294967296" },
                 { "large", "-1" },          { "signal", "65" },     { "flag", "1" },
         };
 

@@ -120,8 +120,10 @@ static void why(void) {
         c.net = 0;
         pass(&c, 14 * S);
         ASSERT_EQ(c.suspected, 1);
-        ASSERT_STREQ(c.w.suspicion.why, "no step for 14 s after step 50, steps took 4.0 s (median of 50), the run's CPU fell from "
-                                        "3.0 to 1.0 cores, the network fell from 5.00 to 0.00 MB/s, its log is silent for 14 s");
+        ASSERT_STREQ(c.w.suspicion.why, "no step for 14 s after step 50, steps took 4.0 s (median of 50), "
+                                        "the run's CPU fell from "
+                                        "3.0 to 1.0 cores, the network fell from 5.00 to 0.00 MB/s, its log "
+                                        "is silent for 14 s");
 }
 
 /* Before the rhythm is known. */
@@ -174,7 +176,8 @@ static void announced(void) {
         } pauses[] = {
                 { "saving checkpoint at iteration     100 to /data/ckpt in torch_dist format",
                   "  successfully saved checkpoint from iteration     100 to /data/ckpt", PAUSE_CHECKPOINT },
-                { "***** Running Evaluation *****", "eval metrics after step: 4, loss=9.855, total_weights=75264.0",
+                { "***** Running Evaluation *****",
+                  "eval metrics after step: 4, loss=9.855, total_weights=75264.0",
                   PAUSE_EVALUATION },
                 { "Compiling jit(train_step) with global shapes and types (ShapedArray(float32[8]),).",
                   "Finished XLA compilation of jit(train_step) in 45.15 sec", PAUSE_COMPILE },
@@ -204,7 +207,8 @@ static void announced(void) {
         }
 }
 
-/* In an announced pause nothing is done: it is suspected in time, and the suspicion says what was announced. */
+/* In an announced pause nothing is done: it is suspected in time, and the suspicion says what was
+ * announced. */
 static void announced_and_idle(void) {
         struct scene c;
 
@@ -329,7 +333,8 @@ static void signs(void) {
         } lines[] = {
                 { "Saved a checkpoint at step 40.", PAUSE_ENDS, PAUSE_CHECKPOINT },
                 { "Started an asynchronous checkpoint save for step 40", PAUSE_SIGN_NONE, PAUSE_NONE },
-                { "I0804 08:20:00.0 1 metric_logger.py:210] eval metrics after step: 100, eval_loss: 2.5", PAUSE_ENDS,
+                { "I0804 08:20:00.0 1 metric_logger.py:210] eval metrics after step: 100, eval_loss: 2.5",
+                  PAUSE_ENDS,
                   PAUSE_EVALUATION },
                 { "Completed eval step 3", PAUSE_GOES_ON, PAUSE_EVALUATION },
                 { "Saving model checkpoint to out/checkpoint-500", PAUSE_BEGINS, PAUSE_CHECKPOINT },
@@ -364,4 +369,5 @@ static void quantiles(void) {
         ASSERT_EQ(rhythm_quantile(&r, 100), 64);
 }
 
-TEST_MAIN(quantiles, signs, bounds, why, early, several_processes, announced, announced_and_idle, by_place, another_pace, without_steps, all_signs_agree)
+TEST_MAIN(quantiles, signs, bounds, why, early, several_processes, announced, announced_and_idle, by_place,
+          another_pace, without_steps, all_signs_agree)

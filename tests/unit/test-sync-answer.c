@@ -19,7 +19,8 @@ static void test_good(void) {
         ASSERT_TRUE(a.whole && !a.tell && !a.conflict);
         ASSERT_EQ(a.term, 0);
         ASSERT_STREQ(a.store, "");
-        ASSERT_EQ(json_object_size(a.records), 2); /* kinds that are not known, and keys without a name: passed over */
+        /* kinds that are not known, and keys without a name: passed over */
+        ASSERT_EQ(json_object_size(a.records), 2);
         ASSERT_TRUE(json_is_null(json_object_get(a.records, "run/a")));
 }
 
@@ -56,10 +57,12 @@ static void test_bad(void) {
                 { "{\"v\":1,\"lease\":-1,\"revision\":\"a\"}", "lease is no number" },
                 { "{\"v\":1,\"lease\":15}", "revision is no text" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\\n\"}", "revision is no text" },
-                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":[]}", "records is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":[]}",
+                  "records is no object" },
                 { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/a\":1}}", "record run/a is no object" },
                 { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
-                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"conflict\":true}", "conflict is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"conflict\":true}",
+                  "conflict is no object" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":-1}", "term is no whole number" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":\"\"}", "term is no whole number" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":0}", "store is no text" },

@@ -238,7 +238,8 @@ static void the_claim_ends_by_itself(void) {
         ASSERT_FALSE(sync_course_may_claim(&c, sent));
 }
 
-/* Stopped, with its connections open: waited for once, and then not for long; who is named as the leader is given its time. */
+/* Stopped, with its connections open: waited for once, and then not for long; who is named as the leader is
+ * given its time. */
 static void one_that_is_silent(void) {
         struct sync_course c = course("http://a,http://b");
         const usec_t full = 12 * USEC_PER_SEC;
@@ -261,7 +262,8 @@ static void one_that_is_silent(void) {
         ASSERT_EQ(sync_course_patience(&c, full), full);
         sync_course_send(&c, 0);
         ASSERT_TRUE(sync_course_follow(&c, "http://b", why));
-        ASSERT_EQ(sync_course_patience(&c, full), full); /* a leader that is slow, for a whole fleet comes at once */
+        /* a leader that is slow, for a whole fleet comes at once */
+        ASSERT_EQ(sync_course_patience(&c, full), full);
         ASSERT_OK(answers(&c, "", 0, 0));
         ASSERT_EQ(sync_course_patience(&c, full), full);
 }
@@ -279,7 +281,8 @@ static void asked_again(void) {
         ASSERT_EQ(wait, 0);
 }
 
-/* Who led in an earlier life is asked first, if it is still one of the endpoints; then the others as ever. */
+/* Who led in an earlier life is asked first, if it is still one of the endpoints; then the others as
+ * ever. */
 static void who_led_last_is_asked_first(void) {
         struct sync_course c = course("http://a,http://b,http://c");
         usec_t wait;
@@ -299,7 +302,8 @@ static void who_led_last_is_asked_first(void) {
         ASSERT_TRUE(sync_course_is_over(&c));
 }
 
-TEST_MAIN(lists, who_led_last_is_asked_first, rounds, nobody_stays_away_for_a_lease, refused_by_all_or_by_some, the_leader_is_followed,
+TEST_MAIN(lists, who_led_last_is_asked_first, rounds, nobody_stays_away_for_a_lease,
+          refused_by_all_or_by_some, the_leader_is_followed,
           a_leader_that_is_not_configured, two_that_name_each_other, names_itself,
           who_led_before_is_not_believed, another_store, the_claim_ends_by_itself,
           one_that_is_silent, asked_again)

@@ -40,7 +40,8 @@ static void test_whole(void) {
 }
 
 static void test_damaged(void) {
-        static const char *const bad[] = { "x", "t", "t x\n", "t -1 1\n", "t 99999999999 1\n", "k a+0x1\n", "t 1 1\nr 1 2\n",
+        static const char *const bad[] = { "x", "t", "t x\n", "t -1 1\n", "t 99999999999 1\n", "k a+0x1\n",
+                                           "t 1 1\nr 1 2\n",
                                            "t 1 1\nx\n", "t 1 1\nr\n", "\n" };
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {

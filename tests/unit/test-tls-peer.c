@@ -42,8 +42,10 @@ static void test_names(void) {
 }
 
 static void test_addresses(void) {
-        static const char *const bad[] = { "", ":", "9470", "::1:9470", "localhost:9470", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
-                                           "127.0.0.1:-1", "127.0.0.1: 1", "[::1]", "[]:1", "[127.0.0.1:1", "[::1]:0x1" };
+        static const char *const bad[] = { "", ":", "9470", "::1:9470", "localhost:9470", "127.0.0.1",
+                                           "127.0.0.1:", "127.0.0.1:65536",
+                                           "127.0.0.1:-1", "127.0.0.1: 1", "[::1]", "[]:1", "[127.0.0.1:1",
+                                           "[::1]:0x1" };
         static const struct {
                 const char *text;
                 bool loopback;
@@ -60,8 +62,10 @@ static void test_addresses(void) {
 }
 
 static void test_hosts(void) {
-        static const char *const cases[][2] = { { "[::ffff:10.0.0.7]:1", "10.0.0.7" }, { "10.0.0.7:1", "10.0.0.7" },
-                                                { "[::1]:1", "::1" },                  { "[2001:db8::7]:1", "2001:db8::7" } };
+        static const char *const cases[][2] = { { "[::ffff:10.0.0.7]:1", "10.0.0.7" },
+                                                { "10.0.0.7:1", "10.0.0.7" },
+                                                { "[::1]:1", "::1" },
+                                                { "[2001:db8::7]:1", "2001:db8::7" } };
         char text[TCP_ADDRESS_TEXT_MAX];
         struct tcp_address a;
 

@@ -38,7 +38,8 @@ static void test_which_count(void) {
         connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.13", 1, 5, 3, 12000 });
         connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.13", 1, 4, 1, 9000 });
         connection(&d, (struct told){ AF_INET6, "fd00::1", "fd00::2", 1, 3, 1, 2000 });
-        /* idle; a stopped reader, whose kernel answers; one lost packet; not long enough; not sent again yet */
+        /* idle; a stopped reader, whose kernel answers; one lost packet; not long enough; not sent again
+         * yet */
         connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.14", 0, 0, 0, 90000 });
         connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.15", 4, 0, 0, 300 });
         connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.16", 1, 1, 2, 300 });
@@ -71,13 +72,15 @@ static void test_other_states(void) {
                 { { .idiag_state = TCP_SYN_SENT, .idiag_timer = 1 }, { .tcpi_retransmits = 1 }, false },
                 { { .idiag_state = TCP_FIN_WAIT1, .idiag_timer = 1 },
                   { .tcpi_retransmits = 4, .tcpi_unacked = 1, .tcpi_last_ack_recv = 9000 }, true },
-                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 1 }, /* sent again before the last answer */
+                /* sent again before the last answer */
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 1 },
                   { .tcpi_backoff = 4, .tcpi_unacked = 1, .tcpi_last_ack_recv = 9000 }, true },
                 { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 2 }, /* idle, and probed in vain */
                   { .tcpi_probes = 3, .tcpi_last_ack_recv = 30000 }, true },
                 { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 2 },
                   { .tcpi_probes = 0, .tcpi_last_ack_recv = 30000 }, false },
-                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 4 }, /* a closed window, whose probes are lost */
+                /* a closed window, whose probes are lost */
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 4 },
                   { .tcpi_probes = 5, .tcpi_last_ack_recv = 30000 }, true },
                 { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 4 }, /* and answered */
                   { .tcpi_probes = 1, .tcpi_last_ack_recv = 300 }, false },
@@ -179,9 +182,11 @@ static int keep(const struct tcp_connection *c, void *userdata) {
 /* Each field where it belongs, ports as people write them; what an older kernel does not tell is 0. */
 static void test_one_connection(void) {
         struct inet_diag_msg m = { .idiag_family = AF_INET, .idiag_state = 1, .idiag_timer = 4,
-                                   .id = { .idiag_sport = htons(8471), .idiag_dport = htons(50000), .idiag_if = 3,
+                                   .id = { .idiag_sport = htons(8471), .idiag_dport = htons(50000),
+                                           .idiag_if = 3,
                                            .idiag_cookie = { 7, 1 }, .idiag_src = { htonl(0x0a0a010c) } },
-                                   .idiag_rqueue = 11, .idiag_wqueue = 12, .idiag_uid = 1000, .idiag_inode = 77 };
+                                   .idiag_rqueue = 11, .idiag_wqueue = 12, .idiag_uid = 1000,
+                                   .idiag_inode = 77 };
         uint64_t cgroup = 4242;
         struct tcp_connection c;
 
@@ -230,9 +235,11 @@ static int find_port(const struct tcp_connection *c, void *userdata) {
 
 /* The kernel of this machine: a connection of our own is among them, and is read while it comes. */
 static void test_this_kernel(void) {
-        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT, .with_info = true, .max = 64 * 1024 * 1024 };
+        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT, .with_info = true,
+                                         .max = 64 * 1024 * 1024 };
         struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        _cleanup_close_ int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+        _cleanup_close_ int server = socket(AF_INET, SOCK_STREAM, 0),
+                client = socket(AF_INET, SOCK_STREAM, 0);
         _cleanup_host_ struct host h = HOST_NULL;
         struct wanted w = { 0 };
         socklen_t size = sizeof(a);
@@ -250,7 +257,9 @@ static void test_this_kernel(void) {
         ASSERT_OK(r);
         ASSERT_EQ(w.seen, 1);
         ASSERT_EQ(w.fresh, 1);
-        ASSERT_EQ(tcp_connections_read(&h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = 1 }, find_port, &w), -E2BIG);
+        ASSERT_EQ(tcp_connections_read(&h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = 1 },
+                                       find_port, &w), -E2BIG);
 }
 
-TEST_MAIN(test_one_connection, test_this_kernel, test_reach_pairs, test_which_count, test_other_states, test_other_kernels, test_cut_and_full)
+TEST_MAIN(test_one_connection, test_this_kernel, test_reach_pairs, test_which_count, test_other_states,
+          test_other_kernels, test_cut_and_full)

@@ -96,7 +96,8 @@ static void test_denied_for_a_day(void) {
         ASSERT_OK(sd_event_now(e, CLOCK_BOOTTIME, &end));
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 retried += st.classes[c].retried;
-        printf("401 for %.1f h: %" PRIu64 " tries, all of %d * %d records there\n", (double) (end - began) / 3600e6,
+        printf("401 for %.1f h: %" PRIu64 " tries, all of %d * %d records there\n",
+               (double) (end - began) / 3600e6,
                retried, _UPLINK_CLASS_MAX, RECORDS);
         /* one a minute and not more: the classes share the refusals, so that each has about as many */
         ASSERT_EQ(retried, _UPLINK_CLASS_MAX * DAY_TRIES);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In steady state a push takes a few large pieces of memory, however many points it has, and has given them back when the
- * next one begins: after a warm-up, 1,000 rounds of points, events, encoding, submitting and syncing (linked with --wrap;
- * calls inside of shared libraries are theirs).
+ * In steady state a push takes a few large pieces of memory, however many points it has, and has given them
+ * back when the next one begins: after a warm-up, 1,000 rounds of points, events, encoding, submitting and
+ * syncing (linked with --wrap; calls inside of shared libraries are theirs).
  */
 #include "otlp.h"
 #include "spool-support.h"
@@ -54,7 +54,8 @@ static void submit(struct uplink *u, enum uplink_class c, const void *data, size
 }
 
 static void one_round(sd_event *e, struct uplink *u, struct otlp *o, unsigned n) {
-        const struct otlp_attribute a[] = { { .key = "network.interface.name", .text = "eth0" }, { .key = "queue", .number = n } };
+        const struct otlp_attribute a[] = { { .key = "network.interface.name", .text = "eth0" },
+                                            { .key = "queue", .number = n } };
         const struct otlp_event event = {
                 .name = "tpu.test", .severity = SEVERITY_INFO, .time_real = n, .body = a, .n_body = 2
         };

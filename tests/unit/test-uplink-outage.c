@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector is away for hours, at a host's size of a push and 10 s apart. When it is back: the newest first,
- * one of a minute of what is older than ten minutes, and what is delivered and told as lost is together what was
- * durable, record by record and point by point. The real clock is the test's (--wrap).
+ * The collector is away for hours, at a host's size of a push and 10 s apart. When it is back: the newest
+ * first, one of a minute of what is older than ten minutes, and what is delivered and told as lost is
+ * together what was durable, record by record and point by point. The real clock is the test's (--wrap).
  */
 #include "http-stub.h"
 #include "otlp.h"

@@ -91,7 +91,8 @@ static void run_new(struct run *r, const enum stub_step *script, size_t n) {
         *r = (struct run) { 0 };
         scratch_make(r->dir);
         for (size_t i = 0; i < n; i++)
-                r->hangs = r->hangs || script[i] == STUB_HANG; /* else none is sent twice on a slow machine */
+                /* else none is sent twice on a slow machine */
+                r->hangs = r->hangs || script[i] == STUB_HANG;
         r->stub = stub_new(script, n);
         (void) snprintf(r->endpoint, sizeof(r->endpoint), "http://127.0.0.1:%u/", r->stub->port);
         ASSERT_OK(sd_event_new(&r->event));
@@ -323,7 +324,8 @@ static void test_failing_disk(void) {
         run_end(&r);
 }
 
-/* An end in good order while the account of what was lost waits for the disk: what was decided since is known. */
+/* An end in good order while the account of what was lost waits for the disk: what was decided since is
+ * known. */
 static void test_stop_while_the_ledger_is_synced(void) {
         static const enum stub_step script[] = { STUB_BAD, STUB_BUSY, STUB_BAD };
         struct run r;
@@ -423,5 +425,6 @@ static void test_unusable_spool(void) {
 
 TEST_MAIN(test_delivers_and_keeps_alive, test_every_answer, test_parks_and_keeps,
           test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk,
-          test_stop_while_the_ledger_is_synced, test_full_disk_heals, test_metrics_are_synced_within_a_second,
+          test_stop_while_the_ledger_is_synced, test_full_disk_heals,
+          test_metrics_are_synced_within_a_second,
           test_unusable_spool)

@@ -11,7 +11,8 @@ static const struct verdict_text stuck = { .outcome = "named", .host = "h0" },
 
 static void test_confirms(void) {
         const struct verdict_case stall = { .suspected = true, .stalls = true }, odd = { .suspected = true },
-                                  told = { .suspected = true, .stalls = true, .pauses = true }, asked = { 0 };
+                                  told = { .suspected = true, .stalls = true, .pauses = true },
+                                  asked = { 0 };
 
         ASSERT_EQ(verdict_judge(&stuck, &stall), VERDICT_CONFIRMS);
         ASSERT_EQ(verdict_judge(&stuck, &odd), VERDICT_CONFIRMS);
@@ -23,7 +24,8 @@ static void test_confirms(void) {
         ASSERT_EQ(verdict_judge(&stuck, &asked), VERDICT_SAYS_NOTHING);
 }
 
-/* Slow, but it gets on: not confirmed in the first two rounds. One that hangs is confirmed as soon as nothing moves. */
+/* Slow, but it gets on: not confirmed in the first two rounds. One that hangs is confirmed as soon as
+ * nothing moves. */
 static void test_progress(void) {
         struct verdict_case c = { .suspected = true, .stalls = true };
 
@@ -41,8 +43,10 @@ static void test_progress(void) {
 
 static void test_read(void) {
         struct verdict_text v;
-        json_t *report = json_pack("{s:s, s:s, s:[{s:s, s:s, s:b, s:b, s:f}]}", "outcome", "named", "summary", "x",
-                                   "suspects", "host", "h0", "sentence", "y", "moved", 1, "saves", 1, "score", 0.9),
+        json_t *report = json_pack("{s:s, s:s, s:[{s:s, s:s, s:b, s:b, s:f}]}", "outcome", "named",
+                                   "summary", "x",
+                                   "suspects", "host", "h0", "sentence", "y", "moved", 1, "saves", 1,
+                                   "score", 0.9),
                *less = json_pack("{s:s, s:[{s:s}]}", "outcome", "named", "suspects", "host", "h0"),
                *none = json_object();
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A test is a function; ASSERT_* ends the program with file, line and both values. Register with TEST_MAIN(a, b, c).
- * Randomised tests take their seed from TEST_SEED (or the time) and print it.
+ * A test is a function; ASSERT_* ends the program with file, line and both values. Register with
+ * TEST_MAIN(a, b, c). Randomised tests take their seed from TEST_SEED (or the time) and print it.
  */
 #undef NDEBUG
 #include <math.h>
@@ -11,7 +11,8 @@
 
 #include "base.h"
 
-__attribute__((noreturn, format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *fmt, ...) {
+__attribute__((noreturn, format(printf, 3, 4))) static inline void test_fail(const char *file, int line,
+                                                                             const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);

@@ -29,10 +29,12 @@ if(TARGET test-uplink-outage)
   target_link_options(test-uplink-outage PRIVATE -Wl,--wrap=sd_event_now)
 endif()
 if(TARGET test-uplink-memory)
-  target_link_options(test-uplink-memory PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=free)
+  target_link_options(test-uplink-memory PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=free)
 endif()
 # An independent reading of the bytes, by the numbers of the OpenTelemetry protocol.
 if(TARGET test-otlp)
-  add_test(NAME unit-otlp-wire COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/otlp_wire.py $<TARGET_FILE:test-otlp>)
+  add_test(NAME unit-otlp-wire COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/otlp_wire.py
+    $<TARGET_FILE:test-otlp>)
   set_tests_properties(unit-otlp-wire PROPERTIES TIMEOUT 600 LABELS unit SKIP_RETURN_CODE 77)
 endif()

@@ -1,1 +1,2 @@
-"""Machines with a stock kernel, emulated: what hosts of tests/lab, which share this machine's kernel, cannot show."""
+"""Machines with a stock kernel, emulated: what hosts of tests/lab, which share this machine's kernel,
+cannot show."""

@@ -1,4 +1,5 @@
-"""A whole Debian on a disk: the layers, and what a site would write into its image, as an ext4 file system."""
+"""A whole Debian on a disk: the layers, and what a site would write into its image, as an ext4 file
+system."""
 
 import os
 
@@ -16,7 +17,8 @@ mount -t overlay overlay -o "lowerdir=$LOWER,$OVERLAY_OPTIONS" "$WORK/merged"
 mke2fs -q -t ext4 -d "$WORK/merged" "$IMAGE"
 """
 
-# A root shell for whoever started the machine: by connecting to the port that the kernel command line names (vm.control=).
+# A root shell for whoever started the machine: by connecting to the port that the kernel command line names
+# (vm.control=).
 SHELL_UNIT = r"""[Unit]
 After=network-online.target
 Wants=network-online.target
@@ -39,5 +41,6 @@ def build(folder, layer, files):
     with open(image, "wb") as f:
         os.truncate(f.fileno(), BYTES)
     lower = ":".join(map(str, [top, *layer.stack()]))
-    run_script(MAKE, {"WORK": folder, "LOWER": lower, "IMAGE": image, "OVERLAY_OPTIONS": OVERLAY_OPTIONS}, "making the disk image")
+    run_script(MAKE, {"WORK": folder, "LOWER": lower, "IMAGE": image, "OVERLAY_OPTIONS": OVERLAY_OPTIONS},
+               "making the disk image")
     return image

@@ -1,6 +1,8 @@
-"""A file system in memory that is all a machine runs from: busybox, socat, our programs and the libraries they need.
+"""A file system in memory that is all a machine runs from: busybox, socat, our programs and the libraries
+they need.
 
-Up in a few seconds, because nothing starts but what a test asks for: init brings up disk drivers and network and then gives whoever
+Up in a few seconds, because nothing starts but what a test asks for: init brings up disk drivers and network
+and then gives whoever
 started the machine a shell, by connecting to the port that the kernel command line names (vm.control=).
 """
 
@@ -67,7 +69,8 @@ def build(folder, modules, programs=(), files=None):
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     archive = folder / "initrd"
     with open(archive, "wb") as out:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root, input=names.encode(), stdout=out, check=True)
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root, input=names.encode(),
+                       stdout=out, check=True)
     shutil.rmtree(root)
     return archive
 

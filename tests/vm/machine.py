@@ -1,4 +1,5 @@
-"""One emulated machine: QEMU without KVM (which hangs where the tests run), driven over QMP and by a shell inside."""
+"""One emulated machine: QEMU without KVM (which hangs where the tests run), driven over QMP and by a
+shell inside."""
 
 import contextlib
 import json
@@ -10,8 +11,10 @@ import time
 from lab.command import LabError
 
 QEMU = "qemu-system-x86_64"
-RESET_SECONDS = 0.1  # for the processors to stop; one that has not yet sees a disk that fails, and must not lie either
-PATIENCE = 900  # what is emulated on a busy machine may stand still for a minute: no time limit decides a test
+# for the processors to stop; one that has not yet sees a disk that fails, and must not lie either
+RESET_SECONDS = 0.1
+# what is emulated on a busy machine may stand still for a minute: no time limit decides a test
+PATIENCE = 900
 
 
 def free_port():
@@ -54,12 +57,16 @@ class Machine:
         self.console = folder / "console.log"
         self.control = socket.create_server(("127.0.0.1", 0))
         port = self.control.getsockname()[1]
-        forward = "".join(f",hostfwd=tcp:127.0.0.1:{ours}-:{inside}" for inside, ours in (forwards or {}).items())
+        forward = "".join(f",hostfwd=tcp:127.0.0.1:{ours}-:{inside}" for inside,
+                          ours in (forwards or {}).items())
         self.command = [
-            "setpriv", "--pdeathsig", "KILL", QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35", "-m", str(memory), "-smp", "1",
-            "-nodefaults", "-no-user-config", "-display", "none", "-chardev", f"file,id=console,path={self.console},append=on",
+            "setpriv", "--pdeathsig", "KILL", QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35",
+            "-m", str(memory), "-smp", "1",
+            "-nodefaults", "-no-user-config", "-display", "none", "-chardev",
+            f"file,id=console,path={self.console},append=on",
             "-serial", "chardev:console", "-qmp", f"unix:{folder}/qmp,server=on,wait=off",
-            "-kernel", str(kernel), "-initrd", str(initrd), "-append", f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 vm.control={port} {append}",
+            "-kernel", str(kernel), "-initrd", str(initrd), "-append",
+            f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 vm.control={port} {append}",
             "-netdev", f"user,id=user0{forward}", *devices]
 
     def start(self):
@@ -83,7 +90,8 @@ class Machine:
         self.qmp("qmp_capabilities")
 
     def qmp(self, command, meanwhile=None, event=None):
-        """Gives a command; calls meanwhile(), then waits for the answer and for the event, if one is named."""
+        """Gives a command; calls meanwhile(), then waits for the answer and for the event, if one is
+        named."""
         self.qmp_socket.sendall(json.dumps({"execute": command}).encode() + b"\n")
         if meanwhile:
             meanwhile()
@@ -95,7 +103,8 @@ class Machine:
             wanted -= {"return"} if "return" in said else {said.get("event")}
 
     def wait_shell(self, patience=PATIENCE):
-        """Waits until the machine has booted; returns its shell, which is also .shell. LabError: it did not."""
+        """Waits until the machine has booted; returns its shell, which is also .shell. LabError: it did
+        not."""
         self.control.settimeout(1)
         end = time.monotonic() + patience
         while True:
@@ -104,7 +113,8 @@ class Machine:
                 return self.shell
             except TimeoutError:
                 if self.process.poll() is not None or time.monotonic() > end:
-                    raise LabError(f"the machine did not boot: {self.console.read_text(errors='replace')[-3000:]}") from None
+                    raise LabError(f"the machine did not boot: "
+                                   f"{self.console.read_text(errors='replace')[-3000:]}") from None
 
     def _let_go(self):
         for held in (self.shell, self.qmp_file, self.qmp_socket):
@@ -121,7 +131,8 @@ class Machine:
         self.process = None
 
     def reset(self, release):
-        """The reset button. QEMU stops the processors, then waits for what it had asked the disk for; release() ends that wait."""
+        """The reset button. QEMU stops the processors, then waits for what it had asked the disk for;
+        release() ends that wait."""
         self.qmp("system_reset", lambda: (time.sleep(RESET_SECONDS), release()), "RESET")
         if self.shell:
             self.shell.close()

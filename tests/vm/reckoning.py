@@ -1,4 +1,5 @@
-"""What was promised while the machine's power was cut again and again, and what was found in the database afterwards."""
+"""What was promised while the machine's power was cut again and again, and what was found in the database
+afterwards."""
 
 import json
 import re

@@ -1,12 +1,15 @@
-"""tpu-hostd and tpu-collectord in an emulated machine whose power is cut, and the load outside it that keeps the log of what was answered.
+"""tpu-hostd and tpu-collectord in an emulated machine whose power is cut, and the load outside it that keeps
+the log of what was answered.
 
-Three kinds of promise are made to those outside, each over the machine's network, so that an answer that was logged has left it:
+Three kinds of promise are made to those outside, each over the machine's network, so that an answer that was
+logged has left it:
 
     captures  POST /v1/runs/NAME/capture at tpu-hostd: answered when the event's record is durable in the spool; each has its own text
     orders    PUT /v1/cordon at tpu-hostd: answered when the order is on the disk
     fed       POST /v1/logs at tpu-collectord, as agents do, again and again under the same number: 200 after the commit
 
-What was captured reaches the collector's database by the spool and the uplink; which of the two programs is up when is by chance.
+What was captured reaches the collector's database by the spool and the uplink; which of the two programs is
+up when is by chance.
 """
 
 import http.client
@@ -82,7 +85,8 @@ class VolatileDisk:
     """The disk's own process."""
 
     def __init__(self, image, path):
-        self.process = subprocess.Popen([sys.executable, "-B", HERE / "volatile_disk.py", image, path], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, "-B", HERE / "volatile_disk.py", image, path],
+                                        stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         while not path.exists():
             if self.process.poll() is not None:
@@ -99,7 +103,8 @@ class VolatileDisk:
 
 
 class Rig:
-    """no_sync: programs ("tpu-hostd", "tpu-collectord") whose syncs do nothing, to see that this is found out."""
+    """no_sync: programs ("tpu-hostd", "tpu-collectord") whose syncs do nothing, to see that this is found
+    out."""
 
     def __init__(self, folder, seed, no_sync=(), shares=SHARES):
         self.folder, self.random, self.no_sync, self.shares = folder, random.Random(seed), no_sync, shares
@@ -118,15 +123,18 @@ class Rig:
         self.machine = Machine(folder, self.kernel.image, initrd, [
             "-device", "virtio-net-pci,netdev=user0,romfile=",
             "-blockdev", f"driver=nbd,node-name=disk0,server.type=unix,server.path={folder / 'nbd'}",
-            "-device", "virtio-blk-pci,drive=disk0,write-cache=on,discard=off,write-zeroes=off"], "quiet", self.ports)
+            "-device", "virtio-blk-pci,drive=disk0,write-cache=on,discard=off,write-zeroes=off"], "quiet",
+                               self.ports)
 
     def _make_disk(self):
         self.image, tree = self.folder / "disk.img", self.folder / "tree"
-        (tree / "hostd").mkdir(parents=True)  # what systemd makes (StateDirectory=) when the packages are installed
+        # what systemd makes (StateDirectory=) when the packages are installed
+        (tree / "hostd").mkdir(parents=True)
         (tree / "collector").mkdir()
         with open(self.image, "wb") as f:
             f.truncate(DISK_BYTES)
-        # With checksums over its own blocks ext4 counts on a disk that writes 4 KiB as a whole: a torn commit block is then "journal
+        # With checksums over its own blocks ext4 counts on a disk that writes 4 KiB as a whole: a torn
+        # commit block is then "journal
         # transaction is corrupt", and no mount. This disk tears at 512 bytes.
         sh("mke2fs", "-q", "-t", "ext4", "-O", "^metadata_csum", "-d", tree, self.image)
         self.disk = VolatileDisk(self.image, self.folder / "nbd")
@@ -141,10 +149,12 @@ class Rig:
             handle_error = launchd.server.handle_error
 
         self.launchd_tcp = Server(("127.0.0.1", 0), launchd.server.RequestHandlerClass)
-        threading.Thread(target=self.launchd_tcp.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.launchd_tcp.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
         launchd.capture = lambda name: captured(name, capture_text(self.promises.number("asked")))
 
-    # --- Load: each thread asks over one connection, which the cut closes ------------------------------------------
+    # --- Load: each thread asks over one connection, which the cut closes
+    # ------------------------------------------
 
     def _asking(self, port, ask):
         while not self.over.is_set():
@@ -188,13 +198,15 @@ class Rig:
         self.feeding = self.promises.number("fed_sent")
 
     def _order(self, connection):
-        """What the machine remembers of the order that was answered last, or of a later one; then a new one."""
+        """What the machine remembers of the order that was answered last, or of a later one; then a new
+        one."""
         status, body = self._call(connection, "GET", "/v1/status")
         if status != 200:
             raise OSError(status)
         seen = int(((json.loads(body)["cordon"] or {}).get("reason") or "order 0").split()[1])
         if not self.promises.order <= seen <= self.promises.ordered:
-            raise AssertionError(f"order {seen} is in force, {self.promises.order} was answered, {self.promises.ordered} asked for")
+            raise AssertionError(f"order {seen} is in force, {self.promises.order} was answered, "
+                                 f"{self.promises.ordered} asked for")
         n = self.promises.number("ordered")
         if self._call(connection, "PUT", f"/v1/cordon?reason=order%20{n}")[0] == 200:
             self.promises.order = n
@@ -207,10 +219,12 @@ class Rig:
         for t in self.threads:
             t.start()
 
-    # --- Lives ---------------------------------------------------------------------------------------------------------
+    # --- Lives
+    # ---------------------------------------------------------------------------------------------------------
 
     def _switch_on(self):
-        """The emulated kernel stands still now and then before it has started anything: then it is switched on again."""
+        """The emulated kernel stands still now and then before it has started anything: then it is
+        switched on again."""
         for patience in (BOOT_SECONDS, BOOT_SECONDS, None):
             if self.machine.process is None:
                 self.machine.start()
@@ -226,7 +240,8 @@ class Rig:
         begin = time.monotonic()
         shell = self._switch_on()
         self.boots.append(time.monotonic() - begin)
-        preload = {p: "LD_PRELOAD=/lib/no_sync.so" if p in self.no_sync else "" for p in ("tpu-hostd", "tpu-collectord")}
+        preload = {p: "LD_PRELOAD=/lib/no_sync.so" if p in self.no_sync else ""
+                   for p in ("tpu-hostd", "tpu-collectord")}
         shell.run(START.format(launchd=self.launchd_tcp.server_address[1]) +
                   (START_COLLECTORD.format(preload=preload["tpu-collectord"]) if collector else "") +
                   (START_HOSTD.format(preload=preload["tpu-hostd"]) if hostd else ""))
@@ -249,7 +264,8 @@ class Rig:
         if moment == "any time":
             time.sleep(self.random.uniform(0, 1))
         else:
-            self.disk.order("arm", self.random.randint(1, START_FLUSHES if moment == "while it starts" else 3), seed, share)
+            self.disk.order("arm", self.random.randint(1, START_FLUSHES if moment == "while it starts"
+                                                       else 3), seed, share)
             end = time.monotonic() + LIFE_SECONDS
             while not self.disk.order("armed")["cut"] and time.monotonic() < end:
                 time.sleep(0.002)
@@ -272,7 +288,8 @@ class Rig:
         return f"{moment} by {how}"
 
     def run(self, cuts, collector_share=0.7, enough=lambda: True):
-        """So many lives and cuts, and some more until enough() was seen: a slow machine answers less in a life. Then one to deliver what is left."""
+        """So many lives and cuts, and some more until enough() was seen: a slow machine answers less in a
+        life. Then one to deliver what is left."""
         self.start_load()
         for n in range(MOST_CUTS * cuts):
             if n >= cuts and enough():
@@ -280,8 +297,10 @@ class Rig:
             begin, collector = time.monotonic(), self.random.random() < collector_share
             self.boot(collector=collector)
             how = self.cut()
-            print(f"{n + 1}: cut {how}{'' if collector else ' without collector'}, up after {self.boots[-1]:.1f} of {time.monotonic() - begin:.1f} s; "
-                  f"answered {len(self.promises.captures)} captures, {len(self.promises.fed)} fed, {self.promises.order} orders", flush=True)
+            print(f"{n + 1}: cut {how}{'' if collector else ' without collector'}, up after "
+                  f"{self.boots[-1]:.1f} of {time.monotonic() - begin:.1f} s; "
+                  f"answered {len(self.promises.captures)} captures, {len(self.promises.fed)} fed, "
+                  f"{self.promises.order} orders", flush=True)
         return self.finish()
 
     def finish(self, timeout=PATIENCE):

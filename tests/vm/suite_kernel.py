@@ -1,4 +1,5 @@
-"""The kernels of other Debian suites, unpacked beside the lab's layers: what a machine boots that needs no driver but its network's."""
+"""The kernels of other Debian suites, unpacked beside the lab's layers: what a machine boots that needs
+no driver but its network's."""
 
 from lab import apt
 from lab.tree import Layer, digest, run_script
@@ -6,7 +7,8 @@ from lab.tree import Layer, digest, run_script
 from .kernel import PACKAGE, WANTED, Kernel
 
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-# apt with a state of its own: this machine's package lists stay as they are. Keys in the name: no list of this machine's vouches for it.
+# apt with a state of its own: this machine's package lists stay as they are. Keys in the name: no list of
+# this machine's vouches for it.
 UNPACK = r"""
 set -eu
 mkdir -p "$WORK/lists/partial" "$WORK/cache/archives/partial" "$WORK/etc/apt.conf.d" "$WORK/etc/preferences.d"
@@ -32,7 +34,8 @@ depmod -b "$OUT/usr" "$(ls "$OUT/usr/lib/modules")"
 def suite_layer(suite):
     def build(_layer, work, out):
         mirror, _ = apt.sources()
-        run_script(UNPACK, {"WORK": work, "OUT": out, "MIRROR": mirror, "SUITE": suite, "KEYS": KEYS, "PACKAGE": PACKAGE,
+        run_script(UNPACK, {"WORK": work, "OUT": out, "MIRROR": mirror, "SUITE": suite, "KEYS": KEYS,
+                            "PACKAGE": PACKAGE,
                             "TRANSPORT": apt.transport()}, f"the kernel of Debian {suite}")
     return Layer(f"kernel-{suite}", digest(UNPACK, suite), None, build)
 

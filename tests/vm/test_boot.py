@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The package in an image with Debian's own kernel, booted by its own initial file system: what hosts that share a kernel cannot show.
+"""The package in an image with Debian's own kernel, booted by its own initial file system: what hosts that
+share a kernel cannot show.
 
-Module parameters, memory limits, NICs whose device says what the network carries, the host's own kernel log, a power cut while it
+Module parameters, memory limits, NICs whose device says what the network carries, the host's own kernel log,
+a power cut while it
 runs. Judged by systemctl, /proc, /sys and ip. Exit code 77: cannot run here.
 """
 
@@ -32,20 +34,27 @@ SITE = {
     "/etc/hostname": "vm0\n",
     "/etc/hosts": "127.0.0.1 localhost\n10.0.2.15 vm0\n",
     # eth0 by DHCP as on a cloud; both as a network of 1460 has them, until ours says otherwise.
-    "/etc/systemd/network/10-eth0.network": "[Match]\nName=eth0\n[Link]\nMTUBytes=1460\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\nLinkLocalAddressing=no\n",
-    "/etc/systemd/network/10-eth1.network": "[Match]\nName=eth1\n[Link]\nMTUBytes=1460\n[Network]\nAddress=10.10.1.10/24\nIPv6AcceptRA=no\n"
+    "/etc/systemd/network/10-eth0.network": "[Match]\nName=eth0\n[Link]\nMTUBytes=1460\n[Network]\n"
+                                            "DHCP=ipv4\nIPv6AcceptRA=no\nLinkLocalAddressing=no\n",
+    "/etc/systemd/network/10-eth1.network": "[Match]\nName=eth1\n[Link]\nMTUBytes=1460\n[Network]\n"
+                                            "Address=10.10.1.10/24\nIPv6AcceptRA=no\n"
                                             "LinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n",
     "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service": "-> /lib/systemd/system/systemd-networkd.service",
     "/etc/tpu-hostd/identity.conf.d/10-site.conf":
-        "[Identity]\nSliceName=vm\nAcceleratorType=v6e-4\nMachineType=ct6e-standard-4t\nTopology=2x2\nWorkerId=0\nWorkerHostnames=vm0\nChips=4\n"
+        "[Identity]\nSliceName=vm\nAcceleratorType=v6e-4\nMachineType=ct6e-standard-4t\nTopology=2x2\n"
+        "WorkerId=0\nWorkerHostnames=vm0\nChips=4\n"
         f"[Network]\nMtu={NIC_MTU}\n",
     # What is emulated on a busy machine may stand still for a minute: no reason to kill an agent here.
-    **{f"/etc/systemd/system/{agent}.service.d/emulated.conf": "[Service]\nWatchdogSec=20min\nTimeoutStartSec=20min\n"
+    **{f"/etc/systemd/system/{agent}.service.d/emulated.conf": "[Service]\nWatchdogSec=20min\n"
+                                                               "TimeoutStartSec=20min\n"
        for agent in scenario.AGENTS},
-    "/etc/tpu-hostd/hostd.conf.d/10-site.conf": "[Hostd]\nEndpoint=http://127.0.0.1:4318\nMetricsInterval=2s\n",  # nobody listens
+    # nobody listens
+    "/etc/tpu-hostd/hostd.conf.d/10-site.conf": "[Hostd]\nEndpoint=http://127.0.0.1:4318\n"
+                                                "MetricsInterval=2s\n",
 }
 # What is true of this machine: no chips, a second network without a gateway, no time daemon, no Python.
-NOT_RIGHT = {("FAIL", "tpu.chips", ""), ("FAIL", "tpu.machine", ""), ("WARN", "route.source", "eth1"), ("WARN", "clock.sync", ""),
+NOT_RIGHT = {("FAIL", "tpu.chips", ""), ("FAIL", "tpu.machine", ""), ("WARN", "route.source", "eth1"),
+             ("WARN", "clock.sync", ""),
              ("UNKNOWN", "fingerprint.wheel", "")}
 
 
@@ -63,8 +72,10 @@ class Boot(unittest.TestCase):
             lease.close()
         nic = "virtio-net-pci,host_mtu={},romfile=,netdev={},mac=42:01:0a:00:00:0{}"
         cls.machine = Machine(cls.folder, cls.kernel.image, cls.kernel.initrd, [
-            "-device", nic.format(NIC_MTU, "user0", 1), "-netdev", "hubport,id=hub1,hubid=1", "-device", nic.format(NIC_MTU, "hub1", 2),
-            "-drive", f"file={root},format=raw,if=none,id=root,cache=unsafe", "-device", "virtio-blk-pci,drive=root"],
+            "-device", nic.format(NIC_MTU, "user0", 1), "-netdev", "hubport,id=hub1,hubid=1", "-device",
+            nic.format(NIC_MTU, "hub1", 2),
+            "-drive", f"file={root},format=raw,if=none,id=root,cache=unsafe", "-device",
+            "virtio-blk-pci,drive=root"],
             "root=/dev/vda rw quiet", memory=1024)
         cls.addClassCleanup(cls.machine.close)
         begin = time.monotonic()
@@ -87,15 +98,18 @@ class Boot(unittest.TestCase):
 
     def wait(self, script, seconds=60):
         """Until the line exits 0."""
-        self.sh(f"for i in $(seq {seconds * 5}); do ({script}) >/dev/null 2>&1 && break; sleep 0.2; done; {script}")
+        self.sh(f"for i in $(seq {seconds * 5}); do ({script}) >/dev/null 2>&1 && break; sleep 0.2; done; "
+                f"{script}")
 
     def sound(self):
         """Nothing failed, all of ours up, never started a second time."""
         self.assertEqual(self.sh("systemctl --failed --plain --no-legend"), "")
         for name in scenario.AGENTS:
-            state = dict(line.split("=", 1) for line in self.sh(f"systemctl show {name} -p ActiveState,NRestarts,Result").splitlines())
+            state = dict(line.split("=", 1) for line in self.sh(f"systemctl show {name} -p "
+                                                                f"ActiveState,NRestarts,Result").splitlines())
             self.assertEqual(state, {"ActiveState": "active", "NRestarts": "0", "Result": "success"},
-                             name + "\n" + self.sh(f"journalctl -b -o short-monotonic --no-pager -u {name} | tail -n 40"))
+                             name + "\n" + self.sh(f"journalctl -b -o short-monotonic --no-pager -u {name} "
+                                                   f"| tail -n 40"))
 
     def test_1_up(self):
         self.assertEqual(self.state, "running")
@@ -130,8 +144,10 @@ class Boot(unittest.TestCase):
             with self.subTest(name):
                 wanted = self.sh(f"sed -n 's/^MemoryMax=//p' /lib/systemd/system/{name}.service").strip()
                 folder = f"/sys/fs/cgroup/system.slice/{name}.service"
-                self.assertEqual(self.sh(f"cat {folder}/memory.max").strip(), str(int(wanted.rstrip("M")) << 20))
-                print(f"{name}: memory.max {wanted}, memory.current {int(self.sh(f'cat {folder}/memory.current')) >> 10} KiB, "
+                self.assertEqual(self.sh(f"cat {folder}/memory.max").strip(),
+                                 str(int(wanted.rstrip("M")) << 20))
+                print(f"{name}: memory.max {wanted}, memory.current "
+                      f"{int(self.sh(f'cat {folder}/memory.current')) >> 10} KiB, "
                       f"memory.peak {self.sh(f'cat {folder}/memory.peak').strip()}", flush=True)
 
     def test_5_run_beyond_its_memory(self):
@@ -146,11 +162,13 @@ class Boot(unittest.TestCase):
         code = int(self.sh("tpuctl check >/run/check.txt; echo $?"))
         self.assertIn(code, range(4))
         print(self.sh("tail -n 2 /run/check.txt"), flush=True)
-        wrong = {(f["verdict"], f["check"], f["subject"]) for f in self.ctl("check")["checks"] if f["verdict"] != "OK"}
+        wrong = {(f["verdict"], f["check"], f["subject"]) for f in self.ctl("check")["checks"]
+                 if f["verdict"] != "OK"}
         self.assertEqual(wrong, NOT_RIGHT)
 
     def test_7_reset(self):
-        """The reset button while it runs: it comes up again, with the spool it had, and remembers what it was ordered."""
+        """The reset button while it runs: it comes up again, with the spool it had, and remembers what it
+        was ordered."""
         self.sh("tpuctl cordon 'bad cable'")
         spool = self.sh(SPOOL_ID).strip()
         begin = time.monotonic()

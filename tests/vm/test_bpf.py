@@ -1,8 +1,11 @@
 #!/usr/bin/python3
-"""Every BPF program on kernels of others: 5.10 (Debian 11), 6.1 (12), 6.12 (13), each in a machine of its own. Exit code 77: cannot run here.
+"""Every BPF program on kernels of others: 5.10 (Debian 11), 6.1 (12), 6.12 (13), each in a machine of its
+own. Exit code 77: cannot run here.
 
-What is asked: the verifier takes each program whose hook the kernel has, it is attached, and what the network's programs count is
-what the kernel's own counters say. Loaded by the packaged loader, as root of a machine that has nothing but it and a shell.
+What is asked: the verifier takes each program whose hook the kernel has, it is attached, and what the
+network's programs count is
+what the kernel's own counters say. Loaded by the packaged loader, as root of a machine that has nothing but
+it and a shell.
 """
 
 import json
@@ -25,12 +28,14 @@ from vm.machine import QEMU, Machine  # noqa: E402
 from vm.suite_kernel import SuiteKernel  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
-PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf", "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
+PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf",
+            "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
             "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv")}
 # Where a kernel lacks a hook, the reason says so; nothing else may be missing.
 ABSENT = re.compile(r"^(this kernel has no tracepoint \w+(; )?)+$")
 KERNELS = {"5.10": lambda: SuiteKernel("bullseye"), "6.1": Kernel, "6.12": lambda: SuiteKernel("trixie")}
-# As nobody with the two capabilities, for whom a watch is what tpu-hostd has; the connections are of a control group.
+# As nobody with the two capabilities, for whom a watch is what tpu-hostd has; the connections are of a
+# control group.
 AS_NOBODY = "/usr/sbin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all,+bpf,+perfmon --ambient-caps=-all,+bpf,+perfmon " \
     "--bounding-set=-all,+bpf,+perfmon"
 COUNT = rf"""
@@ -74,7 +79,8 @@ class Bpf(unittest.TestCase):
     def boot(self, kernel):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-bpf-")))
         initrd = initramfs.build(folder, [m for m in kernel.modules() if "blk" not in m.name], PROGRAMS)
-        machine = Machine(folder, kernel.image, initrd, ["-device", "virtio-net-pci,netdev=user0,romfile="], "quiet", memory=1024)
+        machine = Machine(folder, kernel.image, initrd, ["-device", "virtio-net-pci,netdev=user0,romfile="],
+                          "quiet", memory=1024)
         self.addCleanup(machine.close)
         begin = time.monotonic()
         machine.start()
@@ -97,13 +103,15 @@ class Bpf(unittest.TestCase):
                     self.assertEqual(loaded, programs)
                 else:
                     if not ABSENT.match(reason):
-                        print(shell.run("tpu-hostd-bpf --verbose 2>&1 | grep -B 12 -A 3 'END PROG LOAD LOG'; true"), flush=True)
+                        print(shell.run("tpu-hostd-bpf --verbose 2>&1 | grep -B 12 -A 3 'END PROG LOAD "
+                                        "LOG'; true"), flush=True)
                     self.assertRegex(reason, ABSENT)
                     self.assertGreater(int(loaded), 0)
         self.counted(shell.run(COUNT), version)
 
     def counted(self, said, version):
-        """What programs of nobody's counted, beside the kernel's own counter and the inode of the control group."""
+        """What programs of nobody's counted, beside the kernel's own counter and the inode of the control
+        group."""
         print(said[:2000], flush=True)
         self.assertRegex(said, r'"connect_failures": 5,', said)
         before, after = map(int, re.findall(r"(?m)^TcpActiveOpens +(\d+) ", said))

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What needs a kernel of its own to be seen: a run's OOM kill under control groups of version 2, its moves between NUMA nodes, its writers
+"""What needs a kernel of its own to be seen: a run's OOM kill under control groups of version 2, its moves
+between NUMA nodes, its writers
 held back until the disk catches up, its requests to a virtio disk. Exit code 77: cannot run here.
 
-tpu-hostd with its BPF programs runs in a machine of two processors, each a NUMA node of its own; tpu-launchd's protocol is served from
-outside. Each figure is compared with the kernel's own trace or counter of the same moments, taken inside the machine; equal means equal.
+tpu-hostd with its BPF programs runs in a machine of two processors, each a NUMA node of its own;
+tpu-launchd's protocol is served from
+outside. Each figure is compared with the kernel's own trace or counter of the same moments, taken inside the
+machine; equal means equal.
 """
 
 import http.client
@@ -30,8 +33,10 @@ from vm.kernel import Kernel  # noqa: E402
 from vm.machine import QEMU, Machine, free_port  # noqa: E402
 
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
-RUN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train", 13: 1, 14: 1}
-NODES = ["-smp", "2,sockets=2", "-object", "memory-backend-ram,id=m0,size=384M", "-object", "memory-backend-ram,id=m1,size=384M",
+RUN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "plain", 8: "glibc", 9: "root", 10: "train",
+       13: 1, 14: 1}
+NODES = ["-smp", "2,sockets=2", "-object", "memory-backend-ram,id=m0,size=384M", "-object",
+         "memory-backend-ram,id=m1,size=384M",
          "-numa", "node,nodeid=0,cpus=0,memdev=m0", "-numa", "node,nodeid=1,cpus=1,memdev=m1"]
 CONFIG = """[Hostd]
 Endpoint=
@@ -84,12 +89,14 @@ class Watch(unittest.TestCase):
         with open(disk, "wb") as f:
             f.truncate(256 << 20)
         subprocess.run(["mke2fs", "-q", "-t", "ext4", str(disk)], check=True)
-        programs = {"/usr/sbin/tpu-hostd": BINARY, "/usr/sbin/tpu-hostd-bpf": BINARY.parent / "tpu-hostd-bpf",
+        programs = {"/usr/sbin/tpu-hostd": BINARY,
+                    "/usr/sbin/tpu-hostd-bpf": BINARY.parent / "tpu-hostd-bpf",
                     "/usr/sbin/gnu-dd": shutil.which("dd")}
         initrd = initramfs.build(folder, kernel.modules(), programs, {"/etc/hostd.conf": CONFIG})
         cls.port = free_port()
         cls.machine = Machine(folder, kernel.image, initrd, [
-            *NODES, "-device", "virtio-net-pci,netdev=user0,romfile=", "-drive", f"file={disk},format=raw,if=none,id=d0,cache=writeback",
+            *NODES, "-device", "virtio-net-pci,netdev=user0,romfile=", "-drive",
+            f"file={disk},format=raw,if=none,id=d0,cache=writeback",
             "-device", "virtio-blk-pci,drive=d0"], "quiet", {7000: cls.port}, memory=768)
         cls.addClassCleanup(cls.machine.close)
         cls.machine.start()
@@ -124,13 +131,15 @@ class Watch(unittest.TestCase):
         c.request("GET", "/metrics")
         lines = c.getresponse().read().decode().splitlines()
         c.close()
-        return [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{") and f'"{word}"' in line]
+        return [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{")
+                and f'"{word}"' in line]
 
     def events(self, name):
         return [e["body"] for e in self.get("/v1/events?since=0")["events"] if e["name"] == name]
 
     def watched(self, kind, script):
-        """(what the script printed, what was watched): a watch that began before the script and ended behind it; else again."""
+        """(what the script printed, what was watched): a watch that began before the script and ended
+        behind it; else again."""
         for _ in range(TRIES):
             answer, told = [], len(self.watches())
             asking = threading.Thread(target=lambda: answer.append(self.get(f"/v1/{kind}?run=train&watch=30")))
@@ -149,26 +158,35 @@ class Watch(unittest.TestCase):
 
     def test_a_death_for_want_of_memory(self):
         said = self.shell.run(f"echo 48M >{GROUP}/memory.max; echo 0 >{GROUP}/memory.swap.max 2>/dev/null\n"
-                              f"{IN_RUN} gnu-dd if=/dev/zero of=/dev/null bs=200M count=1 & pid=$!; wait $pid; echo ended $?\n"
-                              f"echo victim $pid; grep oom_kill {GROUP}/memory.events; dmesg | grep -i 'oom-kill:\\|killed process'; echo max >{GROUP}/memory.max")
+                              f"{IN_RUN} gnu-dd if=/dev/zero of=/dev/null bs=200M count=1 & pid=$!; wait "
+                              f"$pid; echo ended $?\n"
+                              f"echo victim $pid; grep oom_kill {GROUP}/memory.events; dmesg | grep -i "
+                              f"'oom-kill:\\|killed process'; echo max >{GROUP}/memory.max")
         print(said, flush=True)
         victim = int(re.search(r"(?m)^victim (\d+)", said)[1])
         self.assertIn("ended 137", said)
         self.assertIn("oom_kill 1\n", said)  # the control group's own count
-        self.assertRegex(said, rf"oom_memcg={GROUP.removeprefix('/sys/fs/cgroup')},.*task=gnu-dd,pid={victim},")  # the kernel's own words
+        # the kernel's own words
+        self.assertRegex(said,
+                         rf"oom_memcg={GROUP.removeprefix('/sys/fs/cgroup')},.*task=gnu-dd,pid={victim},")
         told = wait_until(lambda: self.events("tpu.run.killed_by"), 600, "the event")
         print(told, flush=True)
-        self.assertEqual([(e["run"], e["pid"], e["comm"], e["group"], e["killed_by"], e["out_of_memory"]) for e in told],
-                         [("train", victim, "gnu-dd", GROUP.rpartition("/")[2], "SIGKILL from the kernel, out of memory", 1)])
+        self.assertEqual([(e["run"], e["pid"], e["comm"], e["group"], e["killed_by"], e["out_of_memory"])
+                          for e in told],
+                         [("train", victim, "gnu-dd", GROUP.rpartition("/")[2],
+                           "SIGKILL from the kernel, out of memory", 1)])
         wait_until(lambda: self.metrics("tpu_run_deaths_total", "out_of_memory") == [1], 600, "its metric")
-        wait_until(lambda: self.metrics("tpu_run_oom_kills_total", "train") == [1], 600, "the control group's count as a metric")
+        wait_until(lambda: self.metrics("tpu_run_oom_kills_total", "train") == [1], 600,
+                   "the control group's count as a metric")
 
     def test_moves_between_nodes(self):
         self.assertEqual(self.shell.run("cat /sys/devices/system/node/online").strip(), "0-1")
-        out, w = self.watched("sched", "cd /sys/kernel/tracing; echo 1 >events/sched/sched_migrate_task/enable; echo >trace\n"
+        out, w = self.watched("sched", "cd /sys/kernel/tracing; echo 1 "
+                                       ">events/sched/sched_migrate_task/enable; echo >trace\n"
                               f"taskset 1 {IN_RUN} sh -c 'while :; do :; done' & pid=$!\n"
                               f"while ! grep -qx $pid {GROUP}/cgroup.procs; do :; done; echo >trace\n"
-                              "for n in 1 2 3 4 5; do taskset -p 2 $pid; taskset -p 1 $pid; done >/dev/null\n"
+                              "for n in 1 2 3 4 5; do taskset -p 2 $pid; taskset -p 1 $pid; done "
+                              ">/dev/null\n"
                               "kill -9 $pid; wait $pid; echo 0 >events/sched/sched_migrate_task/enable\n"
                               "grep \"sched_migrate_task: .* pid=$pid \" trace; echo end")
         moves = re.findall(r"orig_cpu=(\d+) dest_cpu=(\d+)", out)
@@ -178,10 +196,13 @@ class Watch(unittest.TestCase):
 
     def test_writers_held_back(self):
         out, w = self.watched("io", "grep -q ' /data ' /proc/mounts || mount -t ext4 /dev/vda /data\n"
-                              "echo 1048576 >/proc/sys/vm/dirty_bytes; echo 524288 >/proc/sys/vm/dirty_background_bytes\n"
-                              "cd /sys/kernel/tracing; echo 1 >events/writeback/balance_dirty_pages/enable; echo >trace\n"
+                              "echo 1048576 >/proc/sys/vm/dirty_bytes; echo 524288 "
+                              ">/proc/sys/vm/dirty_background_bytes\n"
+                              "cd /sys/kernel/tracing; echo 1 >events/writeback/balance_dirty_pages/enable; "
+                              "echo >trace\n"
                               f"{IN_RUN} gnu-dd if=/dev/zero of=/data/written bs=64k count=1000 2>&1\n"
-                              "echo 0 >events/writeback/balance_dirty_pages/enable; grep 'gnu-dd-.*balance_dirty_pages:' trace | grep -c ' pause=[1-9]'\n"
+                              "echo 0 >events/writeback/balance_dirty_pages/enable; grep "
+                              "'gnu-dd-.*balance_dirty_pages:' trace | grep -c ' pause=[1-9]'\n"
                               "umount /data; echo end")
         trace = int(out.split()[-2])
         print("kernel's trace:", trace, "ours:", w["held_back"], flush=True)
@@ -190,8 +211,10 @@ class Watch(unittest.TestCase):
     def test_requests_to_a_disk(self):
         stat = "grep ' vda ' /proc/diskstats"
         out, w = self.watched("io", f"umount /data 2>/dev/null; {stat}\n"
-                              f"{IN_RUN} gnu-dd if=/dev/vda of=/dev/null bs=64k count=40 skip=1024 iflag=direct 2>/dev/null\n"
-                              f"{IN_RUN} gnu-dd if=/dev/vda of=/dev/null bs=4k count=25 skip=32768 iflag=direct 2>/dev/null\n{stat}")
+                              f"{IN_RUN} gnu-dd if=/dev/vda of=/dev/null bs=64k count=40 skip=1024 "
+                              f"iflag=direct 2>/dev/null\n"
+                              f"{IN_RUN} gnu-dd if=/dev/vda of=/dev/null bs=4k count=25 skip=32768 "
+                              f"iflag=direct 2>/dev/null\n{stat}")
         before, after = (list(map(int, line.split()[3:])) for line in out.strip().splitlines())
         requests, sectors, milliseconds = (after[i] - before[i] for i in (0, 2, 3))
         ours = next(r for r in w["requests"] if r["operation"] == "read")

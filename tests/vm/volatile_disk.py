@@ -3,9 +3,12 @@
 
     volatile_disk.py IMAGE SOCKET
 
-Writes stay in memory, 512-byte sector by sector, until a FLUSH (or FUA) takes them to IMAGE; only then is it answered. So a FLUSH
-never lies, and nothing else promises anything. At the cut each sector that was not flushed keeps, by chance and alone, what the
-image has or any of the versions written since: writes are torn and reordered. No request that was not answered before the cut
+Writes stay in memory, 512-byte sector by sector, until a FLUSH (or FUA) takes them to IMAGE; only then is it
+answered. So a FLUSH
+never lies, and nothing else promises anything. At the cut each sector that was not flushed keeps, by chance
+and alone, what the
+image has or any of the versions written since: writes are torn and reordered. No request that was not
+answered before the cut
 is answered after it.
 
 Orders come as lines on standard input, each is answered by one line of JSON:
@@ -74,7 +77,8 @@ class Disk:
         self.cache.clear()
 
     def lose(self, rng, share):
-        """The cut: each cached sector is lost or not. Returns (sectors in the cache, those whose last version was lost)."""
+        """The cut: each cached sector is lost or not. Returns (sectors in the cache, those whose last
+        version was lost)."""
         kept, lost = [], 0
         for s, versions in self.cache.items():
             if rng.random() >= share:
@@ -113,7 +117,8 @@ class Server:
         """With the lock held."""
         cached, lost = self.disk.lose(random.Random(seed), share)
         self.state, self.armed = self.CUT, None
-        self.last = {"cut": True, "cached": cached, "lost": lost, "writes": self.disk.writes, "flushes": self.disk.flushes}
+        self.last = {"cut": True, "cached": cached, "lost": lost, "writes": self.disk.writes,
+                     "flushes": self.disk.flushes}
         self.change.notify_all()
 
     def order(self, words):

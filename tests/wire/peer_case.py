@@ -22,7 +22,8 @@ def get(port, path, headers=None, **query):
     """(status, text); (0, "") while nobody listens."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
-        c.request("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""), headers=headers or {})
+        c.request("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""),
+                  headers=headers or {})
         r = c.getresponse()
         return r.status, r.read().decode()
     except OSError:
@@ -53,7 +54,8 @@ class PeerCase(unittest.TestCase):
     def start(self, *words, ready):
         """ready: (port, path) that it answers 200 from when it can be used."""
         with open(self.folder / "said", "ab") as log:
-            process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, cwd=self.folder)
         self.addCleanup(lambda: (process.kill(), process.wait()))
         self.wait(lambda: get(*ready)[0] == 200 or process.poll() is not None, f"{words[0]} to be ready")
         self.assertIsNone(process.poll(), (self.folder / "said").read_text(errors="replace")[-2000:])

@@ -1,5 +1,7 @@
-"""Other people's programs and definitions, kept outside the project in the lab's cache: Debian packages of any suite, unpacked
-and run as they are, and npm packages. Fetched once; small ones whenever they are needed, large ones by tools/test --full only."""
+"""Other people's programs and definitions, kept outside the project in the lab's cache: Debian packages of
+any suite, unpacked
+and run as they are, and npm packages. Fetched once; small ones whenever they are needed, large ones by
+tools/test --full only."""
 
 import os
 import subprocess
@@ -20,7 +22,8 @@ class Missing(Exception):
 
 
 def skip(why, name):
-    """Ends a module that cannot be tested here: for unittest, or, as a program, with the exit code that ctest takes for skipped."""
+    """Ends a module that cannot be tested here: for unittest, or, as a program, with the exit code that
+    ctest takes for skipped."""
     if name == "__main__":
         print(f"skipped: {why}", file=sys.stderr)
         sys.exit(77)
@@ -28,24 +31,31 @@ def skip(why, name):
 
 
 def run(*words, **more):
-    done = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    done = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace",
                           timeout=600, **more)
     if done.returncode:
-        raise LabError(f"{' '.join(map(str, words[:3]))} …: exit code {done.returncode}:\n{done.stdout[-1500:]}")
+        raise LabError(f"{' '.join(map(str, words[:3]))} …: exit code {done.returncode}:\n"
+                       f"{done.stdout[-1500:]}")
     return done.stdout
 
 
 def unpack(suite, packages, work, out):
-    """Packages of a suite, and not what they depend on, into out; by an apt whose sources, lists and cache are its own."""
+    """Packages of a suite, and not what they depend on, into out; by an apt whose sources, lists and
+    cache are its own."""
     mirror, _ = apt.sources()
     etc, state, cache = work / "etc", work / "state", work / "cache"
     for folder in (etc / "parts", etc / "preferences", state / "lists/partial", cache / "archives/partial"):
         folder.mkdir(parents=True)
-    (etc / "sources.list").write_text(f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror} {suite} main\n")
+    (etc / "sources.list").write_text(f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
+                                      f"{mirror} {suite} main\n")
     (state / "status").touch()
-    own = [f"-oDir::Etc::SourceList={etc}/sources.list", f"-oDir::Etc::SourceParts={etc}/parts", f"-oDir::Etc::PreferencesParts={etc}/preferences",
-           f"-oDir::State={state}", f"-oDir::State::status={state}/status", f"-oDir::Cache={cache}", "-oAcquire::Languages=none", "-oAPT::Sandbox::User=root",
-           "-oAcquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false", "-oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"]
+    own = [f"-oDir::Etc::SourceList={etc}/sources.list", f"-oDir::Etc::SourceParts={etc}/parts",
+           f"-oDir::Etc::PreferencesParts={etc}/preferences",
+           f"-oDir::State={state}", f"-oDir::State::status={state}/status", f"-oDir::Cache={cache}",
+           "-oAcquire::Languages=none", "-oAPT::Sandbox::User=root",
+           "-oAcquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
+           "-oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"]
     run("apt-get", "-q", *own, "update")
     run("apt-get", "-q", *own, "download", *packages, cwd=work)
     for deb in sorted(work.glob("*.deb")):
@@ -70,17 +80,20 @@ def debian(suite, *packages, small=False):
 
 def npm(*packages, small=False):
     def build(_layer, work, out):
-        run("npm", "install", "--prefix", out, "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--cache", work / "npm", *packages)
+        run("npm", "install", "--prefix", out, "--ignore-scripts", "--no-audit", "--no-fund",
+            "--no-package-lock", "--cache", work / "npm", *packages)
 
     try:
         subprocess.run(["node", "--version"], stdout=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.CalledProcessError):
         raise Missing("node and npm are not installed") from None
-    return get(Layer("peer-npm-" + packages[0].rpartition("@")[0].rpartition("/")[2], digest(*packages), None, build), small) / "node_modules"
+    return get(Layer("peer-npm-" + packages[0].rpartition("@")[0].rpartition("/")[2], digest(*packages),
+                     None, build), small) / "node_modules"
 
 
 def definitions():
-    """The folder of Python modules that protoc makes of OpenTelemetry's own .proto files (Debian's opentelemetry-proto 1.5.0)."""
+    """The folder of Python modules that protoc makes of OpenTelemetry's own .proto files (Debian's
+    opentelemetry-proto 1.5.0)."""
     def build(_layer, work, out):
         source = debian("bookworm-backports", "opentelemetry-proto", small=True)
         top = next(source.rglob("opentelemetry/proto")).parents[1]

@@ -1,4 +1,5 @@
-"""OTLP as OpenTelemetry's own definitions have it: a decoder that takes nothing it does not know, a receiver on loopback, and a tap
+"""OTLP as OpenTelemetry's own definitions have it: a decoder that takes nothing it does not know, a receiver
+on loopback, and a tap
 between tpu-hostd and somebody else's receiver. Nothing here is made from proto/otlp.proto."""
 
 import gzip
@@ -16,8 +17,10 @@ sys.path.insert(0, str(peers.definitions()))
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_service  # noqa: E402
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_service  # noqa: E402
 
-REQUESTS = {"/v1/metrics": metrics_service.ExportMetricsServiceRequest, "/v1/logs": logs_service.ExportLogsServiceRequest}
-RESPONSES = {"/v1/metrics": metrics_service.ExportMetricsServiceResponse, "/v1/logs": logs_service.ExportLogsServiceResponse}
+REQUESTS = {"/v1/metrics": metrics_service.ExportMetricsServiceRequest,
+            "/v1/logs": logs_service.ExportLogsServiceRequest}
+RESPONSES = {"/v1/metrics": metrics_service.ExportMetricsServiceResponse,
+             "/v1/logs": logs_service.ExportLogsServiceResponse}
 REJECTED = {"/v1/metrics": "rejected_data_points", "/v1/logs": "rejected_log_records"}
 
 
@@ -67,7 +70,8 @@ def pairs(list_of_pairs):
 def points(request):
     """[(resource, metric, kind, data, point)] of an ExportMetricsServiceRequest."""
     return [(pairs(r.resource.attributes), m, m.WhichOneof("data"), getattr(m, m.WhichOneof("data")), p)
-            for r in request.resource_metrics for s in r.scope_metrics for m in s.metrics for p in getattr(m, m.WhichOneof("data")).data_points]
+            for r in request.resource_metrics for s in r.scope_metrics for m in s.metrics
+            for p in getattr(m, m.WhichOneof("data")).data_points]
 
 
 def number(point):
@@ -76,12 +80,14 @@ def number(point):
 
 def series(request):
     """{(metric name, attributes as sorted pairs): (value, time)}"""
-    return {(m.name, tuple(sorted(pairs(p.attributes).items()))): (number(p), p.time_unix_nano) for _, m, _, _, p in points(request)}
+    return {(m.name, tuple(sorted(pairs(p.attributes).items()))): (number(p), p.time_unix_nano) for _, m, _,
+            _, p in points(request)}
 
 
 def records(request):
     """[(resource, log record)] of an ExportLogsServiceRequest."""
-    return [(pairs(r.resource.attributes), x) for r in request.resource_logs for s in r.scope_logs for x in s.log_records]
+    return [(pairs(r.resource.attributes), x) for r in request.resource_logs for s in r.scope_logs
+            for x in s.log_records]
 
 
 def inflate(raw):
@@ -93,11 +99,13 @@ def inflate(raw):
 
 
 class Receiver:
-    """answer: a function (path, how many requests of this path came before) -> (status, headers, rejected or None).
+    """answer: a function (path, how many requests of this path came before) -> (status, headers, rejected or
+    None).
     got: [(path, status answered, headers, request)]; faults: what was wrong with any."""
 
     def __init__(self, answer=None, listener=None):
-        self.answer, self.got, self.faults, self.times = answer or (lambda path, n: (200, {}, None)), [], [], []
+        self.answer, self.got, self.faults, self.times = answer or (lambda path,
+                                                                    n: (200, {}, None)), [], [], []
         self.lock = threading.Lock()
         receiver = self
 
@@ -150,7 +158,8 @@ class Receiver:
             self.server.socket = listener
         self.port = self.server.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def take(self, path, headers, body):
         assert headers["Content-Type"] == "application/x-protobuf", headers["Content-Type"]
@@ -178,7 +187,8 @@ class Receiver:
 
 
 class Tap:
-    """A port that passes bytes to another and back, byte for byte; sent: [(path, request)] of what went to it whole."""
+    """A port that passes bytes to another and back, byte for byte; sent: [(path, request)] of what went
+    to it whole."""
 
     def __init__(self, port, prefix=""):
         self.sent, self.statuses, self.prefix = [], [], prefix
@@ -214,7 +224,8 @@ class Tap:
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def cut(self, seen):
         """Takes whole requests off the front."""
@@ -227,7 +238,8 @@ class Tap:
                 break
             path = first.split()[1].removeprefix(self.prefix)
             body = rest[:size]
-            self.sent.append((path, decode(path, inflate(body) if headers.get("content-encoding") == "gzip" else body)))
+            self.sent.append((path, decode(path, inflate(body) if headers.get("content-encoding") == "gzip"
+                                           else body)))
             seen = rest[size:]
         return seen
 

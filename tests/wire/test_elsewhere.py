@@ -1,4 +1,5 @@
-"""Control without telemetry, before a real VictoriaMetrics: agents push there, and are members of a tpu-collectord that keeps no telemetry."""
+"""Control without telemetry, before a real VictoriaMetrics: agents push there, and are members of a
+tpu-collectord that keeps no telemetry."""
 
 import sys
 import unittest
@@ -15,7 +16,8 @@ class VictoriaMetrics(test_apart.Apart):
 
     def receiver(self):
         binary, port = self.peer("trixie", "victoria-metrics"), free_port()
-        self.start(binary, f"-httpListenAddr=127.0.0.1:{port}", f"-storageDataPath={self.folder}/data", "-retentionPeriod=1d", "-loggerLevel=ERROR",
+        self.start(binary, f"-httpListenAddr=127.0.0.1:{port}", f"-storageDataPath={self.folder}/data",
+                   "-retentionPeriod=1d", "-loggerLevel=ERROR",
                    "-search.latencyOffset=0s", ready=(port, "/health"))
 
         def has_come(host):

@@ -291,7 +291,7 @@ static void put_native_end(struct text_sink *s, const struct stack_table *t, con
         if (d->native_error)
                 sink_format(s, "  (no native stack: %s)\n", stack_table_text(t, d->native_error));
         else if (d->native && d->native_cut)
-                sink_text(s, "  (more native frames, which cannot be told)\n");
+                sink_text(s, "  (more native frames, which are not known)\n");
 }
 
 static void put_python_end(struct text_sink *s, const struct stack_table *t,

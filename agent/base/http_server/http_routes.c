@@ -5,7 +5,7 @@
 
 #include "utf8.h"
 
-static const struct http_route *route_at(const struct route_table *t, size_t i) {
+static const struct http_route *route_at(const struct http_route_table *t, size_t i) {
         return (const struct http_route *) (const void *) ((const char *) t->first + i * t->size);
 }
 
@@ -40,7 +40,7 @@ static bool method_matches(const char *of_route, const struct http_request *q) {
         return streq(of_route, q->method) || (streq(of_route, "GET") && http_reads(q));
 }
 
-const struct http_route *routes_find(const struct route_table *t, const struct http_request *q,
+const struct http_route *routes_find(const struct http_route_table *t, const struct http_request *q,
                                 struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]) {
         size_t n = 0;
 
@@ -62,7 +62,7 @@ const struct http_route *routes_find(const struct route_table *t, const struct h
         return NULL;
 }
 
-void routes_refuse(const struct route_table *t, const struct http_request *q, const char *allow,
+void routes_refuse(const struct http_route_table *t, const struct http_request *q, const char *allow,
                    struct http_reply *reply) {
         char list[2048] = "there are ", error[128]; /* of what came: any bytes */
         size_t n = strlen(list);
@@ -84,7 +84,7 @@ void routes_refuse(const struct route_table *t, const struct http_request *q, co
 bool routes_check_arguments(const struct http_request *q, struct routed *routed, struct http_reply *reply) {
         if (arguments_read(&routed->arguments, q) == 0)
                 return true;
-        api_reply_error(reply, 400, routed->arguments.why, "see docs/api.md");
+        api_reply_error(reply, 400, routed->arguments.why, "see /usr/share/doc/tpu-*/api.md");
         return false;
 }
 

@@ -21,7 +21,7 @@ struct http_route {
 #define ROUTE(m, p) { .method = (m), .path = (p) }
 #define ROUTE_WITH(m, p, table) { .method = (m), .path = (p), .arguments = (table) }
 
-struct route_table {
+struct http_route_table {
         const void *first; /* n elements of size bytes */
         size_t n, size;
 };
@@ -38,10 +38,10 @@ struct routed {
  * The route of q. NULL: there is none, and *ret_allow has the methods of the path as 405 lists them, "" when
  * nothing has this path.
  */
-const struct http_route *routes_find(const struct route_table *t, const struct http_request *q,
+const struct http_route *routes_find(const struct http_route_table *t, const struct http_request *q,
                                 struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]);
 /* The answer of JSON servers where there is none: 404 that lists what there is, or 405. */
-void routes_refuse(const struct route_table *t, const struct http_request *q, const char *allow,
+void routes_refuse(const struct http_route_table *t, const struct http_request *q, const char *allow,
                    struct http_reply *reply);
 /* Checks the arguments of a request whose routed is set. False: the reply is complete. */
 bool routes_check_arguments(const struct http_request *q, struct routed *routed, struct http_reply *reply);

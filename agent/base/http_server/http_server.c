@@ -311,7 +311,7 @@ static enum MHD_Result begin_call(struct http_call *x, const char *path, const c
                 q.received = len;
                 return handle(x, &q);
         }
-        x->keep = q.denied || (o->takes_body && !o->takes_body(&q)) ? 0 : o->body_max;
+        x->keep = q.denied || (o->takes_body && !o->takes_body(&q, o->userdata)) ? 0 : o->body_max;
         return MHD_YES;
 }
 

@@ -84,7 +84,7 @@ struct http_server_options {
 
         size_t body_max; /* of a body that is kept */
         /* Whether that of this call is; its header is here. NULL: all are. Never of who is denied. */
-        bool (*takes_body)(const struct http_request *q);
+        bool (*takes_body)(const struct http_request *q, void *userdata);
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
         void *userdata;
 };

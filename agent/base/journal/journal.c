@@ -137,7 +137,7 @@ static void arm_timer(struct journal_reader *j) {
         uint64_t at = UINT64_MAX;
         int r = sd_journal_get_timeout(j->journal, &at);
 
-        if (r < 0 || at == UINT64_MAX) {
+        if (r < 0 || at == UINT64_MAX || j->off) {
                 j->timer = sd_event_source_disable_unref(j->timer);
                 return;
         }
@@ -148,13 +148,26 @@ static void arm_timer(struct journal_reader *j) {
                 (void) sd_event_source_set_enabled(j->timer, SD_EVENT_ONESHOT);
 }
 
-static void process_changes(struct journal_reader *j) {
+int journal_reader_process(struct journal_reader *j) {
         int what = sd_journal_process(j->journal);
 
         if (what < 0)
                 (void) log_warning_errno(what, "changes of the journal cannot be followed: %m");
-        j->changed(what, j->userdata);
+        return what;
+}
+
+static void process_changes(struct journal_reader *j) {
+        j->changed(journal_reader_process(j), j->userdata);
         arm_timer(j);
+}
+
+bool journal_reader_watch(struct journal_reader *j, bool on) {
+        if (j->off != on)
+                return false;
+        j->off = !on;
+        (void) sd_event_source_set_enabled(j->io, on ? SD_EVENT_ON : SD_EVENT_OFF); /* fails without a loop */
+        arm_timer(j);
+        return true;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct journal_reader {
         sd_event *event;
         sd_event_source *io;
         sd_event_source *timer; /* without inotify sd_journal says by when to look again */
+        bool off;               /* see journal_reader_watch() */
         const char *name;
         void (*changed)(int what, void *userdata);
         void *userdata;
@@ -46,6 +47,10 @@ void journal_reader_close(struct journal_reader *j);
 /* changed is called with what sd_journal_process(3) said. name: of the event sources, static. */
 int journal_reader_follow(struct journal_reader *j, sd_event *e, const char *name,
                           void (*changed)(int what, void *userdata), void *userdata);
+/* Follows it no more, or again: what has changed meanwhile is reported then. Whether that is a change. */
+bool journal_reader_watch(struct journal_reader *j, bool on);
+/* Takes changes into account that woke nobody, like new files. Returns what sd_journal_process(3) says. */
+int journal_reader_process(struct journal_reader *j);
 
 /* What follows "NAME=" in the entry at hand; valid until the journal is moved. */
 int journal_reader_field(struct journal_reader *j, const char *name, const char **ret, size_t *ret_len);

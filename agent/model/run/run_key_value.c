@@ -101,7 +101,8 @@ const char *run_key_help(const struct run_key *k, char *buf, size_t size) {
         const char *standard = default_of(k, number);
 
         (void) snprintf(buf, size, "%s%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
-                        k->words ? words_of(k, words, sizeof(words)) : "", more, standard ? "; default " : "",
+                        k->words ? words_of(k, words, sizeof(words)) : "", more,
+                        standard ? "; default " : "",
                         standard ? standard : "");
         return buf;
 }

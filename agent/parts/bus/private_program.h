@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where a program is that only tpu-hostd starts: beside tpu-hostd, as in a build, else where it is installed. Parts that do
- * not know each other have such programs.
+ * Where a program is that only tpu-hostd starts: beside tpu-hostd, as in a build, else where it is
+ * installed. Parts that do not know each other have such programs.
  */
 #include <limits.h>
 

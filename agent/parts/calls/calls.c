@@ -36,6 +36,14 @@ json_t *answer_instant(usec_t real) {
         return real > 0 ? json_string(clock_text(real, text)) : json_null();
 }
 
+json_t *answer_boot_instant(usec_t at, usec_t now, usec_t now_real) {
+        if (at == 0)
+                return json_null();
+        if (at > now)
+                return answer_instant(now_real + (at - now));
+        return answer_instant(now_real - MIN(now - at, now_real));
+}
+
 int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) {
         char text[320];
         va_list ap;

@@ -10,12 +10,14 @@
 
 extern const struct part calls_part;
 
-/* --- Answers: return 0 ---------------------------------------------------------------------------------- */
+/* --- Answers: return 0 --------------------------------------------------------------------------------- */
 
 /* The reference is taken over; NULL: out of memory. */
 int answer_json(struct http_reply *ret, unsigned status, json_t *v);
 /* An instant of the real clock; null: there is none. */
 json_t *answer_instant(usec_t real);
+/* An instant of the boot clock as one of the real clock; null: at is 0. now and now_real: the same instant. */
+json_t *answer_boot_instant(usec_t at, usec_t now, usec_t now_real);
 /* remedy may be NULL. */
 int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) _printf_(4, 5);
 

@@ -16,11 +16,13 @@ struct checks_state {
         struct bus *bus;
         struct schedule *schedule;
         struct worker_program program;
-        int fd; /* of the program: after an upgrade the one of this version still runs; -1: it is not there */
+        int fd; /* of the program: after an upgrade that of this version still runs; -1: it is not there */
         char path[32]; /* of fd, in /proc/self/fd */
 };
 
-/* Where there is no program, the installed one is named: each probe that blocks then says what is missing. */
+/*
+ * Where there is no program, the installed one is named: each probe that blocks then says what is missing.
+ */
 static void open_program(struct checks_state *p) {
         char path[PATH_MAX];
         int r = private_program_find(PROGRAM, path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The part that runs the probes (probes/probes.def): those that can block in processes of tpu-hostd-probe. Their findings and
- * samples carry the probe's number as source. A probe that could not look leaves what is known of its checks as it was. All run
- * at start, so that the host's state is known when tpu-hostd says that it is ready, and whenever BUS_IDENTITY says that the
- * wanted values were read again.
+ * The part that runs the probes (probes/probes.def): those that can block in processes of tpu-hostd-probe.
+ * Their findings and samples carry the probe's number as source. A probe that could not look leaves what is
+ * known of its checks as it was. All run at start, so that the host's state is known when tpu-hostd says
+ * that it is ready, and whenever BUS_IDENTITY says that the wanted values were read again.
  */
 #include "part.h"
 

@@ -42,7 +42,9 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         return 0;
 }
 
-/* On a busy host the loop may come to both at once: an answer that is there counts, however late it is seen. */
+/*
+ * On a busy host the loop may come to both at once: an answer that is there counts, however late it is seen.
+ */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct port_probe *p = userdata;
         struct pollfd answer = { .fd = p->fd, .events = POLLOUT };
@@ -62,7 +64,8 @@ static void set_port(union path_address *a, uint16_t port) {
 }
 
 int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
-                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata, struct port_probe **ret) {
+                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata,
+                   struct port_probe **ret) {
         _cleanup_(port_probe_freep) struct port_probe *p = calloc(1, sizeof(*p));
         union path_address to;
         int r;
@@ -83,8 +86,8 @@ int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeo
         if (r >= 0 && p->error)
                 r = sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_time_relative(e, &p->timer, CLOCK_BOOTTIME, p->error ? 0 : timeout, 50 * USEC_PER_MSEC,
-                                               on_timer, p);
+                r = sd_event_add_time_relative(e, &p->timer, CLOCK_BOOTTIME, p->error ? 0 : timeout,
+                                               50 * USEC_PER_MSEC, on_timer, p);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(p->io, "port-probe");
@@ -120,7 +123,10 @@ int port_is_free(uint16_t port) {
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
             (six && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0))
                 return -errno;
-        /* With SO_REUSEADDR on both sides bind(2) lets us in beside one who is bound and does not listen yet; listen(2) does not. */
+        /*
+         * With SO_REUSEADDR on both sides bind(2) lets us in beside one who is bound and does not listen
+         * yet; listen(2) does not.
+         */
         if (bind(fd, &any.sa, address_len(&any)) < 0 || listen(fd, 1) < 0)
                 return -errno;
         return 0;

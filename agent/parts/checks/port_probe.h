@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the way as well as a
- * connection does, silence proves that something in between drops. Nothing is sent over a connection.
+ * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the way as well as
+ * a connection does, silence proves that something in between drops. Nothing is sent over a connection.
  */
 #include <systemd/sd-event.h>
 
@@ -17,9 +17,13 @@ enum port_answer {
 };
 
 struct port_probe;
-/* address: numeric, IPv4 or IPv6. done is called once, from the loop, and may free it. -EINVAL: no address; -errno. */
+/*
+ * address: numeric, IPv4 or IPv6. done is called once, from the loop, and may free it. -EINVAL: no address;
+ * -errno.
+ */
 int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
-                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata, struct port_probe **ret);
+                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata,
+                   struct port_probe **ret);
 struct port_probe *port_probe_free(struct port_probe *p);
 DEFINE_CLEANUP(struct port_probe *, port_probe_free)
 

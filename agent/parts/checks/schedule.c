@@ -8,8 +8,9 @@
 #include "schedule.h"
 
 /*
- * A probe may run by a fifth of its interval earlier (but not by more than EARLY_MAX) or later than it is due:
- * room enough to go along with the tick or another probe, instead of waking the processor for each alone.
+ * A probe may run by a fifth of its interval earlier (but not by more than EARLY_MAX) or later than it is
+ * due: room enough to go along with the tick or another probe, instead of waking the processor for each
+ * alone.
  */
 #define SPREAD 5
 #define EARLY_MAX (6 * USEC_PER_SEC)

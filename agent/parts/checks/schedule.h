@@ -2,10 +2,10 @@
 #pragma once
 /*
  * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
- * started together does not look together; a little earlier or later when that saves a wakeup. Probes run in this process, but those that can block: each of
- * them has a worker (probes/worker/worker.h), whose results enter through the same handlers. A worker is
- * killed at its timeout; one that cannot be killed is left alone, and its probe does not run again before it
- * is gone.
+ * started together does not look together; a little earlier or later when that saves a wakeup. Probes run in
+ * this process, but those that can block: each of them has a worker (probes/worker/worker.h), whose results
+ * enter through the same handlers. A worker is killed at its timeout; one that cannot be killed is left
+ * alone, and its probe does not run again before it is gone.
  */
 #include <systemd/sd-event.h>
 

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <malloc.h>
 
-#include "agent_bpf.h"
+#include "bpf_part.h"
 #include "calls.h"
 #include "net_state.h"
 #include "flow_words.h"
@@ -239,7 +239,7 @@ int get_net(void *self, const struct http_request *r, struct http_reply *ret) {
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
                           "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f), "receive_buffer",
-                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(n->bus))));
+                          receive_json(f), "kernel", kernel_json(f, bpf_net_figures(n->bus))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
                                           between calls */

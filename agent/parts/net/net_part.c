@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net_state.h"
 
-#include "agent_bpf.h"
+#include "bpf_part.h"
 #include "flow_samples.h"
 #include "flow_words.h"
 #include "log.h"
@@ -145,7 +145,7 @@ static void switch_on(struct net_state *n, bool on) {
 }
 
 static void look_at_network(struct net_state *n, usec_t now) {
-        const struct net_figures *figures = agent_bpf_figures(n->bus);
+        const struct net_figures *figures = bpf_net_figures(n->bus);
         bool again;
 
         switch_on(n, net_places_take_runs(n->places, n->on));
@@ -170,7 +170,7 @@ static void look_at_network(struct net_state *n, usec_t now) {
 /* Counters of sockets count from since_real on, those of BPF since tpu-hostd started. */
 static void sample_net(void *self, struct bus_sink *s) {
         struct net_state *n = self;
-        const struct net_figures *figures = agent_bpf_figures(n->bus);
+        const struct net_figures *figures = bpf_net_figures(n->bus);
 
         look_at_network(n, host_now(n->bus->host));
         if (figures) {

@@ -4,13 +4,12 @@
 #include <arpa/inet.h>
 
 #include "addresses.h"
-#include "agent_parts.h" /* until member is a part */
-#include "agent_registry.h"
 #include "cgroup_files.h"
 #include "flow_words.h"
 #include "json_text.h"
 #include "links.h"
 #include "log.h"
+#include "member.h"
 #include "net_state.h"
 #include "netlink.h"
 #include "path_address.h"
@@ -185,15 +184,15 @@ static bool find_host(const json_t *hosts, const char *slice, const char *addres
         return false;
 }
 
-static bool find_in_run(const struct agent_registry *g, const char *run, const char *address,
+static bool find_in_run(const struct bus *b, const char *run, const char *address,
                         char name[static FLOW_NAME_MAX]) {
-        const json_t *record = g->parts ? agent_parts_find(g->parts, run) : NULL, *slice;
+        const json_t *record = member_run_record(b, run), *slice;
         size_t i;
 
         json_array_foreach (json_object_get(record, "slices"), i, slice) {
                 const char *of = json_text_of(slice, "slice");
 
-                if (find_host(json_object_get(slice, "hosts"), streq(of, g->slice) ? NULL : of, address,
+                if (find_host(json_object_get(slice, "hosts"), streq(of, member_of(b)->slice) ? NULL : of, address,
                               name))
                         return true;
         }
@@ -219,11 +218,9 @@ static bool find_in_identity(const struct bus *b, const char *address, char name
 
 static bool name_peer(const struct bus *b, const char *run, const char *address,
                       char name[static FLOW_NAME_MAX]) {
-        const struct agent_registry *g = agent_of(b)->enrollment;
-
         name[0] = '\0';
-        return (g && find_host(json_object_get(g->slice_record, "roster"), NULL, address, name)) ||
-               (g && run[0] && find_in_run(g, run, address, name)) || find_in_identity(b, address, name);
+        return find_host(json_object_get(member_slice_record(b), "roster"), NULL, address, name) ||
+               (run[0] && find_in_run(b, run, address, name)) || find_in_identity(b, address, name);
 }
 
 /* --- Places ------------------------------------------------------------------------------------------- */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Pure, and fuzzed: what must outlive the agent, in the state file (state_file.h) /var/lib/tpu-hostd/health.json, mode 0600:
+ * Pure, and fuzzed: what must outlive the agent, in the state file (state_file.h)
+ * /var/lib/tpu-hostd/health.json, mode 0600:
  *
  *   {"boot_id": "…", "saved_usec": …, "state": "degraded",
  *    "orders": [{"kind": "cordon", "reason": "…", …}],
- *    "checks": [{"check": "nic.mtu", "subject": "eth0", "settled": "FAIL", "since_usec": …, "worsened": 3, …}]}
+ *    "checks": [{"check": "nic.mtu", "subject": "eth0", "settled": "FAIL", "since_usec": …, …}]}
  *
- * Orders hold over boots. State and checks are of one boot: those of another are dropped, because nothing of them
- * need be so now.
+ * Orders hold over boots. State and checks are of one boot: those of another are dropped, because nothing of
+ * them need be so now.
  */
 #include "checks.h"
 #include "orders.h"

@@ -407,7 +407,8 @@ static const struct part_route routes[] = {
 static int start_orders(void *self) {
         struct orders_state *p = self;
         struct bus *b = p->bus;
-        const char *netcfg = bus_own(b, b->settings.netcfg_socket, PATH_NETCFG_SOCKET), *path = orders_file(b);
+        const char *netcfg = bus_own(b, b->settings.netcfg_socket, PATH_NETCFG_SOCKET);
+        const char *path = orders_file(b);
         int r = netcfg ? observe_handover_new(b->event, netcfg, &p->observe) : 0;
 
         if (r >= 0 && path) {

@@ -4,8 +4,10 @@
 #include <assert.h>
 #include <sys/statvfs.h>
 
+#include "calls.h"
 #include "check_words.h"
 #include "clock.h"
+#include "json_text.h"
 #include "log.h"
 
 #define DISK_SHARE 50 /* the spool takes at most this part of its disk: 2 % */
@@ -95,13 +97,13 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
 
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         return bus_emit(userdata,
-                          EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
-                                   .class = uplink_class_name(c), .gap = (int64_t) g->number,
-                                   .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
-                                   .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
-                                   .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
-                                   .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
-                          ret_seq);
+                        EVENT_AS(SPOOL_GAP, gap_severity(why), .spool_id = spool,
+                                 .class = uplink_class_name(c), .gap = (int64_t) g->number,
+                                 .reason = uplink_loss_name(why), .from_seq = (int64_t) g->from_seq,
+                                 .to_seq = (int64_t) g->to_seq, .records = (int64_t) g->records,
+                                 .points = items && c != UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT,
+                                 .lines = items && c == UPLINK_LOGS ? (int64_t) g->items : EVENT_ABSENT),
+                        ret_seq);
 }
 
 static int start_uplink(void *self) {
@@ -252,6 +254,98 @@ static void report_damage(struct uplink_part_state *p, const struct uplink_stats
         }
 }
 
+/* --- Its JSON: what waits, was sent, was lost and why, and where it goes ------------------------------- */
+
+static json_t *number(uint64_t n) {
+        return json_integer((json_int_t) MIN(n, (uint64_t) INT64_MAX));
+}
+
+static json_t *dropped_json(const struct uplink_class_stats *c) {
+        json_t *o = json_object();
+
+        for (unsigned l = 0; o && l < UPLINK_DROPS; l++)
+                if (json_object_set_new(o, uplink_drop_name(l), number(uplink_drop_count(c, l))) < 0) {
+                        json_decref(o);
+                        o = NULL;
+                }
+        return o;
+}
+
+static json_t *class_json(const struct uplink_class_stats *c) {
+        return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
+                         "kept", number(c->spool.records), "bytes", number(c->spool.bytes), "appended",
+                         number(c->spool.appended), "sent", number(c->sent), "retried", number(c->retried),
+                         "refused", number(c->refused), "dropped", number(c->spool.dropped_bytes_limit),
+                         "damaged", number(c->spool.damaged), "oldest", answer_instant(c->oldest_real),
+                         "dropped_by", dropped_json(c), "parked", c->parked, "first_seq",
+                         number(c->spool.first_seq), "next_seq", number(c->spool.next_seq), "body_bytes",
+                         number(c->body_bytes), "wire_bytes", number(c->wire_bytes));
+}
+
+static const char *route_state(const struct uplink_route *r, usec_t now) {
+        if (r->parked)
+                return "parked";
+        if (r->avoid_boot > now)
+                return "avoided";
+        return r->retry_boot > now ? "waiting" : r->failures > 0 ? "failing" : "good";
+}
+
+static json_t *route_json(const struct uplink_route *r, usec_t now, usec_t now_real) {
+        usec_t until = MAX(r->retry_boot, r->avoid_boot);
+
+        return json_pack("{s:s, s:o, s:i, s:s, s:o}", "state", route_state(r, now), "sent", number(r->sent),
+                         "failures", (int) r->failures, "why", r->why, "until",
+                         answer_boot_instant(until > now ? until : 0, now, now_real));
+}
+
+static json_t *endpoint_json(const struct uplink_endpoint_stats *e, usec_t now, usec_t now_real) {
+        json_t *o = json_pack("{s:s, s:s}", "url", e->url, "dns_error", e->dns_error);
+
+        for (enum uplink_class c = 0; o && c < _UPLINK_CLASS_MAX; c++)
+                if (json_object_set_new(o, uplink_class_name(c),
+                                        route_json(&e->routes[c], now, now_real)) < 0) {
+                        json_decref(o);
+                        o = NULL;
+                }
+        return o;
+}
+
+static json_t *endpoints_json(const struct uplink_stats *s, usec_t now, usec_t now_real) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < s->n_endpoints; i++)
+                list = json_list_add(list, endpoint_json(&s->endpoints[i], now, now_real));
+        return list;
+}
+
+static json_t *classes_json(const struct uplink_stats *s) {
+        json_t *o = json_object();
+
+        for (enum uplink_class c = 0; o && c < _UPLINK_CLASS_MAX; c++)
+                if (json_object_set_new(o, uplink_class_name(c), class_json(&s->classes[c])) < 0) {
+                        json_decref(o);
+                        o = NULL;
+                }
+        return o;
+}
+
+static json_t *certificate_json(const struct tls_files *t) {
+        if (!tls_files_configured(t))
+                return json_null();
+        return json_pack("{s:s, s:o, s:o, s:s, s:s}", "file", t->path[TLS_CERT], "from",
+                         answer_instant(t->not_before), "until", answer_instant(t->not_after), "error",
+                         t->error, "warning", t->warning);
+}
+
+json_t *uplink_to_json(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real) {
+        return json_pack("{s:s, s:b, s:b, s:s, s:s, s:o, s:o, s:o, s:o}", "endpoint", endpoint, "durable",
+                         s->durable, "parked", s->parked, "last_error", s->last_error, "spool_error",
+                         s->spool_error, "last_ok",
+                         answer_boot_instant(s->last_ok_boot > now ? 0 : s->last_ok_boot, now, now_real),
+                         "endpoints", endpoints_json(s, now, now_real), "certificate",
+                         certificate_json(&s->tls), "classes", classes_json(s));
+}
+
 /* --- The part ------------------------------------------------------------------------------------------ */
 
 static void sample_uplink(void *self, struct bus_sink *s) {
@@ -271,6 +365,17 @@ static void sample_uplink(void *self, struct bus_sink *s) {
         put_uint(&s->sink, METRIC_UPLINK_UNBUILT, b->telemetry.lost, NULL, NULL, NULL);
 }
 
+static int status_uplink(void *self, json_t *status) {
+        const struct uplink_part_state *p = self;
+        const struct bus *b = p->bus;
+        struct uplink_stats u;
+
+        uplink_get_stats(p->uplink, &u);
+        return json_object_set_new(status, "uplink",
+                                   uplink_to_json(&u, b->settings.endpoint, host_now(b->host),
+                                                  host_now_real(b->host))) < 0 ? -ENOMEM : 0;
+}
+
 static void stop_uplink(void *self) {
         struct uplink_part_state *p = self;
 
@@ -282,5 +387,6 @@ const struct part uplink_part = {
         .size = sizeof(struct uplink_part_state),
         .start = start_uplink,
         .sample = sample_uplink,
+        .status = status_uplink,
         .stop = stop_uplink,
 };

@@ -20,6 +20,9 @@ struct uplink *uplink_of(const struct bus *b);
 const char *uplink_drop_name(unsigned why);
 uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why);
 
+/* As GET /v1/status has it. Pure; now and now_real: the same instant. New reference; NULL: out of memory. */
+json_t *uplink_to_json(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real);
+
 /* --- Files of TLS, also of the parts that listen or join ----------------------------------------------- */
 
 /* "credential:NAME" becomes the file in which systemd keeps it for this service. Logs what is wrong. */

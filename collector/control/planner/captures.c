@@ -89,12 +89,12 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
 
 /* --- Suspected ------------------------------------------------------------------------------------- */
 
-static void not_stalled(struct run *r) {
+static void not_stalled(struct gang_run *r) {
         r->dirty = r->dirty || r->stalled > 0;
         r->stalled = 0;
 }
 
-int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         const struct target target = { .run = r->intent.spec->name,
                                        .serial = r->intent.serial,
                                        .generation = r->generation,
@@ -131,7 +131,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                                           .suspected = true });
 }
 
-int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
+int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t) {
         const struct target target = { .run = r->intent.spec->name,
                                        .serial = r->intent.serial,
                                        .generation = r->generation,
@@ -150,7 +150,7 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */
 
-static struct run *run_on(const struct gang *g, const char *slice, const char *name) {
+static struct gang_run *run_on(const struct gang *g, const char *slice, const char *name) {
         for (size_t i = 0; i < g->n_runs; i++)
                 if ((g->runs[i]->state == RUN_RUNNING || g->runs[i]->state == RUN_STOPPING) &&
                     run_has_slice(g->runs[i], slice) &&
@@ -196,7 +196,7 @@ static int order_round(struct gang *g, const struct target *t, const json_t *val
 static int complete_order(struct gang *g, const char *slice, const json_t *value,
                           char why[static GANG_WHY_MAX]) {
         struct target t = { .run = json_text_of(value, "run"), .serial = "" };
-        const struct run *r = run_on(g, slice, t.run);
+        const struct gang_run *r = run_on(g, slice, t.run);
         json_t *alone;
         int x;
 

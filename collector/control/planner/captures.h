@@ -18,11 +18,11 @@
 #define CAPTURES_AGAIN 2u
 
 /* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
-int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
 
 /* A host's part failed: its hosts are asked once when and how theirs ended, and where those are that have
  * not. -ENOMEM. */
-int captures_ended(struct gang *g, struct run *r, const struct tally *t);
+int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t);
 
 /*
  * capture/SLICE as somebody wants it: without "episode" it is an order, and completed here for all slices of

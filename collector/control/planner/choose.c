@@ -23,7 +23,7 @@ int waits_add(json_t *list, const char *fmt, ...) {
         return 0;
 }
 
-bool run_has_slice(const struct run *r, const char *slice) {
+bool run_has_slice(const struct gang_run *r, const char *slice) {
         size_t i;
         json_t *v;
 
@@ -34,15 +34,16 @@ bool run_has_slice(const struct run *r, const char *slice) {
 }
 
 /* A host of it still has a run of ours: another one, or what was not stopped. */
-static bool is_busy(const struct gang *g, const struct slice *s, const struct run *r,
+static bool is_busy(const struct gang *g, const struct slice *s, const struct gang_run *r,
                     char why[static TEXT_MAX]) {
         char buf[160];
 
         for (unsigned i = 0; i < s->hosts && i < s->n_slots; i++)
                 for (size_t k = 0; k < s->slots[i].n_runs; k++) {
-                        const struct host_run *h = &s->slots[i].runs[k];
+                        const struct gang_host_run *h = &s->slots[i].runs[k];
 
-                        if ((h->state != PART_STARTING && h->state != PART_RUNNING) || !run_find(g, h->name))
+                        if ((h->state != PART_STARTING && h->state != PART_RUNNING) ||
+                            !gang_run_find(g, h->name))
                                 continue;
                         if (streq(h->name, r->intent.spec->name) && r->state != RUN_WAITING)
                                 continue;
@@ -68,7 +69,7 @@ static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
 }
 
 /* Why the run cannot have this slice now; false: it can. */
-static bool is_barred(const struct gang *g, const struct run *r, const struct slice *s,
+static bool is_barred(const struct gang *g, const struct gang_run *r, const struct slice *s,
                       char why[static TEXT_MAX]) {
         if (!s)
                 (void) snprintf(why, TEXT_MAX, "no host of it was ever heard");
@@ -97,7 +98,7 @@ struct candidates {
         json_t *waits;
 };
 
-static int consider_slice(struct gang *g, const struct run *r, const char *name, struct slice *s,
+static int consider_slice(struct gang *g, const struct gang_run *r, const char *name, struct slice *s,
                           struct candidates *c) {
         char why[TEXT_MAX];
 
@@ -107,7 +108,7 @@ static int consider_slice(struct gang *g, const struct run *r, const char *name,
         return 0;
 }
 
-static int find_candidates(struct gang *g, const struct run *r, struct candidates *c) {
+static int find_candidates(struct gang *g, const struct gang_run *r, struct candidates *c) {
         size_t named = r->intent.spec->n_slices, n = named > 0 ? named : g->n_slices;
         int x = 0;
 
@@ -168,7 +169,7 @@ static int keep_alike(struct candidates *c) {
 }
 
 /* At most max: those that the run had, then as they come; the order stays. */
-static void keep_max(struct candidates *c, const struct run *r) {
+static void keep_max(struct candidates *c, const struct gang_run *r) {
         size_t had = 0, others, kept = 0;
 
         for (size_t i = 0; i < c->n; i++)
@@ -187,7 +188,7 @@ static void keep_max(struct candidates *c, const struct run *r) {
 }
 
 /* How long slices that it had and that are broken may come back; 0: none is waited for. */
-static usec_t held_until(const struct gang *g, const struct run *r) {
+static usec_t held_until(const struct gang *g, const struct gang_run *r) {
         usec_t until = 0;
         size_t i;
         json_t *v;
@@ -211,7 +212,7 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
 }
 
 /* Whether it begins with n slices; *ret_next: when to look again. */
-static bool may_begin(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
+static bool may_begin(const struct gang *g, struct gang_run *r, size_t n, usec_t *ret_next) {
         usec_t held;
 
         if (n < r->intent.spec->min) {
@@ -237,7 +238,7 @@ static bool may_begin(const struct gang *g, struct run *r, size_t n, usec_t *ret
         return false;
 }
 
-static void take_waits(struct run *r, json_t *waits) {
+static void take_waits(struct gang_run *r, json_t *waits) {
         if (!json_equal(r->waits_for, waits)) {
                 json_decref(r->waits_for);
                 r->waits_for = json_incref(waits);
@@ -246,7 +247,7 @@ static void take_waits(struct run *r, json_t *waits) {
         json_decref(waits);
 }
 
-int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *ret) {
+int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret) {
         struct candidates c = { 0 };
         bool go = false;
         int x;
@@ -270,7 +271,7 @@ int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *r
         return go;
 }
 
-struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
+struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         struct candidates c = { 0 };
         struct slice *found = NULL, *like = NULL;
 

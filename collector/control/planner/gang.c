@@ -24,7 +24,7 @@ struct gang *gang_free(struct gang *g) {
         for (size_t i = 0; i < g->n_slices; i++)
                 slice_free(g, g->slices[i]);
         for (size_t i = 0; i < g->n_runs; i++)
-                run_free(g->runs[i]);
+                gang_run_free(g->runs[i]);
         free(g->slices);
         free(g->runs);
         json_decref(g->records);
@@ -122,8 +122,7 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
         return r == -EINVAL || r == -E2BIG ? -EBADMSG : r;
 }
 
-/* --- What people want
- * -------------------------------------------------------------------------------------- */
+/* --- What people want ---------------------------------------------------------------------------------- */
 
 static int check_order(const json_t *v, char why[static GANG_WHY_MAX]) {
         static const char *const kinds[] = { "mode", "cordon", "drain" };
@@ -196,8 +195,7 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
         return want_record(g, key, value);
 }
 
-/* --- Orders that end
- * ---------------------------------------------------------------------------------------- */
+/* --- Orders that end ----------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *v, usec_t now, usec_t *next) {
         json_int_t until = json_integer_value(json_object_get(v, "until"));
@@ -251,8 +249,7 @@ static int end_orders(struct gang *g, usec_t *next) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-/* --- Deciding
- * ------------------------------------------------------------------------------------------------ */
+/* --- Deciding ------------------------------------------------------------------------------------------ */
 
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),

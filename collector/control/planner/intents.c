@@ -8,7 +8,7 @@ static const char *const others[] = { "v", "serial", "by", "at", "stop", NULL };
 
 /* By the table of keys: the same bounds and words as where a person wrote it. strict: what is not known is
  * refused. */
-static int parse_spec(const char *name, const json_t *v, bool strict, struct intent *i,
+static int parse_spec(const char *name, const json_t *v, bool strict, struct gang_intent *i,
                       char why[static GANG_WHY_MAX]) {
         _cleanup_(run_spec_freep) Run__Spec *s = NULL;
         char reason[RUN_WHY_MAX];
@@ -34,9 +34,9 @@ static int parse_spec(const char *name, const json_t *v, bool strict, struct int
         return 0;
 }
 
-static int parse_intent(const char *name, const json_t *v, bool strict, struct intent *ret,
+static int parse_intent(const char *name, const json_t *v, bool strict, struct gang_intent *ret,
                         char why[static GANG_WHY_MAX]) {
-        struct intent i = { .spec = NULL };
+        struct gang_intent i = { .spec = NULL };
         const char *serial, *by;
         int64_t at;
         int r;
@@ -67,34 +67,34 @@ static int parse_intent(const char *name, const json_t *v, bool strict, struct i
         return 0;
 }
 
-void intent_clear(struct intent *i) {
+void intent_clear(struct gang_intent *i) {
         json_decref(i->value);
         (void) run_spec_free(i->spec);
-        *i = (struct intent){ 0 };
+        *i = (struct gang_intent){ 0 };
 }
 
-usec_t run_shrink_after(const struct gang *g, const struct run *r) {
+usec_t run_shrink_after(const struct gang *g, const struct gang_run *r) {
         return r->intent.spec->has_shrink_after ? r->intent.spec->shrink_after : g->o.shrink_after;
 }
 
-usec_t run_grow_after(const struct gang *g, const struct run *r) {
+usec_t run_grow_after(const struct gang *g, const struct gang_run *r) {
         return r->intent.spec->has_grow_after ? r->intent.spec->grow_after : g->o.grow_after;
 }
 
-usec_t run_last_call(const struct gang *g, const struct run *r) {
+usec_t run_last_call(const struct gang *g, const struct gang_run *r) {
         return r->intent.spec->has_last_call ? r->intent.spec->last_call : g->o.last_call;
 }
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */
 
-struct run *run_find(const struct gang *g, const char *name) {
+struct gang_run *gang_run_find(const struct gang *g, const char *name) {
         for (size_t i = 0; i < g->n_runs; i++)
                 if (streq(g->runs[i]->intent.spec->name, name))
                         return g->runs[i];
         return NULL;
 }
 
-struct run *run_free(struct run *r) {
+struct gang_run *gang_run_free(struct gang_run *r) {
         if (!r)
                 return NULL;
         intent_clear(&r->intent);
@@ -107,8 +107,8 @@ struct run *run_free(struct run *r) {
         return NULL;
 }
 
-static struct run *run_new(struct intent *i, uint64_t generation, usec_t now) {
-        struct run *r = calloc(1, sizeof(*r));
+static struct gang_run *run_new(struct gang_intent *i, uint64_t generation, usec_t now) {
+        struct gang_run *r = calloc(1, sizeof(*r));
 
         if (!r)
                 return NULL;
@@ -116,9 +116,9 @@ static struct run *run_new(struct intent *i, uint64_t generation, usec_t now) {
         r->waits_for = json_array();
         r->history = json_array();
         if (!r->slices || !r->waits_for || !r->history)
-                return run_free(r);
+                return gang_run_free(r);
         r->intent = *i;
-        *i = (struct intent){ 0 };
+        *i = (struct gang_intent){ 0 };
         r->generation = generation;
         r->since = now;
         r->deadline = r->intent.spec->wait > 0 ? now + r->intent.spec->wait : 0;
@@ -127,9 +127,9 @@ static struct run *run_new(struct intent *i, uint64_t generation, usec_t now) {
 }
 
 /* A new run; an ended one of the same name makes room, its generation goes on. */
-static int add_run(struct gang *g, struct intent *i, usec_t now, struct run **ret,
+static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gang_run **ret,
                    char why[static GANG_WHY_MAX]) {
-        struct run *old = run_find(g, i->spec->name), *r, **more;
+        struct gang_run *old = gang_run_find(g, i->spec->name), *r, **more;
         size_t active = 0;
 
         for (size_t k = 0; k < g->n_runs; k++)
@@ -149,7 +149,7 @@ static int add_run(struct gang *g, struct intent *i, usec_t now, struct run **re
 
                 while (g->runs[at] != old)
                         at++;
-                run_free(old);
+                gang_run_free(old);
                 g->n_runs--;
                 memmove(&g->runs[at], &g->runs[at + 1], (g->n_runs - at) * sizeof(g->runs[0]));
         }
@@ -173,20 +173,21 @@ static bool same_but_stop(json_t *a, json_t *b) {
 }
 
 /* Of a run that goes on, only `stop` may change. */
-static int change_intent(struct gang *g, struct run *r, struct intent *i, char why[static GANG_WHY_MAX]) {
+static int change_intent(struct gang *g, struct gang_run *r, struct gang_intent *i,
+                         char why[static GANG_WHY_MAX]) {
         if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop)) {
                 why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->spec->name);
                 return -EBUSY;
         }
         intent_clear(&r->intent);
         r->intent = *i;
-        *i = (struct intent){ 0 };
+        *i = (struct gang_intent){ 0 };
         r->dirty = true;
         return record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.spec->name);
 }
 
 static int take_back(struct gang *g, const char *name) {
-        struct run *r = run_find(g, name);
+        struct gang_run *r = gang_run_find(g, name);
 
         if (r) {
                 r->taken_back = true;
@@ -195,8 +196,8 @@ static int take_back(struct gang *g, const char *name) {
         return record_putf(g, NULL, "intent/%s", name);
 }
 
-static int want_intent(struct gang *g, struct intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
-        struct run *r = run_find(g, i->spec->name);
+static int want_intent(struct gang *g, struct gang_intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
+        struct gang_run *r = gang_run_find(g, i->spec->name);
         int x;
 
         if (r && streq(r->intent.serial, i->serial))
@@ -214,9 +215,9 @@ static int want_intent(struct gang *g, struct intent *i, usec_t now, char why[st
 
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]) {
-        const struct run *known = run_find(g, name);
+        const struct gang_run *known = gang_run_find(g, name);
         const char *serial = json_string_value(json_object_get(v, "serial"));
-        struct intent i = { 0 };
+        struct gang_intent i = { 0 };
         int r;
 
         if (!v)
@@ -231,8 +232,8 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
 
 /* As kept: an intent without a run is one that nobody has decided about yet. */
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
-        struct run *r = run_find(g, name);
-        struct intent i = { 0 };
+        struct gang_run *r = gang_run_find(g, name);
+        struct gang_intent i = { 0 };
         int x;
 
         x = parse_intent(name, v, false, &i, why);

@@ -8,14 +8,14 @@
 #define GAP_MIN USEC_PER_SEC
 #define GAP_MAX (60 * USEC_PER_SEC) /* between questions, when it has gone on for long */
 
-static void stop_asking(struct run *r) {
+static void stop_asking(struct gang_run *r) {
         r->dirty = r->dirty || r->watch.host[0];
         r->watch.host[0] = '\0';
         r->watch.open = false;
 }
 
-static void ask_next_host(struct gang *g, struct run *r) {
-        struct watch *w = &r->watch;
+static void ask_next_host(struct gang *g, struct gang_run *r) {
+        struct gang_watch *w = &r->watch;
         const struct slot *s = tally_pick(g, r, w->number);
 
         if (!s) {
@@ -29,7 +29,7 @@ static void ask_next_host(struct gang *g, struct run *r) {
         r->dirty = true;
 }
 
-static void set_quiet(struct run *r, usec_t since) {
+static void set_quiet(struct gang_run *r, usec_t since) {
         r->dirty = r->dirty || r->watch.quiet != since;
         r->watch.quiet = since;
 }
@@ -38,8 +38,8 @@ static void set_quiet(struct run *r, usec_t since) {
  * What was known before counts no more: the step of now is the one to rise from. A planner that took over
  * waits for the answer to the question of the one before it.
  */
-static void begin_watch(struct gang *g, struct run *r, const struct tally *t) {
-        struct watch *w = &r->watch;
+static void begin_watch(struct gang *g, struct gang_run *r, const struct tally *t) {
+        struct gang_watch *w = &r->watch;
         bool first = w->began == 0, taken_over = first && (w->host[0] || w->quiet > 0);
 
         w->began = first ? MAX(t->lost_since, g->loaded) : g->now;
@@ -53,7 +53,7 @@ static void begin_watch(struct gang *g, struct run *r, const struct tally *t) {
         ask_next_host(g, r);
 }
 
-static bool has_answered(const struct gang *g, const struct run *r) {
+static bool has_answered(const struct gang *g, const struct gang_run *r) {
         size_t i;
         json_t *v;
 
@@ -61,7 +61,7 @@ static bool has_answered(const struct gang *g, const struct run *r) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
                 for (unsigned w = 0; s && w < s->n_slots; w++) {
-                        const struct host_run *h =
+                        const struct gang_host_run *h =
                                 s->slots[w].live ? slot_run(&s->slots[w], r->intent.spec->name) : NULL;
 
                         if (h && h->asked == r->watch.number &&
@@ -72,8 +72,8 @@ static bool has_answered(const struct gang *g, const struct run *r) {
         return false;
 }
 
-static void take_answer(const struct gang *g, struct run *r, const struct tally *t) {
-        struct watch *w = &r->watch;
+static void take_answer(const struct gang *g, struct gang_run *r, const struct tally *t) {
+        struct gang_watch *w = &r->watch;
 
         if (!w->open || !has_answered(g, r))
                 return;
@@ -86,8 +86,8 @@ static void take_answer(const struct gang *g, struct run *r, const struct tally 
         w->answered = g->now;
 }
 
-usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
-        struct watch *w = &r->watch;
+usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
+        struct gang_watch *w = &r->watch;
         usec_t shrink_after = run_shrink_after(g, r), patience = MAX(shrink_after, t->step_time * 5 / 2),
                gap;
 
@@ -106,14 +106,14 @@ usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec
         return w->quiet > 0 ? MAX(w->quiet, w->began) + patience : USEC_INFINITY;
 }
 
-void run_evidence_clear(struct run *r) {
+void run_evidence_clear(struct gang_run *r) {
         unsigned number = r->watch.number;
 
         if (r->watch.began == 0 && !r->watch.host[0] && r->watch.quiet == 0)
                 return;
         set_quiet(r, 0);
         stop_asking(r);
-        r->watch = (struct watch){ .number = number };
+        r->watch = (struct gang_watch){ .number = number };
 }
 
 /* --- What follows ---------------------------------------------------------------------------------- */
@@ -121,14 +121,14 @@ void run_evidence_clear(struct run *r) {
 /* Nobody can say how it is: so long only agents are taken to be away. */
 #define UNHEARD_MAX (600 * USEC_PER_SEC)
 
-int run_succeed(struct run *r, usec_t now) {
+int run_succeed(struct gang_run *r, usec_t now) {
         why_set(r->why, "all of its hosts ended it with success");
         (void) snprintf(r->cause, sizeof(r->cause), "success");
         r->blame[0] = '\0';
         return run_end(r, OUTCOME_SUCCESS, now);
 }
 
-static void blame_left(struct run *r, const struct tally *t) {
+static void blame_left(struct gang_run *r, const struct tally *t) {
         char who[160];
 
         why_set(r->why,
@@ -140,8 +140,8 @@ static void blame_left(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
-static void blame_bad(struct run *r, const struct tally *t) {
-        const struct host_run *h = t->bad_run;
+static void blame_bad(struct gang_run *r, const struct tally *t) {
+        const struct gang_host_run *h = t->bad_run;
         const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
                    *detail = h->detail ? h->detail : "";
         char who[160];
@@ -158,14 +158,14 @@ static void blame_bad(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
-void run_blame(struct run *r, const struct tally *t) {
+void run_blame(struct gang_run *r, const struct tally *t) {
         if (tally_left_early(t))
                 blame_left(r, t);
         else
                 blame_bad(r, t);
 }
 
-void run_blame_lost(struct run *r, const struct tally *t) {
+void run_blame_lost(struct gang_run *r, const struct tally *t) {
         char who[160];
 
         why_set(r->why, "%s was lost: %s", slot_text(t->first_lost, who),
@@ -178,7 +178,7 @@ void run_blame_lost(struct run *r, const struct tally *t) {
 }
 
 /* Where nobody can be asked, or who could be has nothing to report any more. */
-static int wait_for_word(struct run *r, const struct tally *t) {
+static int wait_for_word(struct gang_run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160], when[32];
 
@@ -198,7 +198,7 @@ static int wait_for_word(struct run *r, const struct tally *t) {
 
 /* What ended with success somewhere is not started again because another host is not heard; nor is that a
  * success. */
-static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+static int be_unsure(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         char who[160];
 
         if (r->unsure_since == 0)
@@ -211,10 +211,10 @@ static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_
                 t->hosts, slot_text(t->first_lost, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", CAUSE_UNKNOWN);
-        return run_stop(r, THEN_FAILED, g->now);
+        return gang_run_stop(r, THEN_FAILED, g->now);
 }
 
-static int begin_without(struct gang *g, struct run *r, const struct tally *t) {
+static int begin_without(struct gang *g, struct gang_run *r, const struct tally *t) {
         if (t->first_lost)
                 run_blame_lost(r, t);
         else {
@@ -222,10 +222,10 @@ static int begin_without(struct gang *g, struct run *r, const struct tally *t) {
                 r->blame[0] = '\0';
                 (void) snprintf(r->cause, sizeof(r->cause), CAUSE_HOST_LOST);
         }
-        return run_stop(r, THEN_AGAIN, g->now);
+        return gang_run_stop(r, THEN_AGAIN, g->now);
 }
 
-int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+int run_lose(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         bool unheard = t->there == 0 && t->leaving == 0;
         json_t *waits;
         char who[160], when[32];
@@ -253,7 +253,7 @@ int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_n
 }
 
 /* How it ended on who is missing is in the record. */
-void run_note_over(struct run *r, const struct tally *t) {
+void run_note_over(struct gang_run *r, const struct tally *t) {
         r->dirty = r->dirty || r->n_over != t->over;
         r->n_over = t->over;
 }
@@ -269,14 +269,14 @@ static bool next_state(const char *cause) {
 }
 
 /* Its program failed there, and that is why the others lost it: not because its host was gone. */
-static int hear_failure(struct gang *g, struct run *r, const struct tally *t, bool *ret_ended) {
+static int hear_failure(struct gang *g, struct gang_run *r, const struct tally *t, bool *ret_ended) {
         run_blame(r, t);
         *ret_ended = tally_is_final(t->bad_run);
         return *ret_ended ? run_end(r, OUTCOME_FAILED, g->now) : 0;
 }
 
 /* It was stopped because a host was not heard, and that one comes back and says how it ended there. */
-int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
+int run_hear_late(struct gang *g, struct gang_run *r, bool *ret_ended) {
         struct tally t;
         char who[160];
 
@@ -301,7 +301,7 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
 }
 
 /* Who was missing at the end is back, and ended it well, too. */
-int run_step_ended(struct gang *g, struct run *r) {
+int run_step_ended(struct gang *g, struct gang_run *r) {
         struct tally t;
 
         if (r->outcome != OUTCOME_FAILED || !streq(r->cause, CAUSE_UNKNOWN))

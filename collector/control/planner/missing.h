@@ -9,19 +9,19 @@
 #define CAUSE_UNKNOWN   "unknown"
 #define CAUSE_HOST_LOST "host-lost"
 
-int run_succeed(struct run *r, usec_t now);
+int run_succeed(struct gang_run *r, usec_t now);
 /* Who is to blame, and why: t->bad, or who left with success while the others trained; the first that was
  * lost. */
-void run_blame(struct run *r, const struct tally *t);
-void run_blame_lost(struct run *r, const struct tally *t);
+void run_blame(struct gang_run *r, const struct tally *t);
+void run_blame_lost(struct gang_run *r, const struct tally *t);
 /* Of a run that runs, where t->lost > 0. */
-int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+int run_lose(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
 /* How it ended on who is missing is in the record. */
-void run_note_over(struct run *r, const struct tally *t);
+void run_note_over(struct gang_run *r, const struct tally *t);
 /* It was stopped because a host was not heard, and that one comes back and says how it ended there. */
-int run_hear_late(struct gang *g, struct run *r, bool *ret_ended);
+int run_hear_late(struct gang *g, struct gang_run *r, bool *ret_ended);
 /* Of a run that has ended: who was missing then is back, and ended it well, too. */
-int run_step_ended(struct gang *g, struct run *r);
+int run_step_ended(struct gang *g, struct gang_run *r);
 
 /*
  * Whether a run goes on though hosts of it are missing. A host that is not heard may have lost its agent
@@ -31,6 +31,6 @@ int run_step_ended(struct gang *g, struct run *r);
  */
 
 /* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
-usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
 /* Nobody is missing (any more). */
-void run_evidence_clear(struct run *r);
+void run_evidence_clear(struct gang_run *r);

@@ -35,7 +35,7 @@ static json_t *text_of(const char *text) {
         }
 }
 
-static json_t *planner_part(const struct gang *g, const struct run *r) {
+static json_t *planner_part(const struct gang *g, const struct gang_run *r) {
         return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then",
                          then_names[r->then], "refused", r->refused, "idle", (json_int_t) r->idle,
                          "refusals", (json_int_t) r->refusals, "asked", (json_int_t) r->watch.number,
@@ -44,12 +44,12 @@ static json_t *planner_part(const struct gang *g, const struct run *r) {
                          "stalled", (json_int_t) r->stalled, "over", run_over(g, r));
 }
 
-static json_t *ask_part(const struct watch *w) {
+static json_t *ask_part(const struct gang_watch *w) {
         return w->host[0] ? json_pack("{s:s, s:I}", "host", w->host, "number", (json_int_t) w->number)
                           : json_null();
 }
 
-json_t *run_record(const struct gang *g, const struct run *r) {
+json_t *run_record(const struct gang *g, const struct gang_run *r) {
         json_t *coordinator = r->coordinator ? json_incref(r->coordinator) : json_null();
 
         return json_pack("{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, "
@@ -105,7 +105,7 @@ static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
         return check_slices(json_object_get(v, "slices"), why);
 }
 
-static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_words(struct gang_run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
         const char *state, *outcome, *text, *cause, *blame;
         int s, o;
 
@@ -128,7 +128,7 @@ static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_M
         return 0;
 }
 
-static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
+static int load_numbers(struct gang_run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *p = json_object_get(v, "planner");
         int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, asked,
                 quiet, stalled;
@@ -182,7 +182,7 @@ static int replace_list(json_t **at, const json_t *v) {
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *coordinator = json_object_get(v, "coordinator"),
                      *over = json_object_get(json_object_get(v, "planner"), "over");
-        struct run *r = run_find(g, name), checked = { 0 };
+        struct gang_run *r = gang_run_find(g, name), checked = { 0 };
         const char *serial, *asked;
 
         if (get_text(v, "serial", TEXT_MAX, &serial, why) < 0 ||
@@ -199,7 +199,7 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
 
                 if (x < 0)
                         return x;
-                r = run_find(g, name);
+                r = gang_run_find(g, name);
         }
         (void) load_words(r, v, why);
         (void) load_numbers(r, v, why);
@@ -244,11 +244,11 @@ bool run_knows_slice(const json_t *run, const char *slice) {
 
 /* --- Ends on missing hosts ------------------------------------------------------------------------- */
 
-static bool has_ended(const struct run *r, const struct host_run *h) {
+static bool has_ended(const struct gang_run *r, const struct gang_host_run *h) {
         return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
 }
 
-json_t *run_over(const struct gang *g, const struct run *r) {
+json_t *run_over(const struct gang *g, const struct gang_run *r) {
         json_t *over = json_object(), *v;
         size_t i;
 
@@ -259,7 +259,7 @@ json_t *run_over(const struct gang *g, const struct run *r) {
 
                 for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
-                        const struct host_run *h =
+                        const struct gang_host_run *h =
                                 s->slots[w].live ? NULL : slot_run(&s->slots[w], r->intent.spec->name);
                         char key[NAME_MAX_HOST + 16];
 
@@ -282,7 +282,7 @@ json_t *run_over(const struct gang *g, const struct run *r) {
 
 static int add_word(struct slot *s, const json_t *word) {
         char why[GANG_WHY_MAX];
-        struct host_run *more, h;
+        struct gang_host_run *more, h;
         int x = host_run_parse(word, &h, why);
 
         if (x < 0)
@@ -297,7 +297,7 @@ static int add_word(struct slot *s, const json_t *word) {
         return 0;
 }
 
-int run_restore_over(struct gang *g, struct run *r) {
+int run_restore_over(struct gang *g, struct gang_run *r) {
         const char *key;
         json_t *v;
         int x = 0;

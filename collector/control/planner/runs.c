@@ -13,18 +13,18 @@
 
 /* --- Waiting --------------------------------------------------------------------------------------- */
 
-static int be_late(struct run *r, usec_t now) {
+static int be_late(struct gang_run *r, usec_t now) {
         const char *first = json_string_value(json_array_get(r->waits_for, 0));
         char why[GANG_WHY_MAX];
 
         why_set(why, "%s within %" PRIu64 " s: %s",
                 r->refused ? "the hosts did not agree to start" : "it could not begin",
-                r->intent.spec->wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
+                r->intent.spec->wait / USEC_PER_SEC, first ? first : "nothing held it up at the end");
         memcpy(r->why, why, sizeof(why));
         return run_end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
 }
 
-static int wait_observing(struct run *r, const struct gang *g) {
+static int wait_observing(struct gang_run *r, const struct gang *g) {
         const json_t *site = json_object_get(g->records, "site/mode");
         const char *by = json_string_value(json_object_get(site, "by"));
         json_t *waits = json_array();
@@ -34,7 +34,7 @@ static int wait_observing(struct run *r, const struct gang *g) {
         return run_set_waits(r, waits);
 }
 
-static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
+static int step_waiting(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         bool late = r->deadline > 0 && g->now >= r->deadline && !streq(r->intent.spec->late, "min");
         struct choice c = { 0 };
         bool ended;
@@ -68,7 +68,7 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
 /* --- Preparing ------------------------------------------------------------------------------------- */
 
 /* Who refused, or did not answer, each with what it says. */
-static json_t *list_refusals(const struct gang *g, const struct run *r) {
+static json_t *list_refusals(const struct gang *g, const struct gang_run *r) {
         json_t *waits = json_array(), *v;
         char buf[160];
         size_t i;
@@ -78,7 +78,7 @@ static json_t *list_refusals(const struct gang *g, const struct run *r) {
 
                 for (unsigned w = 0;
                      s && waits && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts")); w++) {
-                        const struct host_run *h = slot_run(&s->slots[w], r->intent.spec->name);
+                        const struct gang_host_run *h = slot_run(&s->slots[w], r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
                         if (ours && h->state == PART_REFUSED)
@@ -92,7 +92,7 @@ static json_t *list_refusals(const struct gang *g, const struct run *r) {
         return waits;
 }
 
-static int refuse_run(struct gang *g, struct run *r, const struct tally *t) {
+static int refuse_run(struct gang *g, struct gang_run *r, const struct tally *t) {
         json_t *waits = list_refusals(g, r);
         usec_t deadline = r->deadline;
         char who[160];
@@ -115,7 +115,7 @@ static int refuse_run(struct gang *g, struct run *r, const struct tally *t) {
 }
 
 /* What came up after the choice: it is made again. */
-static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
+static int choose_again(struct gang *g, struct gang_run *r, const struct tally *t) {
         usec_t deadline = r->deadline;
         char who[160];
         int x;
@@ -133,12 +133,12 @@ static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
         return x;
 }
 
-static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
+static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         struct tally t;
 
         tally_count(g, r, &t);
         if (r->intent.stop || r->taken_back)
-                return run_stop(r, THEN_STOPPED, g->now);
+                return gang_run_stop(r, THEN_STOPPED, g->now);
         if (t.lost > 0 || t.obstacle || site_observes(g))
                 return choose_again(g, r, &t);
         if (t.prepared == t.hosts) {
@@ -157,7 +157,7 @@ static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
 /* --- Running --------------------------------------------------------------------------------------- */
 
 /* Silent: there, but it says nothing of this generation, as after it was switched off and on. */
-static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+static bool is_silent(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         usec_t until;
 
         if (t->silent == 0 && t->prepared == 0) {
@@ -173,15 +173,15 @@ static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec
         return false;
 }
 
-static int fail_run(struct gang *g, struct run *r, const struct tally *t) {
+static int fail_run(struct gang *g, struct gang_run *r, const struct tally *t) {
         run_blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
-                return run_stop(r, THEN_AGAIN, g->now);
+                return gang_run_stop(r, THEN_AGAIN, g->now);
         return worse(t->bad_run->state == PART_EXITED ? captures_ended(g, r, t) : 0,
-                     run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
+                     gang_run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
 }
 
-static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
+static int step_running(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         struct slice *more;
         struct tally t;
         char who[160];
@@ -192,14 +192,15 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         if (r->intent.stop || r->taken_back) {
                 why_set(r->why, "%s",
                         r->taken_back ? "its intent was taken back" : "somebody stopped it");
-                return run_stop(r, THEN_STOPPED, g->now);
+                return gang_run_stop(r, THEN_STOPPED, g->now);
         }
         if (t.bad)
                 return fail_run(g, r, &t);
         if (t.stopped) {
                 why_set(r->why, "it was stopped on %s", slot_text(t.stopped, who));
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
-                return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
+                return gang_run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN,
+                                     g->now);
         }
         if (t.lost > 0)
                 return worse(captures_step(g, r, &t, ret_next), run_lose(g, r, &t, ret_next));
@@ -214,20 +215,20 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                         s ? slot_text(s, who) : "a host");
                 (void) snprintf(r->cause, sizeof(r->cause), CAUSE_HOST_LOST);
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", s ? json_string_value(s->host) : "");
-                return run_stop(r, THEN_AGAIN, g->now);
+                return gang_run_stop(r, THEN_AGAIN, g->now);
         }
         more = t.presumed == 0 && t.success == 0 ? run_grows(g, r, ret_next) : NULL;
         if (more) {
                 why_set(r->why, "slice %s is ready: it grows from %zu to %zu slices", more->name,
                         json_array_size(r->slices), json_array_size(r->slices) + 1);
-                return run_stop(r, THEN_AGAIN, g->now);
+                return gang_run_stop(r, THEN_AGAIN, g->now);
         }
         return worse(captures_step(g, r, &t, ret_next), run_set_waits(r, json_array()));
 }
 
 /* --- Stopping -------------------------------------------------------------------------------------- */
 
-static int name_alive(struct run *r, const struct tally *t) {
+static int name_alive(struct gang_run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160];
 
@@ -236,7 +237,7 @@ static int name_alive(struct run *r, const struct tally *t) {
         return run_set_waits(r, waits);
 }
 
-static int restart_run(struct gang *g, struct run *r) {
+static int restart_run(struct gang *g, struct gang_run *r) {
         bool knows_steps = r->step > 0;
 
         r->idle = r->step > r->from_step ? 0 : r->idle + 1;
@@ -261,7 +262,7 @@ static int restart_run(struct gang *g, struct run *r) {
         return run_wait_again(r, g->now);
 }
 
-static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
+static int step_stopping(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         usec_t named = r->since + r->intent.spec->grace + WAITS_AFTER,
                most = r->since + r->intent.spec->grace + STOP_MARGIN;
         struct tally t;
@@ -306,7 +307,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
 
 /* --- All ------------------------------------------------------------------------------------------- */
 
-static int step_run(struct gang *g, struct run *r, usec_t *ret_next) {
+static int step_run(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         switch (r->state) {
         case RUN_WAITING:
                 return step_waiting(g, r, ret_next);
@@ -371,7 +372,7 @@ static int forget_ended(struct gang *g) {
                         return 0;
                 x = worse(record_putf(g, NULL, "run/%s", g->runs[oldest]->intent.spec->name),
                           record_putf(g, NULL, "intent/%s", g->runs[oldest]->intent.spec->name));
-                run_free(g->runs[oldest]);
+                gang_run_free(g->runs[oldest]);
                 g->n_runs--;
                 memmove(&g->runs[oldest], &g->runs[oldest + 1], (g->n_runs - oldest) * sizeof(g->runs[0]));
                 if (x < 0)

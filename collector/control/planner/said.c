@@ -5,7 +5,7 @@
 
 #define STEP_TIME_MAX ((int64_t) 24 * 3600 * (int64_t) USEC_PER_SEC)
 
-struct host_run *host_runs_free(struct host_run *runs, size_t n) {
+struct gang_host_run *host_runs_free(struct gang_host_run *runs, size_t n) {
         for (size_t i = 0; i < n; i++)
                 free(runs[i].detail), free(runs[i].suspicion);
         free(runs);
@@ -39,7 +39,7 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
         return 0;
 }
 
-int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]) {
+int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]) {
         const char *name, *state, *cause, *code, *status, *detail, *suspicion;
         int64_t generation, step, step_time, asked, suspected;
 

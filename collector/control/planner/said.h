@@ -11,7 +11,7 @@ struct said { /* texts and values are the member's own */
         unsigned worker, hosts;
         bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */
-        struct host_run *runs;
+        struct gang_host_run *runs;
         size_t n_runs;
 };
 
@@ -19,5 +19,5 @@ struct said { /* texts and values are the member's own */
 int said_parse(const json_t *member, struct said *ret, char why[static GANG_WHY_MAX]);
 void said_clear(struct said *s);
 /* A part in a run. -EBADMSG with why, -ENOMEM. */
-int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]);
-struct host_run *host_runs_free(struct host_run *runs, size_t n);
+int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]);
+struct gang_host_run *host_runs_free(struct gang_host_run *runs, size_t n);

@@ -58,7 +58,7 @@ const char *slot_text(const struct slot *s, char buf[static 160]) {
         return buf;
 }
 
-struct host_run *slot_run(const struct slot *s, const char *name) {
+struct gang_host_run *slot_run(const struct slot *s, const char *name) {
         for (size_t i = 0; i < s->n_runs; i++)
                 if (streq(s->runs[i].name, name))
                         return &s->runs[i];

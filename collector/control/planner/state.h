@@ -23,14 +23,14 @@ struct gang_fingerprint {
         char key[]; /* of the first three */
 };
 
-struct host_run { /* a host's part in a run, as it says */
+struct gang_host_run { /* a host's part in a run, as it says */
         char name[NAME_MAX_RUN];
         uint64_t generation;
         enum part_state state;
         char cause[40], code[24], status[24];
         int64_t step; /* -1: not known */
         usec_t step_time; /* how long a step takes it; 0: not known */
-        unsigned asked;   /* the question whose answer step is (struct watch) */
+        unsigned asked;   /* the question whose answer step is (struct gang_watch) */
         char *detail;     /* NULL: none */
         usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
         char *suspicion;  /* why, in words; NULL: not said */
@@ -61,12 +61,12 @@ struct slot {
         bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
-        struct host_run *runs;
+        struct gang_host_run *runs;
         size_t n_runs;
         struct claim claim; /* host NULL: none */
 };
 
-struct run;
+struct gang_run;
 
 enum slice_state { SLICE_FORMING, SLICE_READY };
 
@@ -84,7 +84,7 @@ struct slice {
         struct gang_fingerprint *fingerprint; /* of most; NULL: not known */
         char *obstacle;      /* why no run may be started on it though it is whole; NULL: none */
         usec_t fit_since;    /* ready and without obstacle; 0: it is not */
-        struct run *run;     /* that has it */
+        struct gang_run *run;     /* that has it */
 };
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
@@ -102,7 +102,7 @@ enum run_outcome {
 /* What follows when all have stopped. */
 enum run_then { THEN_NOTHING, THEN_AGAIN, THEN_RESTART /* counted */, THEN_STOPPED, THEN_FAILED, _THEN_MAX };
 
-struct intent {
+struct gang_intent {
         json_t *value;   /* as it stands in the records */
         Run__Spec *spec; /* what it says of the run: name, min and max are set, and the port */
         char serial[TEXT_MAX];
@@ -110,7 +110,7 @@ struct intent {
 };
 
 /* While a host of a run is missing: what the others know of whether it goes on (missing.c). */
-struct watch {
+struct gang_watch {
         usec_t began;   /* 0: nobody is missing */
         unsigned lost;  /* how many */
         unsigned number; /* of the question; never the same twice */
@@ -121,8 +121,8 @@ struct watch {
         usec_t quiet;             /* since when no step is seen; 0: the last answer had a higher one */
 };
 
-struct run {
-        struct intent intent;
+struct gang_run {
+        struct gang_intent intent;
         enum run_state state;
         uint64_t generation;
         usec_t since, deadline; /* deadline 0: none */
@@ -146,7 +146,7 @@ struct run {
         bool dirty;
         usec_t silent_since; /* a host that is there says nothing of it; 0: none */
         usec_t unsure_since; /* some ended it with success, of a missing one it is not known; 0: no */
-        struct watch watch;
+        struct gang_watch watch;
         usec_t stalled;      /* since when hosts suspect so without a break; 0: none does */
 };
 
@@ -155,7 +155,7 @@ struct gang {
         usec_t now, loaded;    /* loaded 0: nothing was */
         struct slice **slices; /* by name */
         size_t n_slices, n_members;
-        struct run **runs; /* as they came */
+        struct gang_run **runs; /* as they came */
         size_t n_runs;
         struct gang_fingerprint *fingerprints[1024];
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
@@ -203,7 +203,7 @@ void slot_clear(struct gang *g, struct slot *s);
 void slot_changed(struct slot *s); /* its parts in records are to be made again */
 /* "h2 (10.0.0.3)" */
 const char *slot_text(const struct slot *s, char buf[static 160]);
-struct host_run *slot_run(const struct slot *s, const char *name);
+struct gang_host_run *slot_run(const struct slot *s, const char *name);
 int slot_place(struct slot *s, json_t **ret); /* borrowed */
 
 struct slice *slice_find(const struct gang *g, const char *name);
@@ -224,26 +224,26 @@ usec_t slice_broken_since(const struct slice *s, bool *ret_leaving);
 
 /* --- intents.c, runs.c, choose.c, run_record.c ----------------------------------------------------- */
 
-void intent_clear(struct intent *i);
+void intent_clear(struct gang_intent *i);
 /* NULL: taken back. */
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]);
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
 
 /* As its intent has it, else as the planner's options do. */
-usec_t run_shrink_after(const struct gang *g, const struct run *r);
-usec_t run_grow_after(const struct gang *g, const struct run *r);
-usec_t run_last_call(const struct gang *g, const struct run *r);
+usec_t run_shrink_after(const struct gang *g, const struct gang_run *r);
+usec_t run_grow_after(const struct gang *g, const struct gang_run *r);
+usec_t run_last_call(const struct gang *g, const struct gang_run *r);
 
-struct run *run_find(const struct gang *g, const char *name);
-struct run *run_free(struct run *r);
+struct gang_run *gang_run_find(const struct gang *g, const char *name);
+struct gang_run *gang_run_free(struct gang_run *r);
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
-json_t *run_record(const struct gang *g, const struct run *r);
+json_t *run_record(const struct gang *g, const struct gang_run *r);
 /* The ends of its generation on hosts that are missing: "SLICE/WORKER" to what they said. */
-json_t *run_over(const struct gang *g, const struct run *r);
-int run_restore_over(struct gang *g, struct run *r);
+json_t *run_over(const struct gang *g, const struct gang_run *r);
+int run_restore_over(struct gang *g, struct gang_run *r);
 int runs_step(struct gang *g, usec_t *ret_next);
-bool run_has_slice(const struct run *r, const char *slice);
+bool run_has_slice(const struct gang_run *r, const char *slice);
 bool run_knows_slice(const json_t *run, const char *slice);
 
 /*
@@ -254,8 +254,8 @@ struct choice {
         struct slice **slices;
         size_t n, could;
 };
-int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *ret);
+int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret);
 /* Whether a slice of the intent that the run does not have has been fit for long enough. */
-struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next);
+struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next);
 /* One sentence more, LIST_MAX at most. */
 int waits_add(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -6,18 +6,18 @@
 /* 93: a program's own "do not start me again" (NVIDIA's resiliency extension has the same). */
 #define STATUS_FINAL "93"
 
-bool tally_is_final(const struct host_run *h) {
+bool tally_is_final(const struct gang_host_run *h) {
         return (streq(h->code, "exited") && streq(h->status, STATUS_FINAL)) || startswith(h->cause, "never");
 }
 
 /* Others fail when one does: who only lost its peers is blamed last. */
-static unsigned blame_of(const struct host_run *h) {
+static unsigned blame_of(const struct gang_host_run *h) {
         if (tally_is_final(h))
                 return 3;
         return startswith(h->cause, "peer") ? 1 : 2;
 }
 
-static void count_exit(struct tally *t, const struct slot *s, const struct host_run *h) {
+static void count_exit(struct tally *t, const struct slot *s, const struct gang_host_run *h) {
         if (streq(h->cause, "success")) {
                 t->success++;
                 t->first_success = t->first_success ? t->first_success : s;
@@ -39,7 +39,7 @@ bool tally_left_early(const struct tally *t) {
                startswith(t->bad_run->cause, "peer");
 }
 
-static void count_suspicion(struct tally *t, const struct slot *s, const struct host_run *h) {
+static void count_suspicion(struct tally *t, const struct slot *s, const struct gang_host_run *h) {
         if (h->suspected == 0 || h->may_be_pause)
                 return;
         t->suspecting++;
@@ -49,7 +49,7 @@ static void count_suspicion(struct tally *t, const struct slot *s, const struct 
         t->suspicion = h;
 }
 
-static void count_part(struct tally *t, const struct slot *s, const struct host_run *h) {
+static void count_part(struct tally *t, const struct slot *s, const struct gang_host_run *h) {
         switch (h->state) {
         case PART_PREPARED:
                 t->prepared++;
@@ -88,12 +88,12 @@ static void count_lost(struct tally *t, const struct slot *s) {
 }
 
 /* Its word of the run is the last one: it was started once, and has ended. */
-static bool is_over(const struct run *r, const struct host_run *h) {
+static bool is_over(const struct gang_run *r, const struct gang_host_run *h) {
         return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
 }
 
-static void count_slot(const struct run *r, struct tally *t, const struct slot *s) {
-        const struct host_run *h = slot_run(s, r->intent.spec->name);
+static void count_slot(const struct gang_run *r, struct tally *t, const struct slot *s) {
+        const struct gang_host_run *h = slot_run(s, r->intent.spec->name);
 
         if (!s->live && is_over(r, h)) {
                 t->over++;
@@ -123,8 +123,8 @@ static void count_slot(const struct run *r, struct tally *t, const struct slot *
         count_part(t, s, h);
 }
 
-static const struct host_run *alive_on(const struct run *r, const struct slot *s) {
-        const struct host_run *h = s->live && !s->presumed ? slot_run(s, r->intent.spec->name) : NULL;
+static const struct gang_host_run *alive_on(const struct gang_run *r, const struct slot *s) {
+        const struct gang_host_run *h = s->live && !s->presumed ? slot_run(s, r->intent.spec->name) : NULL;
 
         return h && h->generation == r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)
                        ? h
@@ -132,7 +132,7 @@ static const struct host_run *alive_on(const struct run *r, const struct slot *s
 }
 
 /* Those that report steps, or all; until n of them were seen. */
-static const struct slot *walk_slots(const struct gang *g, const struct run *r, bool steps, unsigned n,
+static const struct slot *walk_slots(const struct gang *g, const struct gang_run *r, bool steps, unsigned n,
                                      unsigned *ret_n) {
         unsigned seen = 0;
         size_t i;
@@ -143,7 +143,7 @@ static const struct slot *walk_slots(const struct gang *g, const struct run *r, 
 
                 for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
-                        const struct host_run *h = alive_on(r, &s->slots[w]);
+                        const struct gang_host_run *h = alive_on(r, &s->slots[w]);
 
                         if (h && (!steps || h->step >= 0) && seen++ == n)
                                 return &s->slots[w];
@@ -153,7 +153,7 @@ static const struct slot *walk_slots(const struct gang *g, const struct run *r, 
         return NULL;
 }
 
-const struct slot *tally_pick(const struct gang *g, const struct run *r, unsigned n) {
+const struct slot *tally_pick(const struct gang *g, const struct gang_run *r, unsigned n) {
         for (int steps = 1; steps >= 0; steps--) {
                 unsigned all = 0;
 
@@ -164,7 +164,7 @@ const struct slot *tally_pick(const struct gang *g, const struct run *r, unsigne
         return NULL;
 }
 
-void tally_count(const struct gang *g, const struct run *r, struct tally *ret) {
+void tally_count(const struct gang *g, const struct gang_run *r, struct tally *ret) {
         struct tally t = { .step = -1 };
         size_t i;
         json_t *v;

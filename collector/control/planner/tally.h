@@ -10,9 +10,9 @@ struct tally {
         const struct slot *first_lost, *first_silent, *first_alive, *first_success;
         /* Who is to blame: it ended by itself without success, or says that it was stopped there. */
         const struct slot *bad, *stopped;
-        const struct host_run *bad_run;
+        const struct gang_host_run *bad_run;
         const struct slot *suspects; /* the first that suspected a stall, and its words */
-        const struct host_run *suspicion;
+        const struct gang_host_run *suspicion;
         const char *obstacle; /* of one of its slices */
         int64_t step;         /* -1: not known */
         usec_t step_time;     /* the longest that is known; 0: none */
@@ -21,10 +21,10 @@ struct tally {
 /* Somebody ended with success while the others still trained: all that failed lost their peers, and they are
  * more. */
 bool tally_left_early(const struct tally *t);
-void tally_count(const struct gang *g, const struct run *r, struct tally *ret);
+void tally_count(const struct gang *g, const struct gang_run *r, struct tally *ret);
 /* Of the hosts that have it now the n-th, in a circle; of those that report steps, if any does. NULL:
  * nobody.
  */
-const struct slot *tally_pick(const struct gang *g, const struct run *r, unsigned n);
+const struct slot *tally_pick(const struct gang *g, const struct gang_run *r, unsigned n);
 /* Whether a run that ended so must not be started again. */
-bool tally_is_final(const struct host_run *h);
+bool tally_is_final(const struct gang_host_run *h);

@@ -9,7 +9,7 @@
 
 /* --- Transitions ----------------------------------------------------------------------------------- */
 
-void run_enter(struct run *r, enum run_state state, usec_t now) {
+void run_enter(struct gang_run *r, enum run_state state, usec_t now) {
         r->state = state;
         r->since = now;
         r->silent_since = r->unsure_since = r->stalled = 0;
@@ -18,7 +18,7 @@ void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->dirty = true;
 }
 
-int run_set_waits(struct run *r, json_t *waits) {
+int run_set_waits(struct gang_run *r, json_t *waits) {
         if (!waits)
                 return -ENOMEM;
         if (!json_equal(r->waits_for, waits)) {
@@ -31,7 +31,7 @@ int run_set_waits(struct run *r, json_t *waits) {
 }
 
 /* The last entry of the history ends now. */
-static int run_close_history(struct run *r, usec_t now) {
+static int run_close_history(struct gang_run *r, usec_t now) {
         size_t n = json_array_size(r->history);
         json_t *last = n > 0 ? json_array_get(r->history, n - 1) : NULL;
         json_t *history, *entry;
@@ -52,7 +52,7 @@ static int run_close_history(struct run *r, usec_t now) {
         return 0;
 }
 
-int run_end(struct run *r, enum run_outcome outcome, usec_t now) {
+int run_end(struct gang_run *r, enum run_outcome outcome, usec_t now) {
         r->outcome = outcome;
         r->deadline = r->not_before = r->last_call = 0;
         r->then = THEN_NOTHING;
@@ -60,14 +60,14 @@ int run_end(struct run *r, enum run_outcome outcome, usec_t now) {
         return worse(run_close_history(r, now), run_set_waits(r, json_array()));
 }
 
-int run_wait_again(struct run *r, usec_t now) {
+int run_wait_again(struct gang_run *r, usec_t now) {
         r->deadline = r->intent.spec->wait > 0 ? now + r->intent.spec->wait : 0;
         r->then = THEN_NOTHING;
         run_enter(r, RUN_WAITING, now);
         return worse(run_close_history(r, now), run_set_waits(r, json_array()));
 }
 
-int run_stop(struct run *r, enum run_then then, usec_t now) {
+int gang_run_stop(struct gang_run *r, enum run_then then, usec_t now) {
         r->then = then;
         r->deadline = 0;
         run_enter(r, RUN_STOPPING, now);
@@ -87,13 +87,14 @@ usec_t run_backoff(const struct gang *g, unsigned n) {
 /* --- A generation begins --------------------------------------------------------------------------- */
 
 /* Above all that any host says it knows of this name: hosts refuse a smaller one. */
-static uint64_t next_generation(const struct gang *g, const struct run *r, const struct choice *c) {
+static uint64_t next_generation(const struct gang *g, const struct gang_run *r, const struct choice *c) {
         uint64_t highest = r->generation;
 
         (void) g;
         for (size_t i = 0; i < c->n; i++)
                 for (unsigned w = 0; w < c->slices[i]->n_slots; w++) {
-                        const struct host_run *h = slot_run(&c->slices[i]->slots[w], r->intent.spec->name);
+                        const struct gang_host_run *h =
+                                slot_run(&c->slices[i]->slots[w], r->intent.spec->name);
 
                         if (h && h->generation < INT64_MAX - 1)
                                 highest = MAX(highest, h->generation);
@@ -114,14 +115,14 @@ static json_t *slice_part(struct slice *s) {
                      : NULL;
 }
 
-static json_t *coordinator_of(const struct run *r, const struct slice *s) {
+static json_t *coordinator_of(const struct gang_run *r, const struct slice *s) {
         const char *address = json_string_value(json_array_get(s->slots[0].address, 0));
 
         return json_pack("{s:O, s:s, s:I}", "host", s->slots[0].host, "address", address ? address : "",
                          "port", (json_int_t) r->intent.spec->port);
 }
 
-static int add_history(struct run *r, json_t *names, usec_t now) {
+static int add_history(struct gang_run *r, json_t *names, usec_t now) {
         json_t *history, *entry;
         int x = run_close_history(r, now);
 
@@ -141,7 +142,7 @@ static int add_history(struct run *r, json_t *names, usec_t now) {
         return 0;
 }
 
-static int take_slices(struct gang *g, struct run *r, const struct choice *c, json_t *names) {
+static int take_slices(struct gang *g, struct gang_run *r, const struct choice *c, json_t *names) {
         json_t *slices = json_array();
 
         for (size_t i = 0; slices && i < c->n; i++)
@@ -164,7 +165,7 @@ static int take_slices(struct gang *g, struct run *r, const struct choice *c, js
         return r->coordinator ? 0 : -ENOMEM;
 }
 
-int run_begin(struct gang *g, struct run *r, const struct choice *c) {
+int run_begin(struct gang *g, struct gang_run *r, const struct choice *c) {
         uint64_t before = r->generation;
         json_t *names = json_array();
         int x;

@@ -64,7 +64,7 @@ int store_list_metrics(struct store *s, int64_t host,
         ids = ids_of(&p);
         r = ids ? store_query(s, ST_SERIES_SHOW, BIND(TEXT(ids)), &q) : -ENOMEM;
         while (r >= 0 && (r = store_row(q)) > 0) {
-                const struct sample *last = points_find(&p, sqlite3_column_int64(q, 0));
+                const struct stored_sample *last = points_find(&p, sqlite3_column_int64(q, 0));
                 struct store_value v;
 
                 assert(last); /* nothing else was asked for */
@@ -104,7 +104,7 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
                 row.n = 0;
                 r = points_collect(s, &row, q);
                 for (size_t i = 0; r == 0 && i < row.n; i++) {
-                        struct sample *one = &row.items[i];
+                        struct stored_sample *one = &row.items[i];
 
                         if (one->ms < since || one->ms >= until || !points_find(wanted, one->series))
                                 continue;
@@ -126,7 +126,7 @@ static int find_wanted(struct store *s, int64_t host, const char *name, struct p
         if (r == 0)
                 r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
-                const struct sample one = { .series = sqlite3_column_int64(q, 0) };
+                const struct stored_sample one = { .series = sqlite3_column_int64(q, 0) };
 
                 if (host_series_has(h, one.series))
                         r = points_add(ret, &one);
@@ -153,7 +153,7 @@ static int visit_past(struct store *s, const char *name, const struct points *wa
                                                 .unit = column_text(q, 3) },
                           userdata);
                 for (size_t k = 0; r == 0 && k < found->n; k++) {
-                        const struct sample *one = &found->items[k];
+                        const struct stored_sample *one = &found->items[k];
 
                         if (one->series == series)
                                 r = visit(&(struct store_past) { .is_point = true,

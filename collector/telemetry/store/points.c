@@ -21,10 +21,10 @@ void points_clear(struct points *p) {
         *p = (struct points) { 0 };
 }
 
-int points_add(struct points *p, const struct sample *one) {
+int points_add(struct points *p, const struct stored_sample *one) {
         if (p->n == p->size) {
                 size_t size = MAX(2 * p->size, (size_t) 256);
-                struct sample *items = realloc(p->items, size * sizeof(*items));
+                struct stored_sample *items = realloc(p->items, size * sizeof(*items));
 
                 if (!items)
                         return -ENOMEM;
@@ -37,7 +37,7 @@ int points_add(struct points *p, const struct sample *one) {
 
 static int collect_row(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
         struct samples_in in = samples_read(data, len, base);
-        struct sample one;
+        struct stored_sample one;
         int r;
 
         while ((r = samples_next(&in, &one)) > 0)
@@ -53,7 +53,7 @@ int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
 }
 
 static int by_series_and_time(const void *a, const void *b) {
-        const struct sample *x = a, *y = b;
+        const struct stored_sample *x = a, *y = b;
 
         if (x->series != y->series)
                 return x->series < y->series ? -1 : 1;
@@ -65,7 +65,7 @@ void points_sort(struct points *p) {
                 qsort(p->items, p->n, sizeof(*p->items), by_series_and_time);
 }
 
-const struct sample *points_find(const struct points *p, int64_t series) {
+const struct stored_sample *points_find(const struct points *p, int64_t series) {
         size_t from = 0, to = p->n;
 
         while (from < to) {
@@ -276,7 +276,7 @@ bool store_knows_series(struct store *s, const void *key, size_t len) {
 }
 
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m) {
-        struct sample one = {
+        struct stored_sample one = {
                 .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
         };
         struct host_series *h;

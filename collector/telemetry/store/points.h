@@ -17,12 +17,12 @@ int64_t points_ms(int64_t id);
 
 /* Samples of a host collected out of many rows. */
 struct points {
-        struct sample *items;
+        struct stored_sample *items;
         size_t n, size;
 };
 void points_clear(struct points *p);
 #define _cleanup_points_ _cleanup_(points_clear)
-int points_add(struct points *p, const struct sample *one);
+int points_add(struct points *p, const struct stored_sample *one);
 /*
  * Adds those of the row (id, data) that q is at; what is damaged is left out and counted in s->damaged_rows.
  * -ENOMEM.
@@ -33,7 +33,7 @@ void points_sort(struct points *p);
 /* The last one of each series, sorted by series. */
 void points_latest(struct points *p);
 /* One of this series in sorted points; NULL: there is none. */
-const struct sample *points_find(const struct points *p, int64_t series);
+const struct stored_sample *points_find(const struct points *p, int64_t series);
 
 /* The latest value of each series of the host: what table latest has and the rows behind it. */
 int points_read_latest(struct store *s, int64_t host, struct points *ret);

@@ -32,7 +32,7 @@ void samples_begin(struct samples_out *o, int64_t base) {
         o->base = o->ms = base;
 }
 
-int samples_put(struct samples_out *o, const struct sample *s) {
+int samples_put(struct samples_out *o, const struct stored_sample *s) {
         if (o->size - o->len < ENTRY_MAX) {
                 size_t size = MAX(2 * o->size, (size_t) 4096);
                 uint8_t *data = realloc(o->data, size);
@@ -86,7 +86,7 @@ static int get_varint(struct samples_in *in, uint64_t *ret) {
         return -EBADMSG;
 }
 
-static int get_value(struct samples_in *in, struct sample *s) {
+static int get_value(struct samples_in *in, struct stored_sample *s) {
         uint64_t v;
 
         if (s->is_int) {
@@ -103,8 +103,8 @@ static int get_value(struct samples_in *in, struct sample *s) {
         return 0;
 }
 
-int samples_next(struct samples_in *in, struct sample *ret) {
-        struct sample s = { 0 };
+int samples_next(struct samples_in *in, struct stored_sample *ret) {
+        struct stored_sample s = { 0 };
         uint64_t head, distance;
 
         for (;;) {

@@ -8,7 +8,7 @@
  */
 #include "base.h"
 
-struct sample {
+struct stored_sample {
         int64_t series; /* 1 … */
         int64_t ms;     /* time, milliseconds since 1970 */
         bool is_int;
@@ -25,7 +25,7 @@ struct samples_out {
 
 /* Begins a row; keeps the memory. */
 void samples_begin(struct samples_out *o, int64_t base);
-int samples_put(struct samples_out *o, const struct sample *s);
+int samples_put(struct samples_out *o, const struct stored_sample *s);
 void samples_clear(struct samples_out *o);
 #define _cleanup_samples_ _cleanup_(samples_clear)
 
@@ -35,4 +35,4 @@ struct samples_in {
 };
 struct samples_in samples_read(const void *data, size_t len, int64_t base);
 /* 1: one; 0: the end; -EBADMSG: damaged. */
-int samples_next(struct samples_in *in, struct sample *ret);
+int samples_next(struct samples_in *in, struct stored_sample *ret);

@@ -1,4 +1,5 @@
-"""The verdict out of captures made by hand, as someone without a collector would: tpu-stack on every host, twice, the files brought to
+"""The verdict out of captures made by hand, as someone without a collector would: tpu-stack on every host,
+twice, the files brought to
 one host, and tpuctl diagnose there. Suspicion is the caller's."""
 
 import gzip
@@ -18,13 +19,16 @@ import scenario
 import watch
 
 BETWEEN = 5  # seconds between the two captures
-EXITED = re.compile(r"Main process exited, code=(\w+), status=(\S+)|(Deactivated successfully)")  # systemd 252; the last: exit code 0
+# systemd 252; the last: exit code 0
+EXITED = re.compile(r"Main process exited, code=(\w+), status=(\S+)|(Deactivated successfully)")
 FOLDER = "/srv/captures"
 
 
 def end_of(host, run):
-    """(real time in µs, how) of the end of a run's process, as the host's first process tells it; (0, "") while it is there."""
-    out = sh("journalctl", "-q", "--no-pager", "-o", "json", "-D", host.tree / "var/log/journal", "-n", "20", "-u", f"tpu-run-{run}.service",
+    """(real time in µs, how) of the end of a run's process, as the host's first process tells it; (0, "")
+    while it is there."""
+    out = sh("journalctl", "-q", "--no-pager", "-o", "json", "-D", host.tree / "var/log/journal", "-n", "20",
+             "-u", f"tpu-run-{run}.service",
              "_PID=1")
     for line in reversed(out.splitlines()):
         record = json.loads(line)
@@ -36,7 +40,8 @@ def end_of(host, run):
 
 
 def unanswered(host):
-    """Connections whose peer no longer answers, as ss(8) tells of them: the timer that sends again runs, and has run out so often."""
+    """Connections whose peer no longer answers, as ss(8) tells of them: the timer that sends again runs,
+    and has run out so often."""
     lines = host.run(["ss", "-Htino", "state", "established"]).out.splitlines()
     for about, info in zip(lines, lines[1:]):
         addresses, timer = re.findall(r"(\S+):\d+\s", about), re.search(r"timer:\(on,[^,]*,(\d+)\)", about)
@@ -51,7 +56,8 @@ def findings(host):
         checks = json.loads(host.run(["tpuctl", "check", "--json"], timeout=30).out)["checks"]
     except (LabError, ValueError, KeyError):
         return []
-    wrong = [{k: f[k] for k in ("check", "subject", "verdict", "found")} for f in checks if f["verdict"] in ("WARN", "FAIL")]
+    wrong = [{k: f[k] for k in ("check", "subject", "verdict", "found")} for f in checks
+             if f["verdict"] in ("WARN", "FAIL")]
     return wrong + list(unanswered(host))
 
 
@@ -59,10 +65,12 @@ def capture(host, worker, run, turn):
     """One host's capture: what tpu-stack wrote, and behind it what an agent would say."""
     wanted = time.time()
     group = scenario.unit(host, f"tpu-run-{run}.service", "ControlGroup")["ControlGroup"] or "/nothing"
-    host.run(["sh", "-c", f"mkdir -p {FOLDER} && exec tpu-stack --capture --native --cgroup {group} >{FOLDER}/taken"], timeout=60, check=False)
+    host.run(["sh", "-c", f"mkdir -p {FOLDER} && exec tpu-stack --capture --native --cgroup {group} "
+                          f">{FOLDER}/taken"], timeout=60, check=False)
     stacks = host.path(f"{FOLDER}/taken").read_bytes() or capture_wire.packed({"processes": []})
     ended, how = end_of(host, run)
-    said = {"slice": "lab", "host": host.name, "address": host.address("eth0"), "worker": worker, "round": turn,
+    said = {"slice": "lab", "host": host.name, "address": host.address("eth0"), "worker": worker,
+            "round": turn,
             "wanted": int(wanted * 1e6), "taken": int(time.time() * 1e6), "clock_error": 1000}
     steps = watch.recent(host, run, 20)
     if steps:
@@ -92,11 +100,14 @@ class ByHand:
             (self.keep / f"{name}.capture").write_bytes(b"".join(captures))
         hosts[0].sh(f"mkdir -p {FOLDER}")
         hosts[0].path(f"{FOLDER}/{name}.capture").write_bytes(b"".join(captures))
-        done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from", f"{FOLDER}/{name}.capture"], timeout=60)
+        done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from",
+                             f"{FOLDER}/{name}.capture"], timeout=60)
         try:
             told = json.loads(done.out)
         except ValueError:
-            return {"outcome": "no answer", "host": None, "sentence": done.err.strip(), "suspected": asked, "confirmed": None}
+            return {"outcome": "no answer", "host": None, "sentence": done.err.strip(), "suspected": asked,
+                    "confirmed": None}
         first = told["suspects"][0] if told["outcome"] == "named" else None
-        return {"outcome": told["outcome"], "host": first and first["host"], "sentence": told["summary"], "suspected": asked,
+        return {"outcome": told["outcome"], "host": first and first["host"], "sentence": told["summary"],
+                "suspected": asked,
                 "confirmed": time.time(), "details": first and first["details"]}

@@ -1,6 +1,8 @@
-"""What is done to one rank of a training, from outside of its host: nothing runs in the host for it, and no log there tells.
+"""What is done to one rank of a training, from outside of its host: nothing runs in the host for it, and no
+log there tells.
 
-Each cause has a name, what kind of verdict is wanted, and inject(victim), which returns a function that undoes it.
+Each cause has a name, what kind of verdict is wanted, and inject(victim), which returns a function that
+undoes it.
 """
 
 import json
@@ -72,7 +74,8 @@ def block_read(victim):
 
 
 def starve(victim):
-    """Its threads get one CPU, and there only what others leave: a weight of 3 against 1024 for each hog (kernel/sched/core.c).
+    """Its threads get one CPU, and there only what others leave: a weight of 3 against 1024 for each hog
+    (kernel/sched/core.c).
     Where each session has a weight of its own (sched(7), autogroup), 15 against 88761."""
     pid, cpu = victim.host.pid_outside(victim.main_pid), max(os.sched_getaffinity(0))
     for tid in os.listdir(f"/proc/{pid}/task"):
@@ -90,7 +93,8 @@ def starve(victim):
         os.setsid()
         session_nice("self", -20)
     session_nice(pid, 19)
-    hogs = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"], preexec_fn=enter) for _ in range(HOGS)]
+    hogs = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"],
+                             preexec_fn=enter) for _ in range(HOGS)]
 
     def undo():
         for p in hogs:
@@ -118,7 +122,8 @@ CAUSES = {c.name: c for c in (
     Cause("spin", "native spin", "stall", lambda v: set_number(v, "scan_stride", 0)),
     Cause("eth0", "eth0 cut", "stall", cut("eth0")),
     Cause("eth1", "eth1 cut", "stall", cut("eth1")),
-    Cause("pause", "long pause of the garbage collector", "stall", lambda v: set_number(v, "tidy_seconds", PAUSE)),
+    Cause("pause", "long pause of the garbage collector", "stall",
+          lambda v: set_number(v, "tidy_seconds", PAUSE)),
     Cause("exit", "silent exit", "left", lambda v: set_number(v, "last_step", v.step + 3)),
     Cause("slow", "slow rank (2x)", "slow",
           lambda v: set_number(v, "augment_seconds", v.step_seconds)),

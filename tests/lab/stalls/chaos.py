@@ -1,6 +1,7 @@
 """Who is struck, by what and when: chosen by a seed, done, and not told until the verdict is stored.
 
-The seal of a case is printed before it begins: a hash of the choice, which anybody can check once it is told.
+The seal of a case is printed before it begins: a hash of the choice, which anybody can check once it is
+told.
 """
 
 import hashlib
@@ -41,7 +42,8 @@ class Chaos:
         self.seal = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def strike(self, hosts, main_pid, step_seconds, last_step):
-        """Waits for the instant and does it; returns when it was done (real time), and no more. The functions are asked for the host."""
+        """Waits for the instant and does it; returns when it was done (real time), and no more. The
+        functions are asked for the host."""
         time.sleep(self._delay)
         host = hosts[self._rank]
         victim = Victim(host, main_pid(host), last_step(host), step_seconds)
@@ -55,7 +57,8 @@ class Chaos:
 
     @property
     def wanted(self):
-        """What kind of verdict is waited for, and how long: which of the causes of that kind it is stays hidden."""
+        """What kind of verdict is waited for, and how long: which of the causes of that kind it is stays
+        hidden."""
         return self._cause.wanted
 
     def stored(self, verdict):
@@ -66,4 +69,5 @@ class Chaos:
     def reveal(self):
         if not self._stored:
             raise NotYet("the verdict is not stored yet")
-        return {"cause": self._cause.name, "rank": self._rank, "delay": round(self._delay, 3), "salt": f"{self._salt:x}"}
+        return {"cause": self._cause.name, "rank": self._rank, "delay": round(self._delay, 3),
+                "salt": f"{self._salt:x}"}

@@ -1,4 +1,5 @@
-"""The verdict as someone on call gets it: events in the collector, and tpuctl diagnose SLICE on one of the hosts."""
+"""The verdict as someone on call gets it: events in the collector, and tpuctl diagnose SLICE on one of
+the hosts."""
 
 import json
 import time
@@ -8,14 +9,18 @@ import slices
 
 SUSPECTED, CONFIRMED, SLOW, STATE = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler", "tpu.run.changed"
 LIMIT = 180       # seconds after the fault within which there must be a verdict
-SLOW_LIMIT = 300  # the same where the run goes on, slower: four windows of half a minute, and who was slow before
+# the same where the run goes on, slower: four windows of half a minute, and who was slow before
+SLOW_LIMIT = 300
 
 
 def events(lab, run, names, since):
-    """[(real time, name, host, body, attributes)] of a run, oldest first, out of the collector's database."""
+    """[(real time, name, host, body, attributes)] of a run, oldest first, out of the collector's
+    database."""
     marks = ",".join("?" * len(names))
-    rows = scenario.query(lab, "SELECT events.time, events.name, hosts.name, events.body, events.attributes FROM events "
-                               f"JOIN hosts ON hosts.id = events.host WHERE events.name IN ({marks}) AND events.time >= ? ORDER BY events.time",
+    rows = scenario.query(lab, "SELECT events.time, events.name, hosts.name, events.body, events.attributes "
+                               "FROM events "
+                               f"JOIN hosts ON hosts.id = events.host WHERE events.name IN ({marks}) AND "
+                               f"events.time >= ? ORDER BY events.time",
                           *names, int(since * 1e6))
     found = []
     for at, name, host, body, attributes in rows:
@@ -28,7 +33,8 @@ def events(lab, run, names, since):
 def episode_of(lab, slice_name):
     """The collector's last episode of a slice; {} while there is none."""
     script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
-    done = lab.collector.run(["python3", "-c", script, f"http://127.0.0.1:9471/api/v1/slices/{slice_name}/diagnosis"])
+    done = lab.collector.run(["python3", "-c", script,
+                              f"http://127.0.0.1:9471/api/v1/slices/{slice_name}/diagnosis"])
     return json.loads(done.out) if done.code == 0 else {}
 
 
@@ -44,7 +50,8 @@ def asked(lab, slice_name):
 
 
 def diagnosis(lab, run):
-    """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
+    """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of
+    the last."""
     told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
         if episode_of(lab, name).get("run") != run:
@@ -72,7 +79,8 @@ class Live:
             time.sleep(0.5)
             told = self.first(run, (CONFIRMED, SLOW, STATE), since, concludes)
         suspected = self.first(run, (SUSPECTED,), since)
-        verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3], "confirmed": told and told[0]}
+        verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3],
+                   "confirmed": told and told[0]}
         if told and told[1] == SLOW:
             return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
         said = diagnosis(self.lab, run)
@@ -84,7 +92,9 @@ class Live:
                 time.sleep(1)
                 said = diagnosis(self.lab, run)
             else:
-                return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
+                return verdict | {"outcome": "ended", "host": told[4].get("blame") or None,
+                                  "sentence": told[3]}
         first = said["suspects"][0] if said["outcome"] == "named" else None
-        return verdict | {"outcome": said["outcome"], "host": first and first["host"], "sentence": said["summary"],
+        return verdict | {"outcome": said["outcome"], "host": first and first["host"],
+                          "sentence": said["summary"],
                           "details": first and first["details"], "event": told and told[3]}

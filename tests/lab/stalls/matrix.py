@@ -1,4 +1,5 @@
-"""The matrix: case by case, a new run each, one rank struck, and the verdict compared with the truth once it is stored."""
+"""The matrix: case by case, a new run each, one rank struck, and the verdict compared with the truth once
+it is stored."""
 
 import statistics
 import time
@@ -10,7 +11,8 @@ import watch
 from chaos import SLOW_FACTOR, WARM_UP, Chaos, plan
 
 QUIET_STEPS, QUIET_SECONDS = 6, 8  # no step for so many steps' time, and at least so long: they have stopped
-STOP_LIMIT = 60                    # seconds within which a fault must stop the steps (the loader's queue runs dry first)
+# seconds within which a fault must stop the steps (the loader's queue runs dry first)
+STOP_LIMIT = 60
 ATTEMPTS = 3
 
 
@@ -37,7 +39,8 @@ class Matrix:
             chaos = Chaos(self.wish["seed"], case, attempt, cause, len(self.lab.hosts))
             self.serial += 1
             name = f"case{case}n{self.serial}"
-            self.say(f"case {case}: run {name}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal {chaos.seal}, "
+            self.say(f"case {case}: run {name}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal "
+                     f"{chaos.seal}, "
                      f"load {training.load():.1f} a core")
             try:
                 if self.attempt(case, chaos, name):
@@ -53,8 +56,10 @@ class Matrix:
         training.start(self.lab, run, chaos.loader_ahead)
         training.warm(self.lab, run, WARM_UP)
         before = statistics.median(watch.step_seconds(h, run) for h in self.lab.hosts)
-        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, run), before, lambda h: watch.last_step(h, run))
-        figures = {"run": run, "step_seconds": round(before, 3), "load": round(training.load(), 2), "struck": struck}
+        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, run), before,
+                              lambda h: watch.last_step(h, run))
+        figures = {"run": run, "step_seconds": round(before, 3), "load": round(training.load(), 2),
+                   "struck": struck}
         if not self.has_effect(chaos, run, before, struck, figures):
             return False
         verdict = self.judge.judge(run, struck, f"case{case}", chaos.wanted)
@@ -79,7 +84,8 @@ class Matrix:
 
     def tell(self, case, truth, verdict):
         right = verdict["host"] == truth["host"]
-        self.say(f"case {case}: {'right' if right else 'WRONG'}: {truth['cause']} on {truth['host']}; said: {verdict['sentence']}")
+        self.say(f"case {case}: {'right' if right else 'WRONG'}: {truth['cause']} on {truth['host']}; said: "
+                 f"{verdict['sentence']}")
 
 
 def boot(lab):

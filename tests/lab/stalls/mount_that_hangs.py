@@ -1,5 +1,7 @@
-"""A file system over a directory of a host whose reads are never answered: names and sizes are, as of a network share whose server
-has lost its disk. Served from outside of the host, in a process of its own (include/uapi/linux/fuse.h, protocol 7.31).
+"""A file system over a directory of a host whose reads are never answered: names and sizes are, as of a
+network share whose server
+has lost its disk. Served from outside of the host, in a process of its own (include/uapi/linux/fuse.h,
+protocol 7.31).
 """
 
 import ctypes
@@ -14,7 +16,8 @@ from pathlib import Path
 LOOKUP, FORGET, GETATTR, OPEN, READ, INIT, OPENDIR, BATCH_FORGET, INTERRUPT = 1, 2, 3, 14, 15, 26, 27, 42, 36
 ROOT, CLONE_NEWNS, MNT_DETACH = 1, 0x00020000, 2
 SIZE = 4096
-ASYNC_READ = 1  # who reads waits for the page, in state D, as with a network share; without it for the answer, in state S
+# who reads waits for the page, in state D, as with a network share; without it for the answer, in state S
+ASYNC_READ = 1
 VALID = 3600  # seconds that names and sizes may be kept
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +44,8 @@ class Server:
     def answer(self, op, unique, node, body):
         if op == INIT:
             major, minor, ahead, _ = struct.unpack_from("<4I", body)
-            self.reply(unique, struct.pack("<4I2H2I2H8I", major, min(minor, 31), ahead, ASYNC_READ, 12, 10, 65536, 1, 0, 0, *[0] * 8))
+            self.reply(unique, struct.pack("<4I2H2I2H8I", major, min(minor, 31), ahead, ASYNC_READ, 12, 10,
+                                           65536, 1, 0, 0, *[0] * 8))
         elif op == LOOKUP:
             number = self.nodes.setdefault(body.rstrip(b"\0"), len(self.nodes) + 2)
             self.reply(unique, struct.pack("<QQQQII", number, 0, VALID, VALID, 0, 0) + attributes(number))
@@ -96,7 +100,8 @@ class Mount:
         os._exit(1)
 
     def end(self):
-        """The server's end wakes who waits for it (ENOTCONN); then the mount is taken away. May be called twice."""
+        """The server's end wakes who waits for it (ENOTCONN); then the mount is taken away. May be called
+        twice."""
         if not self.pid:
             return
         os.kill(self.pid, signal.SIGKILL)

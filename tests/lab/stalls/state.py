@@ -1,4 +1,5 @@
-"""What is known of the cases so far, in a file of one JSON object a line: a matrix that was ended goes on where it was."""
+"""What is known of the cases so far, in a file of one JSON object a line: a matrix that was ended goes on
+where it was."""
 
 import json
 import os
@@ -6,14 +7,16 @@ import os
 
 class State:
     def __init__(self, path, wish):
-        """wish: what the matrix is asked for. A file of another seed or other causes is refused; how often may change: ×3 becomes ×10."""
+        """wish: what the matrix is asked for. A file of another seed or other causes is refused; how
+        often may change: ×3 becomes ×10."""
         self.path, self.verdicts, self.truths = path, {}, {}
         kept = {"seed": wish["seed"], "causes": wish["causes"]}
         lines = self._read() if path and os.path.exists(path) else []
         if not lines:
             self._write(kept)
         elif lines[0] != kept:
-            raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same seed and causes, or another file")
+            raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same seed and causes, or "
+                             f"another file")
         for line in lines[1:]:
             (self.truths if "truth" in line else self.verdicts)[line["case"]] = line
 
@@ -41,7 +44,8 @@ class State:
         self._write(self.truths[case])
 
     def done(self, case):
-        """Whether the case is complete: a verdict without what was true (we were killed between) is done anew."""
+        """Whether the case is complete: a verdict without what was true (we were killed between) is done
+        anew."""
         return case in self.truths
 
     def records(self):

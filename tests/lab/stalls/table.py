@@ -16,7 +16,8 @@ def row(record):
     verdict, figures, truth = record["verdict"], record["figures"], record["truth"]
     suspected = verdict["suspected"] and verdict["suspected"] - figures["struck"]
     confirmed = verdict["confirmed"] and verdict["suspected"] and verdict["confirmed"] - verdict["suspected"]
-    return suspected, max(GOAL_SUSPICION, GOAL_STEPS * figures["step_seconds"]), confirmed, verdict["host"] == truth["host"]
+    return suspected, max(GOAL_SUSPICION,
+                          GOAL_STEPS * figures["step_seconds"]), confirmed, verdict["host"] == truth["host"]
 
 
 def spread(values):
@@ -32,8 +33,10 @@ def lines(records):
     for record in records:
         suspected, _, confirmed, right = row(record)
         truth, figures, verdict = record["truth"], record["figures"], record["verdict"]
-        yield (f"{record['case']:>4} {CAUSES[truth['cause']].title:<38} {truth['host']:<5} {verdict['host'] or '-':<5} "
-               f"{'right' if right else 'WRONG':<5} {seconds(suspected):>9} {seconds(confirmed):>8} {figures['step_seconds']:>5.2f} "
+        yield (f"{record['case']:>4} {CAUSES[truth['cause']].title:<38} {truth['host']:<5} "
+               f"{verdict['host'] or '-':<5} "
+               f"{'right' if right else 'WRONG':<5} {seconds(suspected):>9} {seconds(confirmed):>8} "
+               f"{figures['step_seconds']:>5.2f} "
                f"{figures['load']:>5.1f}  {verdict['sentence']}")
     yield from totals(records)
 
@@ -44,11 +47,14 @@ def totals(records):
         yield "no case"
         return
     right = sum(r[3] for r in rows)
-    stalls = [(r, record) for r, record in zip(rows, records) if CAUSES[record["truth"]["cause"]].wanted == "stall"]
+    stalls = [(r, record) for r,
+              record in zip(rows, records) if CAUSES[record["truth"]["cause"]].wanted == "stall"]
     yield f"culprit right: {right} of {len(rows)} = {100 * right / len(rows):.0f} % (goal: at least {GOAL_RIGHT} %)"
-    yield (f"suspected after the fault (stalls): {spread([r[0] for r, _ in stalls])} (goal: {GOAL_SUSPICION:.0f} s or {GOAL_STEPS} steps, "
+    yield (f"suspected after the fault (stalls): {spread([r[0] for r, _ in stalls])} (goal: "
+           f"{GOAL_SUSPICION:.0f} s or {GOAL_STEPS} steps, "
            "whichever is longer)")
-    last = [record["verdict"]["suspected"] and record["verdict"]["suspected"] - record["figures"]["last_step_at"] for _, record in stalls]
+    last = [record["verdict"]["suspected"]
+            and record["verdict"]["suspected"] - record["figures"]["last_step_at"] for _, record in stalls]
     yield f"suspected after the last step (a loader ahead makes some more behind the fault): {spread(last)}"
     late = [record["case"] for r, record in stalls if r[0] is None or r[0] > r[1]]
     yield f"suspected later than that: {len(late)} of {len(stalls)}" + (f" (cases {', '.join(map(str, late))})" if late else "")

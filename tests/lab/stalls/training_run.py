@@ -1,4 +1,5 @@
-"""Hosts for the matrix and the training that runs on them: two slices of two hosts, one data-parallel training over both NICs of all."""
+"""Hosts for the matrix and the training that runs on them: two slices of two hosts, one data-parallel
+training over both NICs of all."""
 
 import os
 import subprocess
@@ -19,7 +20,8 @@ TEXT = "the host is right, the run goes on, the stall has a name {0}. "
 def library(folder):
     """libtokens.so of the training, compiled on this machine."""
     out = Path(folder) / "libtokens.so"
-    done = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", out, HERE / "training" / "libtokens.c"], capture_output=True, text=True,
+    done = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", out, HERE / "training" / "libtokens.c"],
+                          capture_output=True, text=True,
                           check=False)
     if done.returncode:
         raise LabError(f"libtokens.c does not compile (is gcc installed?): {done.stderr}")
@@ -41,7 +43,8 @@ def lab(folder, debs=None):
         host.write(f"{FOLDER}/libtokens.so", native)
         reset(host)
 
-    return Lab(hosts=HOSTS, debs=[host_deb], collector=[collector_deb], before_boot=before_boot, unified=True)
+    return Lab(hosts=HOSTS, debs=[host_deb], collector=[collector_deb], before_boot=before_boot,
+               unified=True)
 
 
 def reset(host):
@@ -59,7 +62,8 @@ def start(lab, run, ahead=0, env=None):
     words = {"GLOO_SOCKET_IFNAME": "eth0,eth1", "LOADER_AHEAD": str(ahead), **(env or {})}
     flags = [flag for name, value in words.items() for flag in ("--env", f"{name}={value}")]
     done = lab.hosts[0].run(["tpuctl", "run", "--name", run, "--framework", "torch", "--user", slices.USER,
-                             "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--", "/usr/bin/python3", f"{FOLDER}/train.py"],
+                             "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--",
+                             "/usr/bin/python3", f"{FOLDER}/train.py"],
                             timeout=120)
     if done.code:
         raise LabError(f"{run} does not start: {done.out}{done.err}")
@@ -80,18 +84,21 @@ def end(lab, run):
     lab.hosts[0].run(["tpuctl", "stop", run, "--fleet"], timeout=60)
 
     def gone(host):
-        return scenario.unit(host, f"tpu-run-{run}.service", "ActiveState")["ActiveState"] not in ("active", "deactivating", "activating")
+        return scenario.unit(host, f"tpu-run-{run}.service",
+                             "ActiveState")["ActiveState"] not in ("active", "deactivating", "activating")
     for host in lab.hosts:
         try:
             host.wait_for(lambda h=host: gone(h), 40, f"the end of {run}")
         except LabError:
             host.sh(f"systemctl kill -s KILL tpu-run-{run}.service", check=False)
             host.wait_for(lambda h=host: gone(h), 60, f"the end of {run}")
-    slices.scenario.wait_until(lambda: slices.runs(lab).get(run, {"state": "ended"})["state"] == "ended", 90, f"{run} ended")
+    slices.scenario.wait_until(lambda: slices.runs(lab).get(run, {"state": "ended"})["state"] == "ended", 90,
+                               f"{run} ended")
 
 
 def members(lab):
-    scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 90, "all hosts are members")
+    scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in lab.hosts), 90,
+                        "all hosts are members")
 
 
 def load():

@@ -35,7 +35,8 @@ def step_seconds(host, run, newest=10):
 
 
 def stopped(hosts, run, since, quiet, limit):
-    """Waits until no host has completed a step for `quiet` seconds; returns the real time of the last step, or None when steps go
+    """Waits until no host has completed a step for `quiet` seconds; returns the real time of the last step,
+    or None when steps go
     on for `limit` seconds after since."""
     while True:
         last = max((recent(h, run, 5) or [(0, 0, 0)])[-1][2] for h in hosts)
@@ -47,7 +48,8 @@ def stopped(hosts, run, since, quiet, limit):
 
 
 def slowed(host, run, since, before, factor, windows=8, limit=60):
-    """Waits for `windows` steps after since; returns their median when it is `factor` times what it was before, else None."""
+    """Waits for `windows` steps after since; returns their median when it is `factor` times what it was
+    before, else None."""
     while time.time() - since < limit:
         times = [at for _, _, at in recent(host, run) if at > since + before]
         if len(times) > windows:

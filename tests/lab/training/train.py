@@ -1,9 +1,13 @@
 #!/usr/bin/python3
-"""A small, real data-parallel training: a character model under torch's DistributedDataParallel, gloo over eth0.
+"""A small, real data-parallel training: a character model under torch's DistributedDataParallel, gloo over
+eth0.
 
-Rank, peers and rendezvous come from the environment that the agent gives a run (RANK, WORLD_SIZE, MASTER_ADDR and
-MASTER_PORT, else TPU_WORKER_ID and TPU_WORKER_HOSTNAMES), so that a wrong environment is a training that does not
-start. Each rank prints MaxText's step line. With CHECKPOINTS=DIR each rank keeps the model there, and a new start goes
+Rank, peers and rendezvous come from the environment that the agent gives a run (RANK, WORLD_SIZE,
+MASTER_ADDR and
+MASTER_PORT, else TPU_WORKER_ID and TPU_WORKER_HOSTNAMES), so that a wrong environment is a training that
+does not
+start. Each rank prints MaxText's step line. With CHECKPOINTS=DIR each rank keeps the model there, and a new
+start goes
 on from the newest that any rank has. Nothing in here knows about the agent.
 """
 import datetime
@@ -19,7 +23,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 TEXT = "the host is right, the run goes on, the stall has a name. " * 40
 BATCH, WINDOW, WIDTH = 32, 24, 96
-PAUSE = float(os.environ.get("STEP_PAUSE", "0.1"))  # data loading, so that a step takes its time on any machine
+# data loading, so that a step takes its time on any machine
+PAUSE = float(os.environ.get("STEP_PAUSE", "0.1"))
 CHECKPOINTS = os.environ.get("CHECKPOINTS")
 EVERY = int(os.environ.get("CHECKPOINT_EVERY", "20"))
 
@@ -59,7 +64,8 @@ def join():
     else:
         hosts = os.environ["TPU_WORKER_HOSTNAMES"].split(",")
         rank, world, where = int(os.environ["TPU_WORKER_ID"]), len(hosts), f"tcp://{hosts[0]}:29500"
-    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=world, timeout=datetime.timedelta(minutes=30))
+    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=world,
+                            timeout=datetime.timedelta(minutes=30))
     return rank, world
 
 
@@ -71,12 +77,14 @@ class Checkpoints:
 
     def save(self, step, model, optimizer):
         if self.path:
-            torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, self.path + ".new")
+            torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()},
+                       self.path + ".new")
             os.replace(self.path + ".new", self.path)
             print(f"saved a checkpoint at step {step}", flush=True)
 
     def load(self, model, optimizer):
-        """Returns the step to begin with: behind the newest that any rank has, and that is every rank's model then."""
+        """Returns the step to begin with: behind the newest that any rank has, and that is every rank's
+        model then."""
         mine = torch.load(self.path) if self.path and os.path.exists(self.path) else {"step": -1}
         steps = [torch.zeros(1) for _ in range(dist.get_world_size())]
         dist.all_gather(steps, torch.tensor([float(mine["step"])]))
@@ -109,7 +117,8 @@ def train(steps):
         loss, tokens = train_step(model, optimizer, loader)
         seconds = time.monotonic() - start
         print(f"completed step: {step}, seconds: {seconds:.3f}, TFLOP/s/device: 0.000, "
-              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}", flush=True)
+              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}",
+              flush=True)
         if ending or step % EVERY == EVERY - 1:
             checkpoints.save(step, model.module, optimizer)
         if ending:

@@ -14,7 +14,8 @@ CHUNK = 65536
 
 class Checkpoints:
     def __init__(self, rank):
-        self.rank, self.path, self.saved = rank, os.path.join(FOLDER, f"rank-{rank}.pt") if FOLDER else None, 0
+        self.rank, self.path, self.saved = rank, os.path.join(FOLDER,
+                                                              f"rank-{rank}.pt") if FOLDER else None, 0
 
     def maybe_save(self, step, model, optimizer):
         if not self.path or not EVERY or step % EVERY != EVERY - 1:

@@ -40,7 +40,8 @@ class Dataset:
 
     def augment(self, x):
         """Noise: characters change places with others that look alike."""
-        end = time.thread_time() + self.settings["augment_seconds"]  # of a processor: as slow on every machine
+        # of a processor: as slow on every machine
+        end = time.thread_time() + self.settings["augment_seconds"]
         while True:
             noise = torch.rand(BATCH * 8, WINDOW * 8)
             x = torch.where(noise.sort().values[:BATCH, :WINDOW] > 2, x ^ 1, x)

@@ -2,7 +2,8 @@
 import json
 import os
 
-DEFAULTS = {"cache_items": 1024, "windows_apart": 2, "scan_stride": 1, "augment_seconds": 0, "tidy_seconds": 0, "last_step": 0}
+DEFAULTS = {"cache_items": 1024, "windows_apart": 2, "scan_stride": 1, "augment_seconds": 0,
+            "tidy_seconds": 0, "last_step": 0}
 
 
 class Settings:

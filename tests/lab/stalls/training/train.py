@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """An ordinary data-parallel training: a character model under torch's DistributedDataParallel over gloo.
 
-Rank, peers and rendezvous come from the environment that the agent gives a run (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
-Each rank prints MaxText's step line. How long compiling, evaluation and checkpoints take, and after how many steps they
-come, is said by the environment too. Nothing in here knows about the agent, and what can go wrong goes wrong in lines
+Rank, peers and rendezvous come from the environment that the agent gives a run (RANK, WORLD_SIZE,
+MASTER_ADDR, MASTER_PORT).
+Each rank prints MaxText's step line. How long compiling, evaluation and checkpoints take, and after how many
+steps they
+come, is said by the environment too. Nothing in here knows about the agent, and what can go wrong goes wrong
+in lines
 that work on other days.
 """
 import datetime
@@ -32,13 +35,15 @@ RECOMPILE_AT = int(os.environ.get("RECOMPILE_AT", "0"))
 def join():
     where = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=world, timeout=datetime.timedelta(minutes=30))
+    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=world,
+                            timeout=datetime.timedelta(minutes=30))
     return rank, world
 
 
 def build_model():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Embedding(64, WIDTH), nn.Linear(WIDTH, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(),
+    return nn.Sequential(nn.Embedding(64, WIDTH), nn.Linear(WIDTH, HIDDEN), nn.ReLU(),
+                         nn.Linear(HIDDEN, HIDDEN), nn.ReLU(),
                          nn.Linear(HIDDEN, 64))
 
 
@@ -96,7 +101,8 @@ def train(steps):
         loss, tokens = train_step(model, optimizer, loader.next_batch())
         seconds = time.monotonic() - start
         print(f"completed step: {step}, seconds: {seconds:.3f}, TFLOP/s/device: 0.000, "
-              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}", flush=True)
+              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}",
+              flush=True)
         settings.refresh()
         if EVALUATE_EVERY and step % EVALUATE_EVERY == EVALUATE_EVERY - 1:
             evaluate(model, loader, step)

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api_part.h"
+
+#include <assert.h>
+
+#include "api_json.h"
+#include "api_state.h"
+#include "calls.h"
+#include "frame.h"
+#include "log.h"
+#include "metrics_text.h"
+
+#define SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
+#define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
+#define TLS_CONNECTIONS 64
+#define TLS_OF_ADDRESS 16
+#define TLS_LIFE (600 * USEC_PER_SEC)
+#define TLS_CHECK_AGAIN (60 * USEC_PER_SEC)
+#define HEADER_MAX ((size_t) 16 * 1024)
+#define BODY_MAX ((size_t) 64 * 1024)
+#define BODIES_MAX (16 * BODY_MAX)
+#define DISCARD_MAX ((uint64_t) 1024 * 1024)
+#define REQUEST_TIME (15 * USEC_PER_SEC)
+#define ANSWER_TIME (60 * USEC_PER_SEC)
+
+/* --- Its own calls ------------------------------------------------------------------------------------- */
+
+static int get_healthz(void *self, const struct http_request *r, struct http_reply *ret) {
+        char *text = strdup("ok\n");
+
+        (void) self, (void) r;
+        *ret = (struct http_reply){ .status = 200,
+                                    .content_type = "text/plain; charset=utf-8",
+                                    .body = text,
+                                    .len = text ? strlen(text) : 0 };
+        return 0;
+}
+
+/* The parts add their members. */
+static int get_status(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct bus *b = ((const struct api_state *) self)->bus;
+        json_t *status = api_json_status(b, host_now(b->host), host_now_real(b->host));
+
+        (void) r;
+        for (size_t i = 0; status && i < b->n_parts; i++)
+                if (b->parts[i]->status && b->parts[i]->status(b->states[i], status) < 0) {
+                        json_decref(status);
+                        status = NULL;
+                }
+        return answer_json(ret, 200, status);
+}
+
+static int get_checks(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct bus *b = ((const struct api_state *) self)->bus;
+
+        (void) r;
+        return answer_json(ret, 200, api_json_checks(&b->checks, host_now(b->host), host_now_real(b->host)));
+}
+
+static int get_metrics(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct bus *b = ((const struct api_state *) self)->bus;
+        const struct metrics_about about = {
+                .version = TPU_HOSTD_VERSION,
+                .target = { { "host_name", b->name },
+                            { "service_name", "tpu-hostd" },
+                            { "service_version", TPU_HOSTD_VERSION },
+                            { "tpu_slice_name", identity_get(&b->identity, IDENTITY_SLICE_NAME) },
+                            { "tpu_worker_id", identity_get(&b->identity, IDENTITY_WORKER_ID) },
+                            { "tpu_accelerator_type",
+                              identity_get(&b->identity, IDENTITY_ACCELERATOR_TYPE) } },
+        };
+        bool open_metrics = exposition_wants_open_metrics(http_header(r, "Accept"));
+        struct http_reply answer = { .status = 200, .content_type = exposition_type(open_metrics) };
+        char *text;
+
+        if (metrics_text(&b->samples, &about, open_metrics, &text, &answer.len) < 0)
+                return answer_error(ret, 500, NULL, "out of memory");
+        answer.body = text;
+        *ret = answer;
+        return 0;
+}
+
+static const struct part_route routes[] = {
+        { ROUTE("GET", "/healthz"), .call = get_healthz },
+        { ROUTE("GET", "/metrics"), .call = get_metrics },
+        { ROUTE("GET", "/v1/status"), .call = get_status },
+        { ROUTE("GET", "/v1/checks"), .call = get_checks },
+        { ROUTE_WITH("GET", "/v1/events",
+                     ARGUMENTS(TAKES_NUMBER("since", 0, INT64_MAX),
+                               TAKES_NUMBER("wait", 0, EVENTS_WAIT_MAX))),
+          .call = api_get_events },
+        PART_ROUTES_END,
+};
+
+/* --- The calls of all parts ---------------------------------------------------------------------------- */
+
+struct served {
+        struct part_route route; /* the first member: http_route_table */
+        void *self; /* the state that it is called with */
+};
+
+static bool is_served(const struct api_state *p, const struct http_route *route) {
+        for (size_t i = 0; i < p->n_served; i++)
+                if (streq(p->served[i].route.route.method, route->method) &&
+                    streq(p->served[i].route.route.path, route->path))
+                        return true;
+        return false;
+}
+
+static int collect_routes(struct api_state *p) {
+        const struct bus *b = p->bus;
+        size_t n = 0;
+
+        for (size_t i = 0; i < b->n_parts; i++)
+                for (const struct part_route *r = b->parts[i]->routes; r && r->call; r++)
+                        n++;
+        p->served = calloc(n, sizeof(*p->served));
+        if (!p->served)
+                return -ENOMEM;
+        for (size_t i = 0; i < b->n_parts; i++)
+                for (const struct part_route *r = b->parts[i]->routes; r && r->call; r++) {
+                        assert(!is_served(p, &r->route)); /* a call belongs to one part */
+                        p->served[p->n_served++] = (struct served){ .route = *r, .self = b->states[i] };
+                }
+        assert(p->n_served == n);
+        return 0;
+}
+
+static int refuse_body(const struct http_request *r, struct http_reply *ret) {
+        if (r->no_room)
+                return answer_error(ret, 503, "try again", "too many bodies at once");
+        return answer_error(ret, 413, "arguments go behind a question mark: docs/api.md",
+                            "no call has so long a body");
+}
+
+/* 1: the answer follows. */
+static int answer_call(struct api_state *p, const struct http_request *r, struct http_reply *ret) {
+        const struct http_route_table table = { p->served, p->n_served, sizeof(*p->served) };
+        struct http_request known = *r;
+        const struct served *s;
+        char allow[HTTP_ALLOW_MAX];
+        struct routed routed;
+
+        if (r->received > BODY_MAX || r->no_room)
+                return refuse_body(r, ret);
+        if (caller_is_refused(p->bus, r, ret))
+                return 0;
+        known.routed = &routed;
+        s = (const struct served *) (const void *) routes_find(&table, r, &routed, allow);
+        if (!s)
+                routes_refuse(&table, r, allow, ret);
+        else if (routes_check_arguments(r, &routed, ret))
+                return s->route.call(s->self, &known, ret);
+        return 0;
+}
+
+static void on_request(const struct http_request *r, struct http_reply *ret, void *userdata) {
+        ret->later = answer_call(userdata, r, ret) == 1;
+}
+
+/* Other bodies are passed over. */
+static bool takes_body(const struct http_request *r, void *userdata) {
+        const struct api_state *p = userdata;
+
+        for (size_t i = 0; i < p->n_served; i++) {
+                const struct part_route *route = &p->served[i].route;
+
+                if (route->takes_body && streq(route->route.method, r->method) &&
+                    streq(route->route.path, r->path))
+                        return true;
+        }
+        return false;
+}
+
+int api_serve(struct api_state *p, int fd, struct server_certificate *certificate,
+              struct http_server **ret) {
+        const struct http_server_options o = {
+                .name = certificate ? "api-tls" : "api",
+                .fd = fd,
+                .connections = certificate ? TLS_CONNECTIONS : LOCAL_CONNECTIONS,
+                .of_address = certificate ? TLS_OF_ADDRESS : 0,
+                .header_max = HEADER_MAX,
+                .bodies_max = BODIES_MAX,
+                .discard_max = DISCARD_MAX,
+                .header_time = REQUEST_TIME,
+                .answer_time = ANSWER_TIME,
+                .certificate = certificate,
+                .allow = "",
+                .act = "",
+                .life = TLS_LIFE,
+                .check_again = TLS_CHECK_AGAIN,
+                .body_max = BODY_MAX,
+                .takes_body = takes_body,
+                .handle = on_request,
+                .userdata = p,
+        };
+
+        assert(p->served);
+        return http_server_new(p->bus->event, &o, ret);
+}
+
+/* --- The part ------------------------------------------------------------------------------------------ */
+
+static int start_api(void *self) {
+        struct api_state *p = self;
+        const char *socket = p->bus->settings.api_socket;
+        int fd, r;
+
+        r = api_events_start(p);
+        if (r >= 0)
+                r = collect_routes(p);
+        if (r < 0)
+                return r;
+        fd = listen_socket(socket, SOCKET_MODE);
+        if (fd < 0)
+                return log_error_errno(fd, "the API cannot listen on %s: %m", socket);
+        r = api_serve(p, fd, NULL, &p->local);
+        if (r < 0)
+                return log_error_errno(r, "the API cannot start on %s: %m", socket);
+        r = api_tls_start(p);
+        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
+}
+
+static void reload_api(void *self) {
+        api_tls_reload(self);
+}
+
+static void sample_api(void *self, struct bus_sink *s) {
+        api_tls_look(self);
+        api_tls_report(self, &s->sink);
+}
+
+static void hear_api(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_EVENT)
+                api_events_wake(self);
+}
+
+static void stop_api(void *self) {
+        struct api_state *p = self;
+
+        api_events_stop(p);
+        p->local = http_server_free(p->local);
+        api_tls_stop(p);
+        free(p->served);
+}
+
+const struct part api_part = {
+        .name = "api",
+        .size = sizeof(struct api_state),
+        .routes = routes,
+        .start = start_api,
+        .reload = reload_api,
+        .sample = sample_api,
+        .hear = hear_api,
+        .stop = stop_api,
+};

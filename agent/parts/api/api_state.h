@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The state of the part, and what its files have of each other. */
+#include "part.h"
+
+struct served; /* a call, and the state of its part */
+struct api_tls;
+
+#define EVENT_WAITERS_MAX 16 /* who comes then is answered at once */
+#define EVENTS_WAIT_MAX 30 /* seconds */
+
+struct event_waiter {
+        struct http_call *call; /* NULL: the place is free */
+        uint64_t since;
+        usec_t until; /* of the boot clock */
+        uid_t uid;
+        bool remote;
+};
+
+struct api_state {
+        struct bus *bus;
+        struct served *served;
+        size_t n_served;
+        struct http_server *local; /* on the Unix socket */
+        struct api_tls *tls;       /* NULL: not configured */
+
+        sd_event_source *waiters_timer; /* NULL: nobody can wait yet, or any more */
+        struct event_waiter waiters[EVENT_WAITERS_MAX];
+        bool news; /* waiters_timer stands at the end of the pause behind an event */
+};
+
+/* api_part.c: serves all calls on fd, which is taken over: the Unix socket, or with a certificate TCP, where
+ * nobody may call before http_server_allow(). */
+int api_serve(struct api_state *p, int fd, struct server_certificate *certificate,
+              struct http_server **ret);
+
+/* api_events.c: GET /v1/events, and those who wait there for the next event. */
+int api_events_start(struct api_state *p);
+int api_get_events(void *self, const struct http_request *r, struct http_reply *ret);
+/* An event is in the ring. */
+void api_events_wake(struct api_state *p);
+/* Answers all who wait. */
+void api_events_stop(struct api_state *p);
+
+/* api_tls.c: the API over TCP, its certificate, and the checks of both. */
+int api_tls_start(struct api_state *p);
+/* Files that changed are read, and it listens as soon as it can. */
+void api_tls_look(struct api_state *p);
+void api_tls_report(const struct api_state *p, struct sink *s);
+/* After the settings were read again. */
+void api_tls_reload(struct api_state *p);
+void api_tls_stop(struct api_state *p);

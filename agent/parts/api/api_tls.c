@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api_state.h"
+#include "check_words.h"
+#include "log.h"
+#include "tcp_address.h"
+#include "uplink_part.h"
+
+struct api_tls {
+        struct settings_api settings; /* what it was started with; the lists are borrowed from here */
+        struct server_certificate *certificate; /* NULL: not all files are named */
+        struct http_server *api; /* NULL: it does not listen (yet) */
+        char where[TCP_ADDRESS_TEXT_MAX], why_not[200];
+};
+
+static bool configured(const struct settings_api *s) {
+        return s->certificate[0] || s->key[0] || s->client_ca[0];
+}
+
+/* --- Listening ----------------------------------------------------------------------------------------- */
+
+/* "[::]" is every address; where the kernel has no IPv6, that is 0.0.0.0. */
+static int open_port(struct api_tls *t, int *ret_fd) {
+        struct tcp_address a;
+        char other[sizeof(t->settings.listen) + 16];
+        int r;
+
+        r = tcp_address_parse(t->settings.listen, &a);
+        if (r >= 0)
+                r = tcp_address_listen(&a, ret_fd, t->where);
+        if (r != -EAFNOSUPPORT || !startswith(t->settings.listen, "[::]:"))
+                return r;
+        (void) snprintf(other, sizeof(other), "0.0.0.0:%s", t->settings.listen + strlen("[::]:"));
+        r = tcp_address_parse(other, &a);
+        return r < 0 ? r : tcp_address_listen(&a, ret_fd, t->where);
+}
+
+static int listen_now(struct api_state *p, struct api_tls *t) {
+        int fd, r;
+
+        r = open_port(t, &fd);
+        if (r < 0) {
+                (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
+                return r;
+        }
+        r = api_serve(p, fd, t->certificate, &t->api);
+        if (r < 0)
+                (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
+        else
+                http_server_allow(t->api, t->settings.readers, t->settings.actors);
+        return r;
+}
+
+/* As soon as there is a certificate; a port that is taken may be free later. */
+static void try_to_listen(struct api_state *p, struct api_tls *t) {
+        bool said = t->why_not[0];
+
+        if (t->api || !t->certificate || !server_certificate_state(t->certificate)->usable)
+                return;
+        if (listen_now(p, t) < 0) {
+                if (!said)
+                        log_warning("the API does not listen on TCP: %s; tried again", t->why_not);
+                return;
+        }
+        t->why_not[0] = '\0';
+        log_info("the API answers on %s too, to certificates of %s", t->where,
+                 server_certificate_path(t->certificate, TLS_CA));
+}
+
+void api_tls_look(struct api_state *p) {
+        const struct server_certificate_state *s;
+        struct api_tls *t = p->tls;
+
+        if (!t)
+                return;
+        if (t->certificate && server_certificate_look(t->certificate)) {
+                s = server_certificate_state(t->certificate);
+                if (s->error[0])
+                        log_warning("[Api] %s; %s", s->error,
+                                    s->usable ? "the previous files stay in force"
+                                              : "tried again when it changes");
+                else if (t->api)
+                        log_info("[Api] the new certificate is in force: %s",
+                                 server_certificate_path(t->certificate, TLS_CERT));
+        }
+        try_to_listen(p, t);
+}
+
+/* --- What is to be said about it ----------------------------------------------------------------------- */
+
+static void judge_listening(const struct api_tls *t, struct sink *s) {
+        struct finding f;
+
+        finding_init(&f, "api.listen", "");
+        finding_set(f.source, "[Api] of hostd.conf");
+        finding_set(f.wanted, "%s", t->settings.listen);
+        finding_set(f.found, "%s", t->api ? t->where : "nothing");
+        f.verdict = VERDICT_OK;
+        if (!t->api)
+                check_say(&f, WORDS_API_DEAF,
+                          t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
+        else if (!t->settings.readers[0] && !t->settings.actors[0])
+                check_say(&f, WORDS_API_NOBODY);
+        s->finding(s, &f);
+}
+
+static void judge_files(const struct api_tls *t, usec_t now, struct finding *f) {
+        const struct server_certificate_state *s = server_certificate_state(t->certificate);
+        const struct certificate_end end = {
+                .not_before = s->not_before,
+                .not_after = s->not_after,
+                .path = server_certificate_path(t->certificate, TLS_CERT),
+                .what_then = "clients refuse the API of this host",
+                .gravest = VERDICT_WARN,
+        };
+
+        f->verdict = VERDICT_WARN;
+        finding_set(f->found, "not usable");
+        if (s->usable)
+                certificate_end_judge(&end, now, f);
+        if (s->error[0])
+                check_say(f, WORDS_API_FILES, s->error, s->usable ? "the previous files stay in force" : "");
+        else if (f->verdict == VERDICT_OK && s->warning[0])
+                check_say(f, WORDS_KEY_READABLE, s->warning,
+                          server_certificate_path(t->certificate, TLS_KEY));
+}
+
+static void judge_certificate(const struct api_tls *t, usec_t now_real, struct sink *s) {
+        struct finding f;
+
+        finding_init(&f, "api.certificate", "");
+        finding_set(f.source, "[Api] of hostd.conf");
+        if (t->certificate)
+                judge_files(t, now_real, &f);
+        else {
+                finding_set(f.found, "not usable");
+                check_say(&f, WORDS_API_PARTS);
+        }
+        s->finding(s, &f);
+}
+
+void api_tls_report(const struct api_state *p, struct sink *s) {
+        if (!p->tls)
+                return;
+        judge_certificate(p->tls, host_now_real(p->bus->host), s);
+        judge_listening(p->tls, s);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+static int read_files(struct api_tls *t) {
+        char files[_TLS_FILE_MAX][TLS_PATH_MAX];
+        const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2] };
+        const struct settings_api *s = &t->settings;
+
+        if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
+                return 0;
+        if (tls_credential_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
+            tls_credential_path("Key", s->key, files[TLS_KEY]) < 0 ||
+            tls_credential_path("ClientCa", s->client_ca, files[TLS_CA]) < 0)
+                return -ENAMETOOLONG;
+        return server_certificate_new(paths, &t->certificate);
+}
+
+int api_tls_start(struct api_state *p) {
+        int r;
+
+        if (!configured(&p->bus->settings.api))
+                return 0;
+        p->tls = calloc(1, sizeof(*p->tls));
+        if (!p->tls)
+                return -ENOMEM;
+        p->tls->settings = p->bus->settings.api;
+        r = read_files(p->tls);
+        if (r < 0)
+                return r;
+        api_tls_look(p);
+        return 0;
+}
+
+static bool same_files(const struct settings_api *a, const struct settings_api *b) {
+        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) &&
+               streq(a->key, b->key) && streq(a->client_ca, b->client_ca);
+}
+
+void api_tls_reload(struct api_state *p) {
+        int r;
+
+        if (p->tls && same_files(&p->tls->settings, &p->bus->settings.api)) {
+                p->tls->settings = p->bus->settings.api;
+                if (p->tls->api)
+                        http_server_allow(p->tls->api, p->tls->settings.readers, p->tls->settings.actors);
+                return;
+        }
+        api_tls_stop(p);
+        r = api_tls_start(p);
+        if (r < 0) {
+                (void) log_warning_errno(r, "the API does not listen on TCP: %m");
+                api_tls_stop(p);
+        }
+}
+
+void api_tls_stop(struct api_state *p) {
+        if (!p->tls)
+                return;
+        p->tls->api = http_server_free(p->tls->api);
+        p->tls->certificate = server_certificate_free(p->tls->certificate);
+        free(p->tls);
+        p->tls = NULL;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <sys/random.h>
+
+#include "check_words.h"
+#include "calls.h"
+#include "clock.h"
+#include "json_text.h"
+#include "log.h"
+#include "member_state.h"
+#include "uplink_part.h"
+
+static struct member_state *state_of(const struct bus *b) {
+        return bus_part(b, &member_part);
+}
+
+/* --- Its checks ---------------------------------------------------------------------------------------- */
+
+static void judge_registry(struct member_state *m) {
+        const struct registry_status *s = &m->status;
+        char since[CLOCK_TEXT_MAX];
+        usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
+        struct finding f;
+
+        finding_init(&f, "enroll.registry", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.source, "[Registry] of hostd.conf");
+        if (!m->registry) {
+                finding_set(f.found, "%s", m->who.why_not);
+                if (!m->who.by_itself)
+                        check_say(&f, WORDS_REGISTRY_NONE, m->who.why_not);
+                bus_take_finding(m->bus, m->source, m->round, &f);
+                return;
+        }
+        finding_set(f.found, "%s since %s", registry_state_name(s->state),
+                    clock_text(real - MIN(real, now - MIN(now, s->since)), since));
+        switch (s->state) {
+        case REGISTRY_MEMBER:
+        case REGISTRY_CONFLICT: /* enroll.identity says it */
+                break;
+        case REGISTRY_JOINING:
+        case REGISTRY_AWAY:
+                if (s->why[0]) /* else it has just begun, and nothing has failed */
+                        check_say(&f, WORDS_REGISTRY_AWAY, s->why, m->who.endpoint);
+                break;
+        case REGISTRY_REFUSED:
+        case _REGISTRY_STATE_MAX:
+                finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
+                if (!m->who.by_itself)
+                        check_say(&f, WORDS_REGISTRY_REFUSES, f.reason);
+                break;
+        }
+        bus_take_finding(m->bus, m->source, m->round, &f);
+}
+
+static void judge_slot(struct member_state *m) {
+        char worker[16];
+        struct finding f;
+
+        if (!m->registry)
+                return;
+        finding_init(&f, "enroll.identity", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "worker %u of slice %s", m->who.worker, m->who.slice);
+        if (m->status.state == REGISTRY_CONFLICT) {
+                (void) snprintf(worker, sizeof(worker), "%u", m->who.worker);
+                check_say(&f, WORDS_IDENTITY_TWICE, m->status.why, member_machine(m->bus), m->who.slice,
+                          worker);
+        }
+        bus_take_finding(m->bus, m->source, m->round, &f);
+}
+
+static void judge_member(struct member_state *m) {
+        m->round++;
+        if (m->registry || m->who.why_not[0]) {
+                judge_registry(m);
+                judge_slot(m);
+        }
+        bus_settle(m->bus, m->source, m->round);
+}
+
+/* --- Its state ----------------------------------------------------------------------------------------- */
+
+static void report_conflict(struct member_state *m) {
+        (void) bus_emit(m->bus,
+                        EVENT_OF(SLICE_CONFLICT, .slice = m->who.slice, .worker = m->who.worker,
+                                 .machine = member_machine(m->bus), .reason = m->status.why),
+                        NULL);
+}
+
+/* Of several collectors the one that led last is asked first by the next life of this program, too. */
+static void remember_leader(struct member_state *m) {
+        if (m->who.kind != REGISTRY_COLLECTOR || m->status.state != REGISTRY_MEMBER ||
+            !strpbrk(m->who.endpoint, ", \t") || streq(m->leader, m->status.why))
+                return;
+        (void) snprintf(m->leader, sizeof(m->leader), "%s", m->status.why);
+        run_parts_keep(m);
+}
+
+static void on_status(const struct registry_status *s, void *userdata) {
+        struct member_state *m = userdata;
+        bool other = m->status.state != s->state;
+
+        m->status = *s;
+        remember_leader(m);
+        bus_publish(m->bus, &(struct bus_news){ .topic = BUS_REGISTRY });
+        if (!other)
+                return;
+        if (s->state == REGISTRY_CONFLICT && !m->conflict_reported)
+                report_conflict(m);
+        m->conflict_reported =
+                s->state == REGISTRY_CONFLICT || (m->conflict_reported && s->state == REGISTRY_AWAY);
+        if (s->state == REGISTRY_MEMBER)
+                log_info("registry: member, worker %u of slice %s (%s)", m->who.worker, m->who.slice,
+                         s->why);
+        else
+                log_notice("registry: %s: %s", registry_state_name(s->state), s->why);
+        judge_member(m);
+        if (s->state == REGISTRY_MEMBER)
+                run_parts_act(m);
+}
+
+static void on_notice(const char *text, void *userdata) {
+        (void) userdata;
+        log_notice("registry: %s", text);
+}
+
+static const struct registry_events registry_events = { .record = member_record,
+                                                        .status = on_status,
+                                                        .complete = member_complete,
+                                                        .notice = on_notice };
+
+/* --- Which registry ------------------------------------------------------------------------------------ */
+
+/* A name of docs/registry.md. */
+static bool registry_takes_name(const char *name) {
+        size_t len = strlen(name);
+
+        return len >= 1 && len <= 63 && !strchr("._-", name[0]) &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+/* kind and endpoint, by the settings. */
+static void choose_kind(const struct bus *b, struct member *n) {
+        const struct settings_registry *s = &b->settings.registry;
+
+        n->by_itself = streq(s->kind, "auto");
+        n->kind = REGISTRY_STATIC;
+        (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", s->endpoint);
+        if (!n->by_itself)
+                (void) registry_kind_parse(s->kind, &n->kind); /* checked when it was read */
+        else if (s->endpoint[0]) {
+                n->kind = REGISTRY_COLLECTOR;
+                n->by_itself = false;
+        } else if (!b->host->real_root) /* another machine's files: nothing of it goes out unasked */
+                n->kind = REGISTRY_NONE;
+        else if (b->settings.endpoint[0])
+                n->kind = REGISTRY_COLLECTOR;
+        if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
+                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", b->settings.endpoint);
+        if (n->kind == REGISTRY_STATIC)
+                n->endpoint[0] = 0;
+}
+
+/* Who this host is; why_not where that is not known. */
+static void choose_names(const struct bus *b, struct member *n) {
+        const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME);
+        uint32_t worker;
+
+        if (n->kind == REGISTRY_NONE)
+                return;
+        if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
+                (void) snprintf(n->why_not, sizeof(n->why_not),
+                                "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
+        else if (!slice || identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) < 0)
+                (void) snprintf(n->why_not, sizeof(n->why_not),
+                                "%s of this host is not known: it is a member of nothing",
+                                slice ? "the worker id" : "the slice's name");
+        else if (!registry_takes_name(slice) || !registry_takes_name(b->name))
+                (void) snprintf(n->why_not, sizeof(n->why_not), "'%.64s' is no name that a registry takes",
+                                registry_takes_name(slice) ? b->name : slice);
+        else {
+                n->worker = worker;
+                (void) snprintf(n->slice, sizeof(n->slice), "%s", slice);
+                (void) snprintf(n->host, sizeof(n->host), "%.63s", b->name);
+        }
+}
+
+static bool is_same_member(const struct member *a, const struct member *b) {
+        return a->kind == b->kind && a->by_itself == b->by_itself && streq(a->endpoint, b->endpoint) &&
+               streq(a->host, b->host) && streq(a->slice, b->slice) && a->worker == b->worker &&
+               streq(a->why_not, b->why_not);
+}
+
+static void open_registry(struct member_state *m) {
+        struct tls_files *t = &m->tls;
+        const struct registry_options o = {
+                .kind = m->who.kind,
+                .endpoints = m->who.endpoint,
+                .first = m->leader,
+                .tenant = m->bus->settings.registry.tenant,
+                .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
+                .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
+                .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
+                .splay = m->bus->settings.registry.splay,
+                .host = m->who.host,
+                .slice = m->who.slice,
+                .worker = m->who.worker,
+        };
+        char why[256] = "";
+        int r;
+
+        assert(!m->registry && m->who.slice[0]);
+        m->status = (struct registry_status){ .since = host_now(m->bus->host) };
+        r = registry_new(m->bus->event, &o, &registry_events, m, &m->registry, why);
+        if (r < 0) {
+                (void) snprintf(m->who.why_not, sizeof(m->who.why_not), "%.150s",
+                                why[0] ? why : strerror(-r));
+                log_warning("no registry: %s", m->who.why_not);
+        }
+}
+
+/* Identity or settings may have changed. */
+static void choose_again(struct member_state *m) {
+        struct member n = { 0 };
+
+        choose_kind(m->bus, &n);
+        choose_names(m->bus, &n);
+        if (!is_same_member(&m->who, &n)) {
+                m->registry = registry_free(m->registry);
+                bus_publish(m->bus,
+                            &(struct bus_news){ .topic = BUS_REGISTRY, .registry = { .other = true } });
+                member_forget(m);
+                m->who = n;
+                if (m->who.slice[0])
+                        open_registry(m);
+        }
+        bus_tell(m->bus, BUS_MEMBER);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+/* The registry's own files, else the uplink's. */
+static int choose_tls(struct member_state *m) {
+        const struct settings *s = &m->bus->settings;
+        const char *own[] = { s->registry.ca_file, s->registry.cert_file, s->registry.key_file },
+                   *others[] = { s->uplink.ca_file, s->uplink.cert_file, s->uplink.key_file };
+
+        for (size_t f = 0; f < _TLS_FILE_MAX; f++)
+                if (tls_credential_path(tls_client_names.key[f], own[f][0] ? own[f] : others[f],
+                                        m->tls.path[f]) < 0)
+                        return -ENAMETOOLONG;
+        (void) tls_files_look(&m->tls);
+        return 0;
+}
+
+static int start_member(void *self) {
+        struct member_state *m = self;
+        uint64_t life = 0;
+        int r;
+
+        m->source = bus_sources(m->bus, 1);
+        m->who.kind = _REGISTRY_KIND_MAX;                     /* none was chosen yet */
+        (void) getrandom(&life, sizeof(life), GRND_NONBLOCK); /* without entropy yet: the start time does */
+        (void) snprintf(m->incarnation, sizeof(m->incarnation), "%016" PRIx64, life ^ m->bus->started_real);
+        r = member_start_news(m);
+        if (r >= 0)
+                r = choose_tls(m);
+        if (r >= 0)
+                r = run_parts_start(m);
+        if (r < 0)
+                return r;
+        m->started = host_now(m->bus->host);
+        m->up = true;
+        choose_again(m);
+        return 0;
+}
+
+/* Behind the samples of all parts before it: it hands figures on. */
+static void sample_member(void *self, struct bus_sink *s) {
+        struct member_state *m = self;
+
+        (void) s; /* its checks are judged between two ticks, too: they have rounds of their own */
+        if (!m->registry && !m->who.why_not[0])
+                return;
+        if (m->registry && tls_files_configured(&m->tls) && tls_files_look(&m->tls))
+                registry_renew(m->registry);
+        if (m->registry)
+                member_report_figures(m);
+        judge_member(m);
+        bus_publish(m->bus, &(struct bus_news){ .topic = BUS_REGISTRY });
+        member_apply_orders(m); /* one of this host's own may have stood before it */
+        bus_tell(m->bus, BUS_MEMBER);
+}
+
+static void hear_member(void *self, const struct bus_news *n) {
+        struct member_state *m = self;
+
+        if (!m->up)
+                return;
+        if (n->topic == BUS_MEMBER)
+                member_report_soon(m);
+        if (n->topic == BUS_IDENTITY)
+                choose_again(m);
+        if (n->topic == BUS_RUNS)
+                run_parts_listed(m);
+        if (n->topic == BUS_SUSPICION) { /* reported at once, with the steps of now */
+                run_parts_freshen(m);
+                bus_tell(m->bus, BUS_MEMBER);
+        }
+}
+
+static void stop_member(void *self) {
+        struct member_state *m = self;
+
+        m->up = false;
+        m->registry = registry_free(m->registry);
+        m->news = sd_event_source_disable_unref(m->news);
+        member_forget(m);
+        run_parts_stop(m);
+}
+
+/* --- What others see of it ----------------------------------------------------------------------------- */
+
+const struct member *member_of(const struct bus *b) {
+        return &state_of(b)->who;
+}
+
+const char *member_incarnation(const struct bus *b) {
+        return state_of(b)->incarnation;
+}
+
+const char *member_address(const struct bus *b) {
+        const json_t *list = json_object_get(state_of(b)->said, "address");
+        const char *text = json_string_value(json_array_get(list, 0));
+
+        return text ? text : "";
+}
+
+struct registry *member_registry(const struct bus *b) {
+        return state_of(b)->registry;
+}
+
+struct registry *member_collector(const struct bus *b) {
+        const struct member_state *m = state_of(b);
+
+        return m->who.kind == REGISTRY_COLLECTOR && m->status.state == REGISTRY_MEMBER ? m->registry : NULL;
+}
+
+const json_t *member_slice_record(const struct bus *b) {
+        return state_of(b)->slice_record;
+}
+
+const json_t *member_run_record(const struct bus *b, const char *name) {
+        return run_parts_find(state_of(b), name);
+}
+
+json_t *member_run_records(const struct bus *b) {
+        const struct run_parts *all = &state_of(b)->runs;
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < all->n; i++)
+                if (all->parts[i]->record)
+                        list = json_list_add(list, json_incref(all->parts[i]->record));
+        return list;
+}
+
+static json_t *registry_json(const struct member_state *m) {
+        usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
+        usec_t since = real - MIN(real, now - MIN(now, m->status.since));
+        bool any = m->registry != NULL;
+
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(m->who.kind),
+                         "endpoint", m->who.endpoint, "state",
+                         any ? registry_state_name(m->status.state) : "none", "why",
+                         any ? m->status.why : m->who.why_not, "since",
+                         any ? answer_instant(since) : json_null(), "may_claim",
+                         any && m->status.may_claim);
+}
+
+static int status_member(void *self, json_t *status) {
+        const struct member_state *m = self;
+        json_t *slice = m->slice_record ? json_incref(m->slice_record) : json_null();
+
+        /* Each takes its reference over, and refuses a NULL. */
+        if (json_object_set_new(status, "slice", slice) < 0 ||
+            json_object_set_new(status, "registry", registry_json(m)) < 0 ||
+            json_object_set_new(status, "runs", run_parts_to_json(m)) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+const struct part member_part = {
+        .name = "member",
+        .size = sizeof(struct member_state),
+        .routes = run_calls,
+        .start = start_member,
+        .sample = sample_member,
+        .hear = hear_member,
+        .status = status_member,
+        .stop = stop_member,
+};

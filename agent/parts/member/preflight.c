@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preflight.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "check_words.h"
+#include "local_call.h"
+#include "pathproof.h"
+#include "port_probe.h"
+#include "utf8.h"
+
+struct preflight {
+        sd_event *event;
+        const char *name; /* of this host */
+        char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
+        char address[64], port[8];
+        const char *socket;
+        struct local_call *call;
+        struct port_probe *probe;
+        struct pathproof *proof;
+        sd_event_source *end; /* all is known, or the time is over */
+        unsigned open;        /* questions without an answer */
+        struct preflight_result result;
+        void (*done)(const struct preflight_result *r, void *userdata);
+        void *userdata;
+};
+
+/* --- What was found ------------------------------------------------------------------------------------ */
+
+static void refuse_run(struct preflight *p, const char *reason, const char *remedy) {
+        if (p->result.refused) /* the first says enough */
+                return;
+        p->result.refused = true;
+        (void) snprintf(p->result.text, sizeof(p->result.text), "%.270s\n%.200s", reason, remedy);
+        (void) utf8_scrub(p->result.text, strlen(p->result.text));
+}
+
+/* Out of the list of checks, with its fields. */
+#define refuse_as(p, w, ...)                                                                        \
+        do {                                                                                        \
+                struct finding _f;                                                                  \
+                check_tell(&_f, (w), "", ##__VA_ARGS__);                                            \
+                refuse_run((p), _f.reason, _f.remedy);                                              \
+        } while (0)
+
+_printf_(2, 3) static void add_warning(struct preflight *p, const char *fmt, ...) {
+        size_t n = strlen(p->result.text);
+        char text[200];
+        va_list ap;
+
+        if (p->result.refused)
+                return;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void) snprintf(p->result.text + n, sizeof(p->result.text) - n, "%s%s", n > 0 ? "; " : "", text);
+        (void) utf8_scrub(p->result.text, strlen(p->result.text));
+}
+
+static void end_at(struct preflight *p, usec_t after) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(p->end, after);
+        (void) sd_event_source_set_enabled(p->end, SD_EVENT_ONESHOT);
+}
+
+static void count_answer(struct preflight *p) {
+        assert(p->open > 0);
+        if (--p->open == 0 || p->result.refused)
+                end_at(p, 0);
+}
+
+static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct preflight *p = userdata;
+
+        (void) source, (void) usec;
+        if (p->call)
+                add_warning(p, "not known: whether tpu-launchd would start it (it has not answered yet)");
+        if (p->proof)
+                add_warning(p, "not known: whether full-size packets reach the peers (the proof has not "
+                               "ended)");
+        p->done(&p->result, p->userdata); /* and p may be gone */
+        return 0;
+}
+
+/* --- tpu-launchd --------------------------------------------------------------------------------------- */
+
+static void on_checked(const struct local_answer *a, void *userdata) {
+        struct preflight *p = userdata;
+
+        /* EBADMSG, EOPNOTSUPP: it does not know the kind. */
+        if (a->no_answer || a->error == -EBADMSG || a->error == -EOPNOTSUPP)
+                add_warning(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
+        else if (a->error < 0)
+                refuse_run(p, a->text, a->remedy);
+        p->call = local_call_free(p->call);
+        count_answer(p);
+}
+
+/* --- The coordinator's port ---------------------------------------------------------------------------- */
+
+static void on_port(enum port_answer a, int error, void *userdata) {
+        struct preflight *p = userdata;
+        char seconds[16];
+
+        switch (a) {
+        case PORT_ANSWERS:
+        case PORT_REFUSES:
+                break;
+        case PORT_SILENT:
+                (void) snprintf(seconds, sizeof(seconds), "%u",
+                                (unsigned) (PREFLIGHT_PORT_TIME / USEC_PER_SEC));
+                refuse_as(p, WORDS_PORT_BLOCKED, p->port, p->peer, p->name, seconds);
+                break;
+        case PORT_NO_WAY:
+        case _PORT_ANSWER_MAX:
+                refuse_as(p, WORDS_PORT_AWAY, p->peer, p->name, strerror(error), p->address);
+                break;
+        }
+        p->probe = port_probe_free(p->probe);
+        count_answer(p);
+}
+
+static void ask_port(struct preflight *p, const struct preflight_options *o) {
+        struct run_coordinator c;
+        int r;
+
+        run_coordinator_of(o->run, &c);
+        if (c.port == 0)
+                return;
+        (void) snprintf(p->port, sizeof(p->port), "%u", c.port);
+        (void) snprintf(p->address, sizeof(p->address), "%.63s", c.address);
+        (void) snprintf(p->peer, sizeof(p->peer), "%.63s (%.63s)", c.host, c.address);
+        if (streq(c.host, o->name)) {
+                r = port_is_free(c.port);
+                if (r == -EADDRINUSE)
+                        refuse_as(p, WORDS_PORT_TAKEN, p->port, o->name);
+                else if (r < 0)
+                        add_warning(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
+                return;
+        }
+        r = -EDESTADDRREQ;
+        if (c.address[0])
+                r = port_probe_new(p->event, c.address, c.port, PREFLIGHT_PORT_TIME, on_port, p, &p->probe);
+        if (r < 0)
+                add_warning(p, "not known: whether the coordinator %s can be reached (%s)", p->peer,
+                            strerror(-r));
+        else
+                p->open++;
+}
+
+/* --- The paths ----------------------------------------------------------------------------------------- */
+
+static void take_paths(struct preflight *p, const struct path_report *report) {
+        const struct finding *worst = NULL;
+        char text[300];
+
+        for (size_t i = 0; i < report->findings.n; i++) {
+                const struct finding *f = &report->findings.items[i];
+
+                if (f->verdict == VERDICT_FAIL) {
+                        (void) snprintf(text, sizeof(text), "%.63s: path %.100s: %.120s", p->name,
+                                        f->subject, f->reason);
+                        refuse_run(p, text, f->remedy);
+                        return;
+                }
+                if (f->verdict != VERDICT_OK && !worst)
+                        worst = f;
+        }
+        if (worst)
+                add_warning(p, "path %.80s: %.100s", worst->subject, worst->reason);
+}
+
+static void on_paths(struct path_report *report, void *userdata) {
+        struct preflight *p = userdata;
+
+        take_paths(p, report);
+        p->proof = pathproof_free(p->proof);
+        count_answer(p);
+}
+
+struct peers_of {
+        struct path_peers peers;
+        size_t n;
+};
+
+static bool add_peer(const char *host, const char *address, void *userdata) {
+        struct peers_of *x = userdata;
+        struct path_peer one = { .nic = "" };
+        char why[96];
+
+        (void) host;
+        if (address[0]) {
+                (void) snprintf(one.name, sizeof(one.name), "%.*s", (int) sizeof(one.name) - 1, address);
+                (void) path_peers_add_one(&x->peers, &one, why); /* what is no peer's address is not tried */
+        }
+        return ++x->n < PREFLIGHT_PEERS;
+}
+
+static void ask_paths(struct preflight *p, const struct preflight_options *o) {
+        struct peers_of x = { .n = 0 };
+        int r = 0;
+
+        run_visit_peers(o->run, o->slice, o->worker, add_peer, &x);
+        if (x.peers.n > 0)
+                r = pathproof_new(p->event, o->host, o->intent, &x.peers, true, on_paths, p, &p->proof);
+        if (r < 0)
+                add_warning(p, "not known: whether full-size packets reach the peers (%s)",
+                     r == -EOPNOTSUPP ? "--root names another machine's files" : strerror(-r));
+        else if (x.peers.n > 0)
+                p->open++;
+        path_peers_clear(&x.peers);
+}
+
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+int preflight_new(sd_event *e, const struct preflight_options *o,
+                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata,
+                  struct preflight **ret) {
+        _cleanup_(preflight_freep) struct preflight *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->event = e;
+        p->name = o->name;
+        p->socket = o->launchd_socket;
+        p->done = done;
+        p->userdata = userdata;
+        r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC,
+                                       on_end, p);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(p->end, "preflight");
+        r = local_call_new(e,
+                           &(struct local_question){ "tpu-launchd", p->socket,
+                                                     LOCAL__KIND__KIND_CHECK_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &o->request->base,
+                                                     PREFLIGHT_TIME },
+                           on_checked, p, &p->call);
+        if (r < 0)
+                return r;
+        p->open++;
+        ask_port(p, o);
+        if (!p->result.refused)
+                ask_paths(p, o);
+        if (p->result.refused)
+                end_at(p, 0);
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+struct preflight *preflight_free(struct preflight *p) {
+        if (!p)
+                return NULL;
+        p->end = sd_event_source_disable_unref(p->end);
+        p->call = local_call_free(p->call);
+        p->probe = port_probe_free(p->probe);
+        p->proof = pathproof_free(p->proof);
+        free(p);
+        return NULL;
+}

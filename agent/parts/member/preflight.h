@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command,
+ * devices), the coordinator's port, full-size packets to peers. In the loop, over within PREFLIGHT_TIME.
+ * What is wrong is a refusal that names the host and the remedy; what cannot be known is a warning and
+ * refuses nothing.
+ */
+#include <systemd/sd-event.h>
+
+#include "host.h"
+#include "intent.h"
+#include "run_record.h"
+
+#define PREFLIGHT_TIME (10 * USEC_PER_SEC)
+#define PREFLIGHT_PORT_TIME (3 * USEC_PER_SEC) /* silence for so long is a blocked port */
+#define PREFLIGHT_PEERS 16 /* that packets are sent to: the next ones in the run's order */
+#define PREFLIGHT_TEXT_MAX 480
+
+struct preflight_options {
+        const struct host *host;
+        const struct intent *intent;
+        const char *launchd_socket; /* NULL: none */
+        const json_t *run;          /* borrowed until done */
+        const char *name, *slice;   /* of this host */
+        unsigned worker;
+        const Local__RunRequest *request;
+};
+
+struct preflight_result {
+        bool refused;
+        /* Why, and the remedy after a line feed; or the warnings, "; " between; or empty. */
+        char text[PREFLIGHT_TEXT_MAX];
+};
+
+struct preflight;
+/* done is called once, from the loop, and may free it. */
+int preflight_new(sd_event *e, const struct preflight_options *o,
+                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata,
+                  struct preflight **ret);
+struct preflight *preflight_free(struct preflight *p);
+DEFINE_CLEANUP(struct preflight *, preflight_free)

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This host's part of one generation of a run: whether it may start, what tpu-launchd is asked for, and what
+ * is kept of it.
+ */
+#include <assert.h>
+#include <fcntl.h>
+
+#include "check_words.h"
+#include "json_text.h"
+#include "log.h"
+#include "member_state.h"
+#include "orders_part.h"
+#include "runs_part.h"
+#include "utf8.h"
+
+/* --- Prepared ------------------------------------------------------------------------------------------ */
+
+static void report_refused(struct run_part *p) {
+        size_t line = strcspn(p->detail, "\n");
+        char reason[300];
+
+        (void) snprintf(reason, sizeof(reason), "%.*s", (int) MIN(line, sizeof(reason) - 1), p->detail);
+        (void) bus_emit(p->owner->bus,
+                        EVENT_OF(RUN_REFUSED, .run = p->name, .generation = (int64_t) p->now.generation,
+                                 .reason = reason, .remedy = p->detail + line + (p->detail[line] == '\n')),
+                        NULL);
+}
+
+static void refuse_part(struct run_part *p, const char *detail) {
+        run_part_enter(p, p->now.generation, PART_REFUSED, detail);
+        report_refused(p);
+}
+
+static void on_preflight(const struct preflight_result *r, void *userdata) {
+        struct run_part *p = userdata;
+
+        if (r->refused)
+                refuse_part(p, r->text);
+        else
+                run_part_enter(p, p->now.generation, PART_PREPARED, r->text);
+        if (!r->refused && r->text[0])
+                log_notice("run %s, generation %" PRIu64 ": %s", p->name, p->now.generation, r->text);
+        p->preflight = preflight_free(p->preflight);
+        run_part_act(p);
+}
+
+/* In what this host differs from the others of its slice: "libtpu 0.0.39, others 0.0.41". */
+static void judge_unlike_host(const struct member_state *m, struct finding *f) {
+        const json_t *list = json_object_get(m->slice_record, "unlike"), *u;
+        size_t i;
+
+        json_array_foreach(list, i, u)
+                if (run_number(u, "worker") == m->who.worker &&
+                    json_is_integer(json_object_get(u, "worker"))) {
+                check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, run_text(u, "part"),
+                           run_text(u, "found"), run_text(u, "others"));
+                return;
+        }
+}
+
+/* What this host itself knows against it, the remedy behind a line feed; empty: nothing. */
+static void own_objection(const struct member_state *m, char *buf, size_t size) {
+        struct bus *b = m->bus;
+        const struct order *cordon = orders_find(&b->orders, ORDER_CORDON),
+                           *drain = orders_find(&b->orders, ORDER_DRAIN);
+        struct finding f = { .verdict = VERDICT_OK };
+        char reasons[200];
+
+        if (b->state == HOST_UNFIT)
+                check_tell(&f, WORDS_PART_UNFIT, "", m->who.host,
+                           check_table_reasons(&b->checks, reasons, sizeof(reasons)));
+        else if (cordon || drain)
+                check_tell(&f, WORDS_PART_CORDONED, "", m->who.host, drain ? "draining" : "cordoned",
+                           drain ? drain->reason : cordon->reason);
+        else if (bus_observes(b))
+                check_tell(&f, WORDS_PART_OBSERVES, "", m->who.host);
+        else
+                judge_unlike_host(m, &f);
+        (void) snprintf(buf, size, "%s%s%s", f.reason, f.reason[0] ? "\n" : "", f.remedy);
+        (void) utf8_scrub(buf, strlen(buf));
+}
+
+static int start_preflight(struct run_part *p) {
+        struct member_state *m = p->owner;
+        struct bus *b = m->bus;
+        const struct preflight_options o = { .host = b->host,
+                                             .intent = &b->intent,
+                                             .launchd_socket = bus_launchd_socket(b),
+                                             .run = p->record,
+                                             .name = m->who.host,
+                                             .slice = m->who.slice,
+                                             .worker = m->who.worker,
+                                             .request = p->request };
+
+        return preflight_new(b->event, &o, on_preflight, p, &p->preflight);
+}
+
+static void data_nics(const struct bus *b, char nics[static INTENT_NICS_TEXT_MAX]) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+
+        nics[0] = '\0';
+        if (links_read(b->host, &links) >= 0)
+                intent_data_nics(&b->intent, &links, nics);
+}
+
+/* What tpu-launchd will be asked for. why: as run_request_make(). */
+static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
+        const struct member_state *m = p->owner;
+        char nics[INTENT_NICS_TEXT_MAX];
+
+        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
+        p->step = -1;
+        data_nics(m->bus, nics);
+        local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
+        return run_request_make(p->record, m->who.slice, m->who.worker, &m->bus->identity, nics, &p->request,
+                                why);
+}
+
+void run_part_prepare(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
+        int r;
+
+        p->preflight = preflight_free(p->preflight);
+        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARING, "");
+        own_objection(p->owner, why, sizeof(why));
+        if (why[0]) {
+                refuse_part(p, why);
+                return;
+        }
+        r = make_request(p, why);
+        if (r == 0) {
+                (void) snprintf(why, sizeof(why), "out of memory");
+                r = start_preflight(p);
+        }
+        if (r < 0)
+                refuse_part(p, why);
+}
+
+/* --- Started and stopped ------------------------------------------------------------------------------- */
+
+#define START_TIME                                                                                          \
+        (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
+#define STOP_MARGIN (30 * USEC_PER_SEC) /* beyond the grace */
+
+/* What of the user's own environment differs from ours, as who built it says it. */
+static void log_conflicts(const struct run_part *p, const struct local_answer *a) {
+        Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
+
+        for (size_t i = 0; m && i < m->n_conflict; i++)
+                log_notice("run %s: %.300s", p->name, m->conflict[i]);
+        if (m)
+                local__run_reply__free_unpacked(m, NULL);
+}
+
+/* What could not be asked is asked again: the same generation is never started twice. */
+static void on_started(const struct local_answer *a, void *userdata) {
+        struct run_part *p = userdata;
+        struct local_call *call = TAKE_PTR(p->call); /* what follows may ask again */
+        char text[sizeof(p->detail)];
+
+        if (a->no_answer) {
+                run_part_enter(p, p->now.generation, PART_PREPARED, a->text);
+                run_parts_try_again(p->owner);
+        } else if (a->error < 0) {
+                (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
+                refuse_part(p, text);
+        } else
+                log_conflicts(p, a);
+        (void) local_call_free(call);
+        runs_ask(p->owner->bus); /* its list says how far it is */
+}
+
+void run_part_start(struct run_part *p) {
+        struct bus *b = p->owner->bus;
+        int r;
+
+        assert(p->request && !p->call);
+        run_part_enter(p, p->now.generation, PART_STARTING, p->detail);
+        log_info("run %s, generation %" PRIu64 " is started", p->name, p->now.generation);
+        r = local_call_new(b->event,
+                           &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
+                                                     LOCAL__KIND__KIND_RUN_REQUEST,
+                                                     LOCAL__KIND__KIND_RUN_REPLY, &p->request->base,
+                                                     START_TIME },
+                           on_started, p, &p->call);
+        if (r < 0) {
+                run_part_enter(p, p->now.generation, PART_PREPARED, strerror(-r));
+                run_parts_try_again(p->owner);
+        }
+}
+
+static void on_stopped(const struct local_answer *a, void *userdata) {
+        struct run_part *p = userdata;
+
+        if (a->error < 0) {
+                log_warning("run %s, generation %" PRIu64 " cannot be stopped: %s", p->name, p->stop_asked,
+                            a->text);
+                run_parts_try_again(p->owner);
+        }
+        p->call = local_call_free(p->call);
+        p->stopping = false;
+        runs_ask(p->owner->bus);
+}
+
+void run_part_stop(struct run_part *p) {
+        Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
+        struct bus *b = p->owner->bus;
+        static const Run__Spec standard = RUN__SPEC__INIT;
+        usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
+        int r;
+
+        if (p->call && p->stopping)
+                return;
+        p->call = local_call_free(p->call); /* a start at work: it is stopped as soon as it is there */
+        m.name = p->name;
+        m.generation = p->now.generation;
+        p->stop_asked = p->now.generation;
+        p->stopping = true;
+        log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
+                 run_text(p->record, "why"));
+        r = local_call_new(b->event,
+                           &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
+                                                     LOCAL__KIND__KIND_STOP_REQUEST,
+                                                     LOCAL__KIND__KIND_STOP_REPLY, &m.base,
+                                                     (grace > 0 ? grace : standard.grace) + STOP_MARGIN },
+                           on_stopped, p, &p->call);
+        if (r < 0) {
+                p->stopping = false;
+                run_parts_try_again(p->owner);
+        }
+}
+
+/* --- Kept ---------------------------------------------------------------------------------------------- */
+
+/*
+ * What is prepared outlives this process, not this boot: the hosts of a run start a generation when all have
+ * prepared it, and a host that had forgotten that would keep the others waiting until the next one. In the
+ * state file (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
+ *
+ *   {"boot_id": "…", "parts": [{"name": "train", "serial": "…", "generation": 2}],
+ *    "leader": "https://…"}
+ *
+ * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it
+ * at once. Whether a prepared generation was started since, tpu-launchd knows.
+ */
+static const struct state_format prepared_file = {
+        .what = "prepared", .version = 1, .max = 64 * 1024, .options = { .mode = 0600 }
+};
+
+static json_t *prepared_to_json(const struct member_state *m) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < m->runs.n; i++) {
+                const struct run_part *p = m->runs.parts[i];
+
+                if (p->now.state != PART_PREPARED)
+                        continue;
+                list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
+                                                     "generation", (json_int_t) p->now.generation));
+        }
+        return json_pack("{s:s, s:o, s:s}", "boot_id", m->bus->boot_id, "parts", list, "leader", m->leader);
+}
+
+void run_parts_keep(struct member_state *m) {
+        int r = m->runs.writer ? file_writer_put_json(m->runs.writer, prepared_to_json(m), NULL) : 0;
+
+        if (r < 0) /* it is prepared again after a restart, or waited for */
+                (void) log_warning_errno(r, "what is prepared is not kept: %m");
+}
+
+static bool was_prepared(const struct run_part *p) {
+        uint64_t generation = run_number(p->record, "generation");
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach(json_object_get(p->owner->runs.kept, "parts"), i, v)
+                if (streq(run_text(v, "name"), p->name) && generation > 0 &&
+                    streq(run_text(v, "serial"), run_text(p->record, "serial")) &&
+                    run_number(v, "generation") == generation)
+                        return true;
+        return false;
+}
+
+void run_part_restore(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
+
+        if (!was_prepared(p) || make_request(p, why) < 0)
+                return; /* it is prepared again, and refused with that reason */
+        log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was restarted", p->name,
+                 run_number(p->record, "generation"));
+        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARED, "");
+}
+
+int run_parts_keep_start(struct member_state *m) {
+        const struct bus *b = m->bus;
+        const char *health = orders_file(b), *slash = health ? strrchr(health, '/') : NULL;
+        _cleanup_free_ char *path = NULL;
+        json_t *o;
+
+        if (!slash)
+                return 0;
+        if (asprintf(&path, "%.*s/prepared.json", (int) (slash - health), health) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
+                (void) snprintf(m->leader, sizeof(m->leader), "%s", run_text(o, "leader"));
+                /* Of this boot, or nothing: a run's processes end with the boot. */
+                if (b->boot_id[0] && streq(run_text(o, "boot_id"), b->boot_id))
+                        m->runs.kept = json_incref(o);
+                json_decref(o);
+        }
+        return file_writer_new(b->event, path, &prepared_file, NULL, NULL, &m->runs.writer);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The part that judges whether the runs of this host make steps. What they print comes as BUS_LINE, their
+ * life as BUS_RUN_STARTED and BUS_RUN_ENDED, what they take is read in the tick and when a suspicion
+ * falls due: for that there is one timer, and nothing is polled. Samples tpu.run.* of suspicions, time
+ * and steps; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes BUS_SUSPICION.
+ */
+#include "part.h"
+
+extern const struct part progress_part;
+
+/* NULL: it is not suspected. Valid until the loop turns. */
+const struct suspicion *progress_suspicion(const struct bus *b, const char *run);
+/* SUSPICION_STEP_NONE: not known. */
+uint64_t progress_last_step(const struct bus *b, const char *run);
+/* Its log announced a pause (checkpoint, compile, evaluation) behind its last step, and not its end. */
+bool progress_pause_announced(const struct bus *b, const char *run);
+/* The share of its time that went into steps, 0 to 1; NAN: not known. */
+double progress_goodput(const struct bus *b, const char *run);
+/* The time from one step line to the next that is expected of it; 0: not known. */
+usec_t progress_step_time(const struct bus *b, const char *run);
+/*
+ * This host's runs as GET /v1/runs lists them; null: they are not known. A new reference; NULL: out of
+ * memory.
+ */
+json_t *progress_runs_to_json(struct bus *b);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runs_json.h"
+
+#include <math.h>
+
+#include "calls.h"
+#include "json_text.h"
+
+/* null for what is not known. */
+static json_t *number_json(double d) {
+        return isfinite(d) ? json_real(d) : json_null();
+}
+
+static json_t *run_json(const struct host_run *run, const struct run_seen *seen) {
+        const struct run_progress *p = seen->log;
+        bool steps = p && p->progress.lines > 0;
+
+        return json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, "
+                "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
+                "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
+                run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc, "user",
+                run->user, "command", run->command, "started", answer_instant(run->started_real), "ended",
+                answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
+                (int) run->processes, "step",
+                steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
+                number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
+                "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL,
+                "generation", (json_int_t) run->generation, "restarts", (json_int_t) run->restarts,
+                "restarts_max", (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy);
+}
+
+json_t *runs_to_json(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),
+                     void *userdata) {
+        json_t *list = l->known ? json_array() : json_null();
+
+        for (size_t i = 0; list && l->known && i < l->n; i++) {
+                struct run_seen seen = lookup(l->runs[i].name, userdata);
+
+                list = json_list_add(list, run_json(&l->runs[i], &seen));
+        }
+        return list;
+}

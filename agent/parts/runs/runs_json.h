@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Apart from the parts that know it all, so that it is pure: the runs of this host as docs/api.md has
+ * them in GET /v1/runs.
+ */
+#include <jansson.h>
+
+#include "deaths.h"
+#include "host_runs.h"
+#include "run_log.h"
+
+/* What is known of a run beside what tpu-launchd says. */
+struct run_seen {
+        const struct run_progress *log; /* NULL: nothing was read of it */
+        double goodput;                 /* NAN: not known */
+        const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
+        char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
+};
+/* [{name, unit, state, …}]; null when the runs are not known. A new reference; NULL: out of memory. */
+json_t *runs_to_json(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),
+                     void *userdata);
