@@ -3,153 +3,13 @@
 #include "ctl.h"
 #include "environment.h"
 #include "host.h"
-#include "identity.h"
 #include "intent.h"
-#include "metadata.h"
-#include "metadata_copy.h"
 #include "options.h"
+#include "own_identity.h"
 #include "report.h"
 #include "run_key.h"
 #include "table.h"
-#include "words.h"
-
-/*
- * Who this host is, as the verbs show it: the static file, the environment of this command (GKE style), the
- * metadata server, and what follows from these. Of the metadata server it is tpu-hostd's last good copy that
- * counts; when GCE_METADATA_IP is set, as JAX reads it, that server is asked now, for 5 s at most. With
- * another --root the environment is not that host's and is not read.
- */
-
-#define PATIENCE (5 * USEC_PER_SEC)
-
-/* --- A server that was named --------------------------------------------------------------------------- */
-
-struct fetch {
-        sd_event *event;
-        struct metadata_facts facts;
-        char why[192];
-        int error;
-};
-
-static void on_changed(const struct metadata_facts *f, void *userdata) {
-        struct fetch *x = userdata;
-        struct metadata_facts copy;
-
-        x->error = metadata_facts_copy(f, &copy);
-        if (x->error < 0)
-                return;
-        metadata_facts_clear(&x->facts);
-        x->facts = copy;
-}
-
-static void on_failed(const char *why, void *userdata) {
-        struct fetch *x = userdata;
-
-        (void) snprintf(x->why, sizeof(x->why), "%s", why);
-}
-
-static void on_settled(void *userdata) {
-        struct fetch *x = userdata;
-
-        (void) sd_event_exit(x->event, 0);
-}
-
-static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
-        (void) s, (void) usec;
-        on_settled(userdata);
-        return 0;
-}
-
-static int ask(const char *address, struct fetch *x) {
-        const struct metadata_options o = { .address = address,
-                                            .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
-                                            .changed = on_changed,
-                                            .failed = on_failed,
-                                            .settled = on_settled,
-                                            .userdata = x };
-        _cleanup_(metadata_freep) struct metadata *m = NULL;
-        struct metadata_status status;
-        int r;
-
-        r = metadata_new(x->event, &o, &m);
-        if (r >= 0)
-                r = sd_event_add_time_relative(x->event, NULL, CLOCK_BOOTTIME, PATIENCE, 0,
-                                               on_patience_ended, x);
-        if (r >= 0)
-                r = sd_event_loop(x->event);
-        if (r < 0)
-                return r;
-        metadata_get_status(m, &status);
-        return status.known ? x->error : -ENODATA;
-}
-
-static int add_server(const struct options *o, const char *address, struct identity *i) {
-        struct fetch x = { .error = 0 };
-        char origin[64];
-        int r;
-
-        if (!metadata_address_is_valid(address)) {
-                fprintf(stderr, "%s: GCE_METADATA_IP is no address: it is passed over\n", o->program);
-                return 0;
-        }
-        r = sd_event_new(&x.event);
-        if (r >= 0)
-                r = ask(address, &x);
-        (void) snprintf(origin, sizeof(origin), "metadata server %.40s", address);
-        if (r == 0)
-                r = metadata_facts_fill(&x.facts, origin, i);
-        else if (r != -ENOMEM) {
-                fprintf(stderr, "%s: no answer from the metadata server %s (GCE_METADATA_IP): ", o->program,
-                        address);
-                print_clean(stderr, x.why[0] ? x.why : strerror(-r), false);
-                fputc('\n', stderr);
-                r = 0;
-        }
-        metadata_facts_clear(&x.facts);
-        x.event = sd_event_unref(x.event);
-        return r;
-}
-
-/* --- The last good copy -------------------------------------------------------------------------------- */
-
-static int add_copy(const struct host *h, const struct options *o, struct identity *i) {
-        char why[METADATA_WHY_MAX] = "", origin[METADATA_ORIGIN_MAX];
-        struct metadata_copy copy;
-        int r;
-
-        r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
-        if (r == -EACCES)
-                fprintf(stderr, "%s: what the metadata server said is root's to read (%s)\n", o->program,
-                        PATH_METADATA_COPY);
-        else if (r < 0 && r != -ENOENT)
-                fprintf(stderr, "%s: %s is passed over: %s\n", o->program, PATH_METADATA_COPY, why);
-        if (r < 0)
-                return 0;
-        r = metadata_facts_fill(&copy.facts, metadata_copy_origin(&copy, origin), i);
-        metadata_facts_clear(&copy.facts);
-        return r;
-}
-
-/* What is passed over is said on standard error. -errno as of identity_load(). */
-static int own_identity(const struct host *h, const struct options *o, struct identity *ret) {
-        const char *address = h->real_root ? getenv("GCE_METADATA_IP") : NULL;
-        _cleanup_identity_ struct identity i = IDENTITY_NULL;
-        char bad[128] = "";
-        int r;
-
-        r = identity_load(h, o->config, &i);
-        if (r == 0 && h->real_root)
-                r = identity_add_environment(&i, environ, bad);
-        if (bad[0])
-                fprintf(stderr, "%s: %s\n", o->program, bad);
-        if (r == 0)
-                r = address && address[0] ? add_server(o, address, &i) : add_copy(h, o, &i);
-        if (r < 0)
-                return r;
-        *ret = i;
-        i = IDENTITY_NULL;
-        return 0;
-}
+#include "verb_words.h"
 
 /* tpuctl identity: who this host is, and where each answer comes from. */
 
@@ -229,7 +89,7 @@ static void print_entry(const struct environment_entry *x, bool explain) {
         print_shell_assignment(stdout, x->assignment);
 }
 
-static int print(const struct environment *e, bool explain, bool json) {
+static int print_environment(const struct environment *e, bool explain, bool json) {
         if (json)
                 return report_print_json(stdout, json_pack("{s:o}", "environment", environment_to_json(e)));
         for (size_t i = 0; i < e->n; i++)
@@ -271,7 +131,7 @@ static int env(const struct options *o, struct environment_options *wanted, bool
                 fputc('\n', stderr);
                 return r == -EINVAL ? EXIT_USAGE : EXIT_NO_ANSWER;
         }
-        return print(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
+        return print_environment(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
 }
 
 /* Of a run that is there, as tpu-launchd froze it. */

@@ -8,9 +8,9 @@
 #include "config.h"
 #include "json_text.h"
 #include "report.h"
-#include "runs.h"
+#include "screens.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define EVENTS_SHOWN 200 /* without since= the collector answers with the newest */
 #define LOGS_SHOWN     "1000"

@@ -6,9 +6,10 @@
 #include "answer.h"
 #include "json_text.h"
 #include "order.h"
+#include "screens.h"
 #include "show.h"
 #include "table.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define PATH_SIZE 2048
 #define MISSING_SHOWN 16
@@ -85,8 +86,8 @@ static int act(struct collector *c, const char *method, const char *path, const 
 }
 
 /* until: a time, or NULL */
-static int put(struct collector *c, const char *where, const char *kind, const char *reason,
-               const char *until) {
+static int put_record(struct collector *c, const char *where, const char *kind, const char *reason,
+                      const char *until) {
         char path[PATH_SIZE], said[320];
 
         (void) snprintf(path, sizeof(path), "%s/%s", where, kind);
@@ -137,7 +138,7 @@ static int set_mode(struct collector *c, const struct words *w, const char *host
                 return EXIT_REFUSED;
         (void) snprintf(where, sizeof(where), "/api/v1%s%s", host ? "/hosts/" : "", host ? host : "");
         if (streq(w->items[0], "observe"))
-                return put(c, where, "mode", reason, until);
+                return put_record(c, where, "mode", reason, until);
         (void) snprintf(path, sizeof(path), "%s/mode", where);
         return act(c, "DELETE", path,
                    host ? "the registry orders this host to observe no more"
@@ -157,7 +158,7 @@ static int hold_runs(struct collector *c, const struct words *w, const char *unt
         (void) snprintf(where, sizeof(where), "/api/v1/hosts/%s", w->items[1]);
         if (!reason)
                 return EXIT_REFUSED;
-        return ends ? end_orders(c, where, w->items[1]) : put(c, where, w->items[0], reason, until);
+        return ends ? end_orders(c, where, w->items[1]) : put_record(c, where, w->items[0], reason, until);
 }
 
 /* The word behind "fleet" is one of the registry's. */

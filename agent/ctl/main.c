@@ -40,7 +40,7 @@ static char *summary_text(void) {
         return text;
 }
 
-static int usage(const char *word) {
+static int report_misuse(const char *word) {
         if (word)
                 fprintf(stderr, "tpuctl: there is no verb '%s'\n", word);
         else
@@ -62,7 +62,7 @@ int main(int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (r == argc)
-                return usage(NULL);
+                return report_misuse(NULL);
         c = (struct ctl) { o.root, o.config };
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (streq(argv[r], verbs[i].name)) {
@@ -74,5 +74,5 @@ int main(int argc, char *argv[]) {
                         curl_global_cleanup();
                         return code;
                 }
-        return usage(argv[r]);
+        return report_misuse(argv[r]);
 }

@@ -2,8 +2,9 @@
 /* tpuctl net: the links of this host to its peers in one table, the worst first. GET /v1/net */
 #include "answer.h"
 #include "json_text.h"
+#include "screens.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define ROWS_MAX 24 /* of a screen; --json has all */
 #define WATCH_EVERY (2 * USEC_PER_SEC)

@@ -5,7 +5,7 @@
 #include "config.h"
 #include "order.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define ORDER_TIMEOUT (20 * USEC_PER_SEC) /* the answer waits for the disk */
 #define DAY (24 * 3600 * USEC_PER_SEC)
@@ -50,8 +50,8 @@ struct about {
         const char *check, *subject, *reason, *until;
 };
 
-static int call(const struct options *o, const char *method, const char *where, const struct about *a,
-                json_t **ret, struct problem *problem) {
+static int call_order(const struct options *o, const char *method, const char *where, const struct about *a,
+                      json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
         int r;
 
@@ -82,7 +82,7 @@ static int give_order(const struct options *o, const char *path, struct about a,
                 return EXIT_USAGE;
         a.reason = reason;
         a.until = a.until ? until : NULL;
-        if (call(o, "PUT", path, &a, &answer, &problem) < 0)
+        if (call_order(o, "PUT", path, &a, &answer, &problem) < 0)
                 return problem_complain(&problem);
         screen_order(word, answer, stdout);
         json_decref(answer);
@@ -93,7 +93,7 @@ static int give_order(const struct options *o, const char *path, struct about a,
 static int end_order(const struct options *o, const char *path, const struct about *a, bool optional) {
         struct problem problem;
         json_t *answer;
-        int r = call(o, "DELETE", path, a, &answer, &problem);
+        int r = call_order(o, "DELETE", path, a, &answer, &problem);
 
         if (r == -ENOENT && optional)
                 return -ENOENT;

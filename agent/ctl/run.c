@@ -9,19 +9,100 @@
 #include "environment.h"
 #include "io.h"
 #include "order.h"
+#include "own_identity.h"
 #include "run_fleet.h"
-#include "run_secrets.h"
 #include "run_spec.h"
 #include "table.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define FILE_MAX (256 * 1024)
 #define HELP_MAX 200
 #define RUN_TIMEOUT (60 * USEC_PER_SEC) /* starting a unit waits for its exec */
 
-static int refuse(const char *text) {
+static int refuse_options(const char *text) {
         fprintf(stderr, "tpuctl run: %s\n", text);
         return -EINVAL;
+}
+
+/* --- Secrets ----------------------------------------------------------------------------------------- */
+
+/* "--secret NAME=FILE": variables of a run whose values are read here from files, so that they stand in no
+ * command line, and that tpu-launchd keeps in memory and shows to nobody. */
+#define RUN_SECRETS_MAX 64 /* of one run, as tpu-launchd takes them */
+#define RUN_SECRETS_BYTES_MAX (64 * 1024)
+
+struct run_secrets {
+        Local__Secret items[RUN_SECRETS_MAX], *list[RUN_SECRETS_MAX];
+        size_t n;
+};
+
+static int refuse_secret(const char *what, const char *why) {
+        fprintf(stderr, "tpuctl run: --secret %.200s: %s\n", what, why);
+        return -EINVAL;
+}
+
+static int read_secret(const char *path, char **ret) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        char *text = calloc(1, RUN_SECRETS_BYTES_MAX + 2);
+        ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, RUN_SECRETS_BYTES_MAX + 1) : -ENOMEM;
+        const char *why = NULL;
+
+        if (n > 0 && text[n - 1] == '\n')
+                text[--n] = '\0';
+        if (n < 0)
+                why = strerror((int) -n);
+        else if (n > RUN_SECRETS_BYTES_MAX)
+                why = "longer than 64 KiB";
+        else if (n == 0)
+                why = "it is empty";
+        else if (strlen(text) != (size_t) n)
+                why = "it holds a NUL byte";
+        if (!why) {
+                *ret = text;
+                return 0;
+        }
+        if (text)
+                explicit_bzero(text, RUN_SECRETS_BYTES_MAX + 2);
+        free(text);
+        return refuse_secret(path, why);
+}
+
+/* given: NAME=FILE each. The newline at a file's end is no part of the value. -errno after saying what is
+ * wrong, naming the file. */
+static int run_secrets_read(const struct words *given, struct run_secrets *ret) {
+        if (given->n > RUN_SECRETS_MAX)
+                return refuse_secret("NAME=FILE", "more than 64");
+        for (size_t i = 0; i < given->n; i++) {
+                const char *equals = strchr(given->items[i], '=');
+                Local__Secret *s = &ret->items[ret->n];
+                int r;
+
+                if (!equals || equals == given->items[i] || !equals[1])
+                        return refuse_secret(given->items[i],
+                                      "it is NAME=FILE: a variable's name, and a file that holds its value");
+                local__secret__init(s);
+                s->name = strndup(given->items[i], (size_t) (equals - given->items[i]));
+                if (!s->name)
+                        return -ENOMEM;
+                ret->list[ret->n] = s;
+                ret->n++;
+                r = read_secret(equals + 1, &s->value);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Overwrites the values. */
+static void run_secrets_clear(struct run_secrets *s) {
+        for (size_t i = 0; i < s->n; i++) {
+                if (s->items[i].value && s->items[i].value[0]) { /* else it is protobuf-c's empty text */
+                        explicit_bzero(s->items[i].value, strlen(s->items[i].value));
+                        free(s->items[i].value);
+                }
+                free(s->items[i].name);
+        }
+        s->n = 0;
 }
 
 /* What only a run of this host may have. */
@@ -32,7 +113,7 @@ struct here {
 
 /* --- On this host -------------------------------------------------------------------------------------- */
 
-static int print(const struct frame *f) {
+static int print_started(const struct frame *f) {
         struct problem problem = { 0 };
         Local__RunReply *reply = local__run_reply__unpack(NULL, f->len, f->data);
 
@@ -60,8 +141,21 @@ static int print(const struct frame *f) {
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 
+static int load_identity(const struct options *o, struct identity *ret) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        int r = host_open(o->root, &h);
+
+        if (r == 0)
+                r = own_identity(&h, o, ret);
+        if (r < 0)
+                fprintf(stderr, "tpuctl run: who this host is cannot be read: %s\n", strerror(-r));
+        return r;
+}
+
 static int run_here(const struct options *o, Run__Spec *s, const struct here *only) {
+        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
+        struct identity_facts facts;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem = { 0 };
         struct frame reply;
@@ -69,12 +163,16 @@ static int run_here(const struct options *o, Run__Spec *s, const struct here *on
 
         if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
                 return problem_complain(&problem);
+        if (load_identity(o, &identity) < 0)
+                return EXIT_REFUSED;
+        identity_facts_fill(&identity, &facts);
         m.spec = s;
+        m.world = &facts.world;
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
                         RUN_TIMEOUT, &reply, &buf, &problem);
-        return r < 0 ? problem_complain(&problem) : print(&reply);
+        return r < 0 ? problem_complain(&problem) : print_started(&reply);
 }
 
 /* --- Over slices --------------------------------------------------------------------------------------- */
@@ -108,7 +206,7 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
         if (!intent || json_object_set_new(intent, "v", json_integer(1)) < 0) {
                 json_decref(intent);
-                (void) refuse("out of memory");
+                (void) refuse_options("out of memory");
                 return EXIT_REFUSED;
         }
         code = collector_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
@@ -127,7 +225,7 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
-static int read_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
+static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         _cleanup_free_ char *text = malloc(FILE_MAX + 1);
         ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, FILE_MAX + 1) : -ENOMEM;
@@ -172,8 +270,8 @@ static int take_key_options(const struct key_options *k, Run__Spec *s, char why[
         return r;
 }
 
-static int take_words(const struct words *env, char *const *argv, size_t n, Run__Spec *s,
-                      char why[static RUN_WHY_MAX]) {
+static int take_env_and_command(const struct words *env, char *const *argv, size_t n, Run__Spec *s,
+                                char why[static RUN_WHY_MAX]) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < env->n; i++)
@@ -184,8 +282,8 @@ static int take_words(const struct words *env, char *const *argv, size_t n, Run_
 }
 
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const struct key_options *k,
-                  const char *const *file, Run__Spec *s, struct here *only) {
+static int gather_spec(struct options *o, int argc, char *argv[], const struct key_options *k,
+                       const char *const *file, Run__Spec *s, struct here *only) {
         char why[RUN_WHY_MAX] = "out of memory";
         struct words env = { .n = 0 }, secrets = { .n = 0 };
         int r = words_take_repeated(o, "env", &argc, argv, &env), first;
@@ -199,27 +297,28 @@ static int gather(struct options *o, int argc, char *argv[], const struct key_op
         first = r;
         r = take_key_options(k, s, why);
         if (r == 0)
-                r = take_words(&env, argv + first, (size_t) (argc - first), s, why);
+                r = take_env_and_command(&env, argv + first, (size_t) (argc - first), s, why);
         if (r == 0 && *file)
-                r = read_file(s, *file, why);
+                r = read_spec_file(s, *file, why);
         if (r < 0)
-                return refuse(why);
+                return refuse_options(why);
         return run_secrets_read(&secrets, &only->secrets);
 }
 
-static int act(struct options *o, Run__Spec *s, const char *url, const struct here *only, bool detach) {
+static int start_run(struct options *o, Run__Spec *s, const char *url, const struct here *only,
+                     bool detach) {
         bool over_slices = run_spec_is_over_slices(s);
         char why[RUN_WHY_MAX] = "out of memory";
 
         if (over_slices)
                 complete_slices(s);
         if (over_slices && only->secrets.n > 0)
-                (void) refuse("--secret is for runs of one host: every host reads an intent");
+                (void) refuse_options("--secret is for runs of one host: every host reads an intent");
         else if ((over_slices && name_user(s) < 0) ||
                  run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
-                (void) refuse(why);
+                (void) refuse_options(why);
         else if (!over_slices && (url || detach))
-                (void) refuse("--detach and --collector are for runs over slices (--slices, --on)");
+                (void) refuse_options("--detach and --collector are for runs over slices (--slices, --on)");
         else
                 return over_slices ? run_fleet(o, s, url, detach) : run_here(o, s, only);
         return EXIT_USAGE;
@@ -268,8 +367,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         add_key_options(&k);
         o.n_defs = k.n;
         words_spell_out(&o, 'f', long_file, argc, argv);
-        r = s ? gather(&o, argc, argv, &k, &file, s, &only) : -ENOMEM;
+        r = s ? gather_spec(&o, argc, argv, &k, &file, s, &only) : -ENOMEM;
         if (r == -ECANCELED)
                 return options_exit(r);
-        return r < 0 ? EXIT_USAGE : act(&o, s, url, &only, detach);
+        return r < 0 ? EXIT_USAGE : start_run(&o, s, url, &only, detach);
 }

@@ -3,6 +3,7 @@
 
 #include "answer.h"
 #include "json_text.h"
+#include "screens.h"
 #include "table.h"
 
 #define PATH_SIZE 128
@@ -55,7 +56,7 @@ void run_fleet_line(const json_t *run, char *buf, size_t size) {
                                 streq(state, "running") ? 0 : plain(why), why);
 }
 
-static void say(FILE *out, const char *name, const char *text) {
+static void print_change(FILE *out, const char *name, const char *text) {
         char line[800], *rest = line, *one;
 
         (void) snprintf(line, sizeof(line), "%s", text);
@@ -82,7 +83,7 @@ static void say_waits(FILE *out, const char *name, const json_t *now, const json
                 if (known || !json_is_string(v))
                         continue;
                 fputs("  ", out);
-                say(out, name, json_string_value(v));
+                print_change(out, name, json_string_value(v));
         }
 }
 
@@ -138,7 +139,7 @@ struct watch {
 };
 
 /* Says what is new. 1: it runs, or has ended, with the exit code. */
-static int look(struct watch *w, int *ret_code) {
+static int look_at_record(struct watch *w, int *ret_code) {
         struct problem problem;
         json_t *run = NULL;
         char line[800];
@@ -162,7 +163,7 @@ static int look(struct watch *w, int *ret_code) {
         }
         run_fleet_line(run, line, sizeof(line));
         if (!streq(line, w->line))
-                say(w->out, w->name, line);
+                print_change(w->out, w->name, line);
         memcpy(w->line, line, sizeof(line));
         say_waits(w->out, w->name, json_object_get(run, "waits_for"), w->waits);
         json_decref(w->waits);
@@ -177,7 +178,7 @@ int run_fleet_watch(struct collector *c, const char *name, const char *serial, F
         struct watch w = { .collector = c, .name = name, .serial = serial, .out = out };
         int code = 0;
 
-        while (look(&w, &code) == 0)
+        while (look_at_record(&w, &code) == 0)
                 (void) sleep(LOOK_AGAIN);
         json_decref(w.waits);
         return code;

@@ -4,62 +4,11 @@
 #include "clock.h"
 #include "json_text.h"
 #include "run_fleet.h"
-#include "runs.h"
+#include "screens.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define STOP_TIMEOUT  (150 * USEC_PER_SEC) /* longer than any unit's own grace */
-
-/* --- What tpu-launchd knows ---------------------------------------------------------------------------- */
-
-static json_t *time_json(uint64_t real) {
-        char text[CLOCK_TEXT_MAX];
-
-        return real > 0 ? json_string(clock_text(real, text)) : json_null();
-}
-
-static json_t *run_json(const Local__Run *j) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, "
-                         "s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
-                         "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
-                         j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
-                         "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
-                         "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
-                         "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput",
-                         "suspicion", "generation", (json_int_t) j->generation, "restarts",
-                         (json_int_t) j->restarts, "restarts_max", (json_int_t) j->restarts_max, "why",
-                         j->why, "remedy", j->remedy);
-}
-
-int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
-        Local__RunListRequest m = LOCAL__RUN_LIST_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
-        Local__RunListReply *reply;
-        struct frame f;
-        json_t *list;
-        int r;
-
-        if (name)
-                m.name = wire_text(name);
-        r = launchd_ask(root, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_LIST_REPLY,
-                        HOSTD_TIMEOUT, &f, &buf, problem);
-        if (r < 0)
-                return r;
-        reply = local__run_list_reply__unpack(NULL, f.len, f.data);
-        if (!reply)
-                return launchd_garbled(problem);
-        list = json_array();
-        for (size_t i = 0; i < reply->n_run && r == 0; i++)
-                r = json_array_append_new(list,
-                                          run_json(reply->run[i])); /* refuses NULL: text that is no UTF-8 */
-        local__run_list_reply__free_unpacked(reply, NULL);
-        if (r < 0) {
-                json_decref(list);
-                return launchd_garbled(problem);
-        }
-        *ret = json_pack("{s:o}", "runs", list);
-        return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
-}
 
 /* --- tpuctl runs --------------------------------------------------------------------------------------- */
 

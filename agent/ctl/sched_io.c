@@ -2,7 +2,7 @@
 /* tpuctl sched and tpuctl io: what a run waits for, on one screen each. GET /v1/sched, GET /v1/io */
 #include "answer.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define ANSWER_TIME (10 * USEC_PER_SEC) /* beside what is watched */
 #define WATCH_MAX 30 /* seconds; docs/api.md */

@@ -9,9 +9,8 @@
 #include "capture_write.h"
 #include "clock.h"
 #include "render.h"
-#include "runs.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define STACK_TIMEOUT (60 * USEC_PER_SEC)
 #define BUSY_AGAIN    (1 * USEC_PER_SEC) /* tpu-launchd takes one capture of a run a second */

@@ -1,40 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl status: what tpu-hostd knows of this host. */
 #include "answer.h"
+#include "screens.h"
 #include "show.h"
 #include "table.h"
-#include "words.h"
-
-void screen_order(const char *word, const json_t *order, FILE *out) {
-        if (!json_is_object(order))
-                return;
-        print_clean(out, word, false);
-        show(out, order, 0, " by {by}[ until {until}][: {reason}]\n");
-}
-
-static void print_order(const char *label, const char *word, const json_t *order, FILE *out) {
-        if (!json_is_object(order))
-                return;
-        fprintf(out, "%-9s", label);
-        screen_order(word, order, out);
-}
-
-void screen_orders(const json_t *s, const char *label, FILE *out) {
-        const json_t *drain = json_object_get(s, "drain"), *one;
-        size_t i;
-
-        print_order(label, "cordoned", json_object_get(s, "cordon"), out);
-        print_order(label, json_is_true(json_object_get(drain, "drained")) ? "drained" : "draining", drain,
-                    out);
-        print_order(label, "observing", json_object_get(s, "observe"), out);
-        if (json_is_true(json_object_get(s, "observe_configured")))
-                fprintf(out, "%-9sobserving: Mode=observe of the configuration\n", label);
-        json_array_foreach(json_object_get(s, "silences"), i, one) {
-                fprintf(out, "%-9s", label);
-                show(out, one, 0,
-                     "{check}[:{subject}] silenced by {by}[ until {until}][: {reason}]\n");
-        }
-}
+#include "verb_words.h"
 
 enum verdict status_verdict(const json_t *s) {
         static const struct {

@@ -5,7 +5,7 @@
 #include "config.h"
 #include "json_text.h"
 #include "show.h"
-#include "words.h"
+#include "verb_words.h"
 
 #define POLL (200 * USEC_PER_MSEC)
 

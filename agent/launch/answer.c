@@ -72,7 +72,7 @@ struct listing {
         bool failed;
 };
 
-static const char *variable(const struct kept_run *kept, const char *name) {
+static const char *find_variable(const struct kept_run *kept, const char *name) {
         size_t n = strlen(name);
 
         for (size_t i = 0; kept->env && kept->env[i]; i++)
@@ -82,7 +82,7 @@ static const char *variable(const struct kept_run *kept, const char *name) {
 }
 
 /* Everything is borrowed from kept, but the command. */
-static Local__Run *describe(const struct runs *r, const struct kept_run *kept) {
+static Local__Run *describe_run(const struct runs *r, const struct kept_run *kept) {
         struct {
                 Local__Run run;
                 char unit[RUN_UNIT_MAX], command[COMMAND_TEXT_MAX];
@@ -107,7 +107,7 @@ static Local__Run *describe(const struct runs *r, const struct kept_run *kept) {
         d->run.intent = wire_text(kept->intent);
         d->run.slice = wire_text(kept->slice);
         d->run.worker = wire_text(kept->worker);
-        d->run.step_expression = wire_text(variable(kept, STEP_EXPRESSION_VARIABLE));
+        d->run.step_expression = wire_text(find_variable(kept, STEP_EXPRESSION_VARIABLE));
         d->run.restarts = kept->restarts.done;
         d->run.restarts_max = kept->spec->restarts;
         d->run.preempted_real_usec = kept->preempted_real;
@@ -132,7 +132,7 @@ static void list_one(const struct kept_run *kept, void *userdata) {
 
         if (*n >= RUN_LIST_MAX || (l->name[0] && !streq(l->name, kept->name)))
                 return;
-        l->list->runs[*n] = describe(l->runs, kept);
+        l->list->runs[*n] = describe_run(l->runs, kept);
         if (l->list->runs[*n])
                 (*n)++;
         else
@@ -152,13 +152,13 @@ int run_list_make(struct runs *r, const char *name, struct run_list *ret) {
 
 void run_list_clear(struct run_list *l) {
         for (size_t i = 0; i < l->reply.n_run; i++)
-                free(l->runs[i]); /* the first member of what describe() made */
+                free(l->runs[i]); /* the first member of what describe_run() made */
         l->reply.n_run = 0;
 }
 
 /* --- Stacks -------------------------------------------------------------------------------------------- */
 
-static int problem_of(const struct kept_run *kept, const struct capture_result *r, struct problem *p) {
+static int refuse_capture(const struct kept_run *kept, const struct capture_result *r, struct problem *p) {
         if (r->error == -ETIMEDOUT)
                 return problem_set(
                         p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
@@ -176,7 +176,7 @@ int answer_capture(struct frame_peer *peer, const struct kept_run *kept, const s
         Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
 
         if (r->error < 0)
-                return problem_of(kept, r, p);
+                return refuse_capture(kept, r, p);
         reply.name = wire_text(kept->name);
         reply.capture.data = (uint8_t *) (uintptr_t) r->data; /* only read */
         reply.capture.len = r->len;
@@ -193,8 +193,8 @@ bool variable_is_secret(const char *assignment) {
 }
 
 /* Nobody but root and the run's user, whatever the authority file grants: a value may be anything. */
-static int check_rights(const struct kept_run *kept, const struct caller *c, const char *name,
-                        struct problem *p) {
+static int check_environment_rights(const struct kept_run *kept, const struct caller *c, const char *name,
+                                    struct problem *p) {
         if (c->uid != 0 && (!kept || c->uid != kept->uid || c->remote))
                 return problem_set(p, -EACCES, "as root, or as the user of the run",
                                    "user %s may not see the environment of run %.64s", c->name, name);
@@ -215,7 +215,7 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
         const struct kept_run *kept = runs_find(r, name);
         char **shown, **hidden;
         size_t n = 0;
-        int k = check_rights(kept, c, name, p);
+        int k = check_environment_rights(kept, c, name, p);
 
         if (k < 0)
                 return k;
@@ -236,7 +236,7 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
         reply.env = shown;
         reply.hidden = hidden;
         if (!shown || !hidden || k < 0)
-                k = problem_set(p, -ENOMEM, "try again", "out of memory");
+                k = problem_no_memory(p);
         else
                 answer(peer, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &reply.base);
         for (size_t i = 0; i < reply.n_hidden; i++)

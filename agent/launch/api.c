@@ -68,10 +68,10 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
         return NULL;
 }
 
-/* --- What the runs report ------------------------------------------------------------------------------ */
+/* --- What the runs report ---------------------------------------------------------------------------- */
 
 /* What there is now, to all who watch. */
-static void tell_watchers(struct api *a) {
+static void send_to_watchers(struct api *a) {
         struct run_list list;
         bool any = false;
 
@@ -106,7 +106,7 @@ static void on_started(const struct kept_run *kept, int error, const struct prob
                         answer_run(w->peer, kept, false, w->conflicts);
                 waiter_free(a, w);
         }
-        tell_watchers(a);
+        send_to_watchers(a);
 }
 
 static void on_ended(const struct kept_run *kept, void *userdata) {
@@ -126,7 +126,7 @@ static void on_ended(const struct kept_run *kept, void *userdata) {
                         answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 waiter_free(a, w);
         }
-        tell_watchers(a);
+        send_to_watchers(a);
 }
 
 static void on_captured(const struct kept_run *kept, const struct capture_result *r, void *userdata) {
@@ -145,7 +145,7 @@ static void on_captured(const struct kept_run *kept, const struct capture_result
 
 static void on_running(const struct kept_run *kept, void *userdata) {
         (void) kept;
-        tell_watchers(userdata);
+        send_to_watchers(userdata);
 }
 
 const struct runs_events api_runs_events = { .started = on_started,
@@ -193,10 +193,6 @@ static int rights_check_hint(const struct caller *c, struct problem *p) {
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
-static int no_memory(struct problem *p) {
-        return problem_set(p, -ENOMEM, "try again", "out of memory");
-}
-
 /* Whether its start is still to be reported. */
 static bool is_coming(const struct api *a, const struct kept_run *kept) {
         return kept->state == LAUNCH_STARTING ||
@@ -228,7 +224,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
                 w = waiter_new(a, peer, ACTION_START, kept->name);
         if (!w) {
                 (void) strings_free(result.conflicts);
-                return r < 0 ? r : no_memory(p);
+                return r < 0 ? r : problem_no_memory(p);
         }
         w->generation = kept->generation;
         w->conflicts = result.conflicts;
@@ -272,7 +268,7 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
                 answer(peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 return 0;
         }
-        return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : no_memory(p);
+        return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
 }
 
 static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -285,10 +281,10 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = runs_capture(a->runs, q->name, q->native, c->remote, p);
         if (r < 0)
                 return r;
-        return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
+        return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
 }
 
-static void watch(struct api *a, struct frame_peer *peer) {
+static void add_watcher(struct api *a, struct frame_peer *peer) {
         size_t at = WATCHERS_MAX;
 
         for (size_t i = WATCHERS_MAX; i > 0; i--) {
@@ -307,14 +303,14 @@ static int handle_run_list(struct api *a, struct frame_peer *peer, const Local__
         int r = run_list_make(a->runs, q->name, &list);
 
         if (q->watch)
-                watch(a, peer);
+                add_watcher(a, peer);
 
         if (r == 0)
                 answer(peer, LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
         run_list_clear(&list);
         if (r == -ENOENT)
                 return no_such_run(q->name, p);
-        return r < 0 ? no_memory(p) : 0;
+        return r < 0 ? problem_no_memory(p) : 0;
 }
 
 static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c,

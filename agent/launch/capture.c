@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "capture.h"
+/* Captures of runs: tpu-stack as a child, whose answer goes on as it is. */
+#include "run_table.h"
 
 #define WORD_MAX    16
 #define OPTIONS_MAX 2
@@ -10,42 +11,102 @@ static void add_word(const char ***at, char **words, const char *text) {
         *words += WORD_MAX;
 }
 
-/* argv has room for n + OPTIONS_MAX + 2, words for n + OPTIONS_MAX words. */
-static void fill(const char **argv, char *words, const char *tool, bool native, const pid_t *pids,
-                 size_t n) {
+/* argv has room for as many as there are processes, OPTIONS_MAX and 2; words for as many and OPTIONS_MAX. */
+static void fill_stack_arguments(const char **argv, char *words, const char *tool, bool native,
+                                 const struct pid_list *pids) {
         char number[WORD_MAX];
 
         *argv++ = tool;
         add_word(&argv, &words, "--capture");
         if (native)
                 add_word(&argv, &words, "--native");
-        for (size_t i = 0; i < n; i++) {
-                (void) snprintf(number, sizeof(number), "%d", (int) pids[i]);
+        for (size_t i = 0; i < pids->n; i++) {
+                (void) snprintf(number, sizeof(number), "%d", (int) pids->pids[i]);
                 add_word(&argv, &words, number);
         }
 }
 
-int capture_start(sd_event *e, const char *tool, const pid_t *pids, size_t n, bool native,
-                  void (*done)(int result, const char *answer, size_t len, void *userdata), void *userdata,
-                  struct child **ret) {
+static void on_captured(int result, const char *answer, size_t len, void *userdata) {
+        struct run *run = userdata;
+
+        run->capture = child_free(run->capture);
+        run->owner->events->captured(
+                run->kept,
+                &(struct capture_result){ .error = result == 0 && len == 0 ? -EIO : result,
+                                          .native = run->captured_native,
+                                          .data = answer,
+                                          .len = len,
+                                          .taken_real = run->captured_real },
+                run->owner->userdata);
+}
+
+/* -ENOENT: it is not installed. -ESRCH: nothing of the run is left. */
+static int start_stack_tool(struct run *run, const struct pid_list *pids, bool native) {
+        const struct runs *r = run->owner;
         char *const environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" },
                                       (char[]){ "LANG=C.UTF-8" }, NULL };
-        _cleanup_free_ const char **argv = calloc(n + OPTIONS_MAX + 2, sizeof(*argv));
-        _cleanup_free_ char *words = calloc(n + OPTIONS_MAX, WORD_MAX);
+        _cleanup_free_ const char **argv = calloc(pids->n + OPTIONS_MAX + 2, sizeof(*argv));
+        _cleanup_free_ char *words = calloc(pids->n + OPTIONS_MAX, WORD_MAX);
         const struct spawn_options program = {
-                .path = tool, .argv = argv, .environment = environment, .error = -1, .own_group = true
+                .path = r->stack_tool, .argv = argv, .environment = environment, .error = -1,
+                .own_group = true
         };
         const struct child_work work = { .name = "capture",
                                          .timeout = native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT,
                                          .program = &program,
                                          .max = CAPTURE_BYTES_MAX,
-                                         .done = done,
-                                         .userdata = userdata };
+                                         .done = on_captured,
+                                         .userdata = run };
 
-        if (n == 0 || n > CAPTURE_PIDS_MAX)
-                return n == 0 ? -ESRCH : -E2BIG;
+        if (pids->n == 0)
+                return -ESRCH;
         if (!argv || !words)
                 return -ENOMEM;
-        fill(argv, words, tool, native, pids, n);
-        return child_start(e, &work, ret);
+        fill_stack_arguments(argv, words, r->stack_tool, native, pids);
+        return child_start(r->event, &work, &run->capture);
+}
+
+/* Whether remote may have native frames now; then they count. */
+static bool count_round(struct run *run, usec_t now) {
+        usec_t *oldest = &run->rounds[run->round];
+
+        if (*oldest > 0 && now < *oldest + CAPTURE_ROUND_EVERY)
+                return false;
+        *oldest = MAX(now, (usec_t) 1);
+        run->round = (run->round + 1) % CAPTURE_ROUND;
+        return true;
+}
+
+int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p) {
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        struct run *run = run_find(r, name);
+        usec_t now = host_now(r->host);
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        if (run->kept->state == LAUNCH_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
+        if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
+                return problem_set(p, -EBUSY, "ask again in a second",
+                                   "run %s: a capture is under way, or was taken a moment ago", name);
+        if (!pids)
+                return problem_set(p, -ENOMEM, "try again", "out of memory");
+        k = run_pids(run, pids);
+        if (k == -ENOENT)
+                return problem_set(p, -EAGAIN, "ask again in a second",
+                                   "run %s: its control group is not known yet", name);
+        if (k == 0 && native && remote)
+                native = count_round(run, now);
+        if (k == 0)
+                k = start_stack_tool(run, pids, native);
+        if (k < 0)
+                return problem_set(p, k,
+                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL
+                                                : "try again",
+                                   "run %s: its stacks cannot be taken: %s", name, strerror(-k));
+        run->captured_native = native;
+        run->captured_boot = now;
+        run->captured_real = host_now_real(r->host);
+        return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "api.h"
 #include "authority.h"
-#include "device_settings.h"
+#include "devices.h"
 #include "handover.h"
 #include "journal.h"
 #include "options.h"

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a run's end is judged, and what follows from it. */
+#include <assert.h>
+
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
 #include "secret.h"
+#include "utf8.h"
 
 /* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
 static void drop_environment(struct kept_run *kept) {
@@ -20,7 +23,7 @@ void run_sweep(struct run *run) {
                 run->swept = true;
 }
 
-static bool is_rebooted(const struct runs *r, const struct kept_run *kept) {
+static bool was_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
 
         (void) host_boot_id(r->host, boot_id);
@@ -40,11 +43,11 @@ static void adopt_record(struct runs *r, struct kept_run *kept) {
         (void) snprintf(kept->end.result, sizeof(kept->end.result), "unknown");
 }
 
-static void judge(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
+static void judge_end(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
         struct kept_run *kept = run->kept;
         struct evidence e = { .record = &kept->end,
-                              .rebooted = is_rebooted(r, kept),
+                              .rebooted = was_rebooted(r, kept),
                               .stop_asked = kept->stop_asked,
                               .preempted = kept->preempted_real > 0,
                               .unkillable = run->unkillable,
@@ -72,7 +75,7 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
 }
 
 /* That it was given up holds over our own end, too: it is not restarted by who reads its files then. */
-static void keep_end(struct runs *r, struct kept_run *kept) {
+static void write_end(struct runs *r, struct kept_run *kept) {
         int k;
 
         kept->stop_asked = true;
@@ -90,12 +93,13 @@ void run_finish(struct run *run, const char *words) {
         struct kept_run *kept = run->kept;
         size_t n = strlen(kept->end.why);
 
+        assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
         kept->state = LAUNCH_EXITED;
         if (words[0])
                 (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
         drop_environment(kept);
         if (words[0])
-                keep_end(r, kept);
+                write_end(r, kept);
         run_remove_handover(r, kept->name);
         secrets_remove(r->secrets_fd, kept->name);
         run_sweep(run);
@@ -103,7 +107,7 @@ void run_finish(struct run *run, const char *words) {
         run_await_free(run);
 }
 
-static void tell_failed_start(struct run *run) {
+static void report_failed_start(struct run *run) {
         struct runs *r = run->owner;
         struct problem p;
         int k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
@@ -114,24 +118,24 @@ static void tell_failed_start(struct run *run) {
         r->events->started(run->kept, k, &p, r->userdata);
 }
 
-static void conclude(struct run *run, const struct tail_result *tail) {
+static void conclude_run(struct run *run, const struct tail_result *tail) {
         struct kept_run *kept = run->kept;
         bool was_starting = kept->state == LAUNCH_STARTING;
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
         kept->ending = false;
-        judge(run, tail, &found);
+        judge_end(run, tail, &found);
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", kept->name, kept->end.cause, kept->end.why);
         if (!kept->stop_asked && !run->coming)
                 restart_decide(&kept->restarts, kept->spec->restarts, &kept->end, found.cause,
                                kept->end.boot > kept->started_boot ? kept->end.boot - kept->started_boot : 0,
                                &d);
-        if (is_rebooted(run->owner, kept))
+        if (was_rebooted(run->owner, kept))
                 d.again = false;
         if (was_starting) /* nobody who waits for a start is left without an answer */
-                tell_failed_start(run);
+                report_failed_start(run);
         if (d.again)
                 run_wait_for_restart(run, &d);
         else
@@ -148,7 +152,7 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
                         "alone: %m",
                         run->kept->name);
         run->tail = tail_free(run->tail);
-        conclude(run, t);
+        conclude_run(run, t);
 }
 
 void run_ended(struct run *run) {
@@ -167,12 +171,226 @@ void run_ended(struct run *run) {
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);
         of.failed = !streq(kept->end.result, "success");
-        if (!r->journal || kept->end.cause[0] || is_rebooted(r, kept)) {
-                conclude(run, &none);
+        if (!r->journal || kept->end.cause[0] || was_rebooted(r, kept)) {
+                conclude_run(run, &none);
                 return;
         }
         k = tail_new(r->event, &of, on_tail, run, &run->tail);
         kept->ending = k >= 0;
         if (k < 0)
                 on_tail(&none, k, run);
+}
+
+/* KILL was sent, by us or by systemd, and something is still there. It will not go by waiting. */
+static void give_up_run(struct run *run) {
+        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        run->unkillable = (int32_t) run_left_over(run);
+        if (run->unkillable > 0)
+                run_ended(run);
+        else /* it is gone, and nothing was reported */
+                (void) run->owner->units->query(run->owner->backend, run->kept->name);
+}
+
+static int on_stuck(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s;
+        (void) usec;
+        give_up_run(userdata);
+        return 0;
+}
+
+void runs_give_up(struct runs *r, const char *name) {
+        struct run *run = run_find(r, name);
+
+        if (run)
+                give_up_run(run);
+}
+
+static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct run *run = userdata;
+
+        (void) s;
+        (void) usec;
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        /* without a bus, systemd's own timeout kills */
+        (void) run->owner->units->kill(run->owner->backend, run->kept->name);
+        return 0;
+}
+
+static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t handler, const char *name,
+                     sd_event_source **ret) {
+        int k;
+
+        *ret = sd_event_source_disable_unref(*ret);
+        k = sd_event_add_time_relative(run->owner->event, ret, CLOCK_MONOTONIC, after, 10 * USEC_PER_MSEC,
+                                       handler, run);
+        if (k < 0)
+                return k;
+        (void) sd_event_source_set_description(*ret, name);
+        return 0;
+}
+
+static int kill_later(struct run *run, usec_t grace) {
+        bool own = grace == 0 || grace == run->kept->spec->grace; /* systemd's own timer kills */
+        int k = own ? 0 : add_timer(run, grace, on_kill, "stop-grace", &run->kill_timer);
+
+        if (own)
+                grace = run->kept->spec->grace;
+        return k < 0 ? k : add_timer(run, grace + FREE_TIMEOUT, on_stuck, "unkillable", &run->stuck_timer);
+}
+
+int run_stop(struct run *run, usec_t grace, struct problem *p) {
+        struct runs *r = run->owner;
+        const char *name = run->kept->name;
+        int k;
+
+        assert(grace <= run->kept->spec->grace);
+        k = r->units->stop(r->backend, name);
+        if (k < 0)
+                return problem_set(p, k, "try again; see: systemctl status dbus",
+                                   "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
+        run->kept->stop_asked = true;
+        k = kill_later(run, grace);
+        if (k < 0)
+                return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name,
+                                   strerror(-k));
+        return 0;
+}
+
+/* What waits for this run's end is not started any more. */
+static void drop_coming(struct run *run, uint64_t generation) {
+        struct problem p;
+        int error;
+
+        if (!run->coming || (generation > 0 && run->coming->generation > generation))
+                return;
+        error = problem_set(&p, -ECANCELED, "start it again",
+                            "run %s was stopped before its generation %" PRIu64 " began", run->kept->name,
+                            run->coming->generation);
+        run_refuse_coming(run, error, &p);
+}
+
+/* It is not to be restarted, whatever becomes of us now. */
+static int note_stop(struct run *run, struct problem *p) {
+        int k;
+
+        if (run->kept->stop_asked)
+                return 0;
+        run->kept->stop_asked = true;
+        k = run->kept->spec->restarts > 0 ? kept_run_write(run->owner->runs_fd, run->kept) : 0;
+        if (k < 0)
+                run->kept->stop_asked = false;
+        return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
+                                   "run %s: that it is stopped cannot be written down: %s", run->kept->name,
+                                   strerror(-k))
+                     : 0;
+}
+
+int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p) {
+        struct run *run = run_find(r, name);
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        if (generation > 0 && run->kept->generation > generation)
+                return problem_set(p, -ESTALE, "see: tpuctl runs",
+                                   "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
+                                   run->kept->generation, generation);
+        if (run->kept->state != LAUNCH_EXITED &&
+            grace > run->kept->spec->grace) /* before anything follows from it */
+                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
+                                   "run %s has a grace of %u s: a longer one is not possible", name,
+                                   (unsigned) (run->kept->spec->grace / USEC_PER_SEC));
+        drop_coming(run, generation);
+        if (run->kept->state == LAUNCH_EXITED)
+                return problem_set(p, -EALREADY, "see: tpuctl runs", "run %s has ended already (%s)", name,
+                                   run->kept->end.cause);
+        k = note_stop(run, p);
+        if (k < 0)
+                return k;
+        if (run->kept->state != LAUNCH_WAITING)
+                return run_stop(run, grace, p);
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        run_finish(run, "then it was stopped");
+        return 1;
+}
+
+/* --- A preemption -------------------------------------------------------------------------------------- */
+
+static int send_signal(struct run *run, char *done, size_t size, struct problem *p) {
+        struct runs *r = run->owner;
+        const char *signal = run->kept->spec->preempt;
+        int k = r->units->signal(r->backend, run->kept->name, run_signal_number(signal));
+
+        if (k < 0)
+                return problem_set(p, k, "try again; see: systemctl status dbus",
+                                   "run %s: it cannot be sent %s: %s", run->kept->name,
+                                   signal, strerror(-k));
+        (void) snprintf(done, size, "%s to process %u", signal, run->kept->main_pid);
+        return 0;
+}
+
+static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
+        const struct kept_run *kept = run->kept;
+        struct runs *r = run->owner;
+        char handover[RUN_NAME_MAX + 16], shell[] = "/bin/sh", option[] = "-c";
+        char *const argv[] = { shell, option, kept->spec->preempt, NULL };
+        int k;
+
+        (void) snprintf(handover, sizeof(handover), "%s%s", kept->name, HANDOVER_PREEMPT);
+        k = handover_write(r->handover_fd, handover, kept->uid, kept->directory, argv, kept->env);
+        if (k >= 0)
+                k = run_ask_unit(r, kept, true);
+        if (k < 0)
+                return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
+                                   "run %s: its command for a preemption cannot be started: %s", kept->name,
+                                   strerror(-k));
+        (void) snprintf(done, size, "its command as %s%s.service", PREEMPT_UNIT_PREFIX, kept->name);
+        return 0;
+}
+
+int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
+                struct problem *p) {
+        struct run *run = run_find(r, name);
+        struct kept_run *kept;
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        kept = run->kept;
+        if (generation > 0 && kept->generation > generation)
+                return problem_set(p, -ESTALE, "see: tpuctl runs",
+                                   "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
+                                   kept->generation, generation);
+        if (kept->state == LAUNCH_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
+        if (streq(kept->spec->preempt, "none"))
+                return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
+                                   "run %s does not say how it is notified of a preemption", name);
+        k = kept->spec->preempt[0] == '/' ? start_command(run, ret_done, size, p)
+                                 : send_signal(run, ret_done, size, p);
+        if (k < 0)
+                return k;
+        if (kept->preempted_real != 0)
+                return 0;
+        kept->preempted_real = host_now_real(r->host);
+        k = kept_run_write(r->runs_fd, kept);
+        if (k < 0) /* it was notified; only the cause of its end may be less exact after our own end */
+                (void) log_warning_errno(
+                        k, "run %s: its notice of a preemption cannot be written down: %m", name);
+        return 0;
+}
+
+uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text) {
+        uint32_t n = 0;
+
+        for (struct run *run = r->list; run; run = run->next) {
+                struct kept_run *kept = run->kept;
+
+                if (kept->state == LAUNCH_EXITED || (name[0] && !streq(name, kept->name)))
+                        continue;
+                kept->hints |= 1u << hint;
+                utf8_copy(kept->hint_text[hint], sizeof(kept->hint_text[hint]), text);
+                n++;
+        }
+        return n;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
- * (how they begin), run_stop.c, run_end.c, run_again.c (the next start) and run_table.c (what is kept).
+ * The runs in memory and their files: the inside of runs.h, shared by runs.c (the table, and what the units
+ * report), run_start.c (each start, and the wait for it), run_end.c (stop and end) and capture.c.
  */
 #include "cgroup.h"
 #include "devices.h"
@@ -47,8 +47,6 @@ struct runs {
         struct run *list; /* newest first */
 };
 
-/* Makes what is missing of a directory of state.h, below one that is there, and opens it. */
-int state_make(const struct host *h, const char *path, mode_t mode);
 struct run *run_free(struct run *run);
 struct run *run_find(const struct runs *r, const char *name);
 /* NULL when out of memory; else kept is owned by the table. */
@@ -61,21 +59,15 @@ void run_remove_files(struct runs *r, const char *name, bool exits);
 void run_undo(struct runs *r, struct run *run);
 /* Starts the coming run once the slice is empty and the devices are free, or reports why not. */
 void run_await_free(struct run *run);
-/* The same after a pause, also for the run itself when it waits to be restarted. */
-void run_await_free_after(struct run *run, usec_t pause);
-/* systemd refused the start that run_start_again() asked for: tried again later. False: it was another
+/* systemd refused the next start of a run that is restarted: tried again later. False: it was another
  * start. */
 bool run_retry_restart(struct run *run);
 /* The processes of a run's slice now. -ENOENT when its control group is not known. */
 int run_pids(const struct run *run, struct pid_list *ret);
 /* The first process that is left in the run's slice. 0: none, as far as is known. */
 pid_t run_left_over(const struct run *run);
-/* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
-int run_is_free(struct run *run, const struct kept_run *wanted, struct problem *p);
 /* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
 int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside);
-/* Starts the coming run now. run must not be used afterwards: another run has its place. */
-void run_start_coming(struct run *run);
 /* Answers those who wait for the coming run, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
@@ -89,8 +81,5 @@ void run_ended(struct run *run);
 void run_finish(struct run *run, const char *words);
 void run_sweep(struct run *run);
 void run_remove_handover(struct runs *r, const char *name);
-/* It is restarted after a pause (run_again.c). */
+/* It is restarted after a pause (run_start.c). */
 void run_wait_for_restart(struct run *run, const struct restart_decision *d);
-int run_start_again(struct run *run, struct problem *p);
-/* Reads the file of every run. -ENOMEM, or -errno of the directory. */
-int runs_load(struct runs *r);

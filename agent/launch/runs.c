@@ -1,11 +1,138 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runs.h"
 
+#include "handover.h"
 #include "log.h"
 #include "run_table.h"
-#include "state.h"
+#include "secret.h"
 
-/* --- What the units report ----------------------------------------------------------------------------- */
+/* --- The table ----------------------------------------------------------------------------------------- */
+
+struct run *run_free(struct run *run) {
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        run->tail = tail_free(run->tail);
+        run->capture = child_free(run->capture);
+        (void) kept_run_free(run->kept);
+        (void) kept_run_free(run->replaced);
+        (void) kept_run_free(run->coming);
+        free(run);
+        return NULL;
+}
+
+struct run *run_find(const struct runs *r, const char *name) {
+        for (struct run *run = r->list; run; run = run->next)
+                if (streq(run->kept->name, name))
+                        return run;
+        return NULL;
+}
+
+void run_unlink(struct runs *r, struct run *run) {
+        for (struct run **p = &r->list; *p; p = &(*p)->next)
+                if (*p == run) {
+                        *p = run->next;
+                        return;
+                }
+}
+
+struct run *run_insert(struct runs *r, struct kept_run *kept) {
+        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
+
+        if (!run)
+                return NULL;
+        run->owner = r;
+        run->kept = kept;
+        while (*p && (*p)->kept->started_real > kept->started_real)
+                p = &(*p)->next;
+        run->next = *p;
+        *p = run;
+        return run;
+}
+
+void run_remove_files(struct runs *r, const char *name, bool exits) {
+        /* a file that stays is read, and forgotten again, at the next start */
+        (void) unlinkat(r->runs_fd, name, 0);
+        if (exits)
+                (void) unlinkat(r->exits_fd, name, 0);
+        run_remove_handover(r, name);
+        secrets_remove(r->secrets_fd, name);
+}
+
+void run_remove_handover(struct runs *r, const char *name) {
+        char preempt[RUN_NAME_MAX + 16];
+
+        handover_remove(r->handover_fd, name);
+        (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
+        handover_remove(r->handover_fd, preempt);
+}
+
+int run_pids(const struct run *run, struct pid_list *ret) {
+        const char *group = run->kept->control_group;
+
+        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
+}
+
+int no_such_run(const char *name, struct problem *p) {
+        return problem_set(p, -ENOENT, "see: tpuctl runs", "there is no run '%.64s' on this host", name);
+}
+
+void runs_prune(struct runs *r) {
+        unsigned kept = 0;
+
+        for (struct run *run = r->list, *next; run; run = next) {
+                next = run->next;
+                if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
+                        continue;
+                run_remove_files(r, run->kept->name, true);
+                run_unlink(r, run);
+                (void) run_free(run);
+        }
+}
+
+unsigned runs_count_active(const struct runs *r) {
+        unsigned n = 0;
+
+        for (struct run *run = r->list; run; run = run->next)
+                n += run->kept->state != LAUNCH_EXITED;
+        return n;
+}
+
+/* --- Loading ------------------------------------------------------------------------------------------- */
+
+static int load_one(const char *name, void *userdata) {
+        _cleanup_(kept_run_freep) struct kept_run *kept = NULL;
+        char boot_id[BOOT_ID_MAX] = "";
+        struct runs *r = userdata;
+        struct run *run;
+        int k;
+
+        if (strchr(name, '.')) /* what a crash left of a write, or what was set aside */
+                return 0;
+        k = kept_run_read(r->runs_fd, name, &kept);
+        if (k < 0 && k != -ENOENT) /* that was set aside, and is said */
+                (void) log_warning_errno(k, STATE_RUNS "/%s cannot be read, left out: %m", name);
+        if (k < 0)
+                return 0;
+        run = run_insert(r, kept);
+        if (!run)
+                return -ENOMEM;
+        kept = NULL;
+        run->kept->state = LAUNCH_RUNNING; /* until systemd says otherwise */
+        (void) host_boot_id(r->host, boot_id);
+        k = exit_record_read(r->exits_fd, name, run->kept->id, &run->kept->end);
+        /* It was judged before, or the host went down with it. One that ended while we were away is judged
+         * when it is asked about: that takes the journal. */
+        if ((k == 0 && run->kept->end.cause[0]) || !streq(run->kept->boot_id, boot_id))
+                run_ended(run);
+        return 0;
+}
+
+static int load_runs(struct runs *r) {
+        return host_list(r->host, STATE_RUNS, load_one, r);
+}
+
+/* --- What the units report --------------------------------------------------------------------------- */
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
         struct runs *r = userdata;
@@ -56,8 +183,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         run->replaced = kept_run_free(run->replaced);
         run->restarting = false;
         if (streq(result, "failed"))
-                return; /* its command ran, and ended before systemd had seen it run: how, is reported with its
-                           end */
+                return; /* its command ran, and ended before systemd saw it run: its end is reported */
         if (streq(result, "done"))
                 run->kept->state = LAUNCH_RUNNING;
         else
@@ -160,68 +286,6 @@ uint32_t runs_processes(const struct runs *r, const struct kept_run *kept) {
         return (uint32_t) pids->n;
 }
 
-/* --- Stacks -------------------------------------------------------------------------------------------- */
-
-static void on_captured(int result, const char *answer, size_t len, void *userdata) {
-        struct run *run = userdata;
-
-        run->capture = child_free(run->capture);
-        run->owner->events->captured(
-                run->kept,
-                &(struct capture_result){ .error = result == 0 && len == 0 ? -EIO : result,
-                                          .native = run->captured_native,
-                                          .data = answer,
-                                          .len = len,
-                                          .taken_real = run->captured_real },
-                run->owner->userdata);
-}
-
-/* Whether remote may have native frames now; then they count. */
-static bool take_round(struct run *run, usec_t now) {
-        usec_t *oldest = &run->rounds[run->round];
-
-        if (*oldest > 0 && now < *oldest + CAPTURE_ROUND_EVERY)
-                return false;
-        *oldest = MAX(now, (usec_t) 1);
-        run->round = (run->round + 1) % CAPTURE_ROUND;
-        return true;
-}
-
-int runs_capture(struct runs *r, const char *name, bool native, bool remote, struct problem *p) {
-        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-        struct run *run = run_find(r, name);
-        usec_t now = host_now(r->host);
-        int k;
-
-        if (!run)
-                return no_such_run(name, p);
-        if (run->kept->state == LAUNCH_EXITED)
-                return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
-        if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
-                return problem_set(p, -EBUSY, "ask again in a second",
-                                   "run %s: a capture is under way, or was taken a moment ago", name);
-        if (!pids)
-                return problem_set(p, -ENOMEM, "try again", "out of memory");
-        k = run_pids(run, pids);
-        if (k == -ENOENT)
-                return problem_set(p, -EAGAIN, "ask again in a second",
-                                   "run %s: its control group is not known yet", name);
-        if (k == 0 && native && remote)
-                native = take_round(run, now);
-        if (k == 0)
-                k = capture_start(r->event, r->stack_tool, pids->pids, pids->n, native, on_captured, run,
-                                  &run->capture);
-        if (k < 0)
-                return problem_set(p, k,
-                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL
-                                                : "try again",
-                                   "run %s: its stacks cannot be taken: %s", name, strerror(-k));
-        run->captured_native = native;
-        run->captured_boot = now;
-        run->captured_real = host_now_real(r->host);
-        return 0;
-}
-
 /* --- Beginning and end --------------------------------------------------------------------------------- */
 
 static int make_directories(struct runs *r) {
@@ -263,7 +327,7 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         k = make_directories(r);
         if (k < 0)
                 return k;
-        k = runs_load(r);
+        k = load_runs(r);
         if (k < 0)
                 return log_error_errno(k, STATE_RUNS " cannot be read: %m");
         runs_prune(r);

@@ -6,11 +6,30 @@
  */
 #include <systemd/sd-event.h>
 
-#include "capture.h"
+#include "child.h"
 #include "host.h"
 #include "kept_run.h"
 #include "problem.h"
 #include "unit.h"
+
+/*
+ * One capture of a run: tpu-stack as a child, whose answer (proto/capture.proto, as gzip) goes on as it is.
+ * The tool bounds it; here it is bounded in size and time again.
+ */
+#define CAPTURE_BYTES_MAX (900 * 1024) /* fits into one frame with its neighbours */
+#define CAPTURE_TIMEOUT (5 * USEC_PER_SEC)
+#define CAPTURE_NATIVE_TIMEOUT (15 * USEC_PER_SEC) /* hundreds of libraries are looked into */
+#define CAPTURE_INTERVAL USEC_PER_SEC /* between two captures of one run */
+#define CAPTURE_ROUND 2 /* captures with native frames that remote may have of a run … */
+#define CAPTURE_ROUND_EVERY (300 * USEC_PER_SEC) /* … in this time */
+
+struct capture_result {
+        int error;   /* 0, -ETIMEDOUT, -EIO, -E2BIG */
+        bool native; /* native frames were asked for */
+        const void *data; /* borrowed */
+        size_t len;
+        usec_t taken_real;
+};
 
 struct runs_events {
         /* error 0: the command runs; else p says why it does not. kept is freed afterwards when no unit
@@ -37,16 +56,16 @@ void runs_attach(struct runs *r, const struct unit_backend *backend, void *userd
 
 /*
  * Starts a run. kept is taken over in any case, and "started" is reported later. An empty name becomes
- * "run-N". Nothing is left behind on failure, and a run of that name that has ended keeps its place. Runs by
- * intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
+ * "run-N". Nothing is left behind on failure, and a run of that name that has ended keeps its place. Runs
+ * by intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
  * generation that is there already, in whichever state ("started" is reported while it is starting, and not
  * otherwise), or when it is to start once the run of a lower generation, which is being ended, is gone
  * ("started" is reported then). -ESTALE: there is a run of a higher one.
  */
 int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p);
 /* What would keep runs_start() from beginning kept now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
- * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation, which
- * a start would end, keeps nothing. */
+ * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation,
+ * which a start would end, keeps nothing. */
 int runs_check(struct runs *r, struct kept_run *kept, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
  * is meant (-ESTALE). "ended" is reported later, when the run is gone; 1: it only waited for its restart,

@@ -61,8 +61,9 @@ static enum whose whose_line(struct journal_reader *j, const struct tail *t) {
 
         if (journal_reader_field(j, "TPU_RUN_ID", &id, &len) >= 0)
                 return len == strlen(t->id) && memcmp(id, t->id, len) == 0 ? OURS : ANOTHER;
-        return sd_journal_get_realtime_usec(j->journal, &real) >= 0 &&
-               real >= t->started_real ? OURS : BEFORE_OURS;
+        return sd_journal_get_realtime_usec(j->journal, &real) >= 0 && real >= t->started_real
+                       ? OURS
+                       : BEFORE_OURS;
 }
 
 static bool is_after(struct journal_reader *j, usec_t real) {
@@ -71,7 +72,7 @@ static bool is_after(struct journal_reader *j, usec_t real) {
         return sd_journal_get_realtime_usec(j->journal, &at) >= 0 && at >= real;
 }
 
-static int look(struct journal_reader *j, const struct tail *t, struct tail_result *found) {
+static int read_last_lines(struct journal_reader *j, const struct tail *t, struct tail_result *found) {
         bool step = true, checkpoint = t->preempted_real > 0; /* still looked for */
         int r;
 
@@ -107,10 +108,10 @@ static int look_into_journal(const struct tail *t, struct tail_result *found) {
         r = journal_reader_open(&j, NULL, match, TAIL_LINE_MAX);
         if (r < 0)
                 return r;
-        r = look(&j, t, found);
+        r = read_last_lines(&j, t, found);
         for (unsigned i = 0; i < TAIL_ROUNDS && r >= 0 && t->failed && found->sign < 0; i++)
                 if (sd_journal_wait(j.journal, TAIL_WAIT / TAIL_ROUNDS) > SD_JOURNAL_NOP)
-                        r = look(&j, t, found);
+                        r = read_last_lines(&j, t, found);
         journal_reader_close(&j);
         return r;
 }

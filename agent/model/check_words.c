@@ -34,7 +34,7 @@ static const char *field_text(const char *key, size_t len, char buf[static TEMPL
         return (size_t) (key[0] - '0') < f->n ? f->fields[key[0] - '0'] : NULL;
 }
 
-static void put(char *text, size_t size, const char *template, const struct filling *f) {
+static void put_filled(char *text, size_t size, const char *template, const struct filling *f) {
         char buf[1024];
 
         if (*template)
@@ -49,10 +49,10 @@ void check_fill(struct finding *f, enum check_words w, const char *const *fields
         row = &rows[w];
         if (row->verdict != VERDICT_KEPT)
                 f->verdict = row->verdict;
-        put(f->wanted, sizeof(f->wanted), row->wanted, &filling);
-        put(f->source, sizeof(f->source), row->source, &filling);
-        put(f->reason, sizeof(f->reason), row->reason, &filling);
-        put(f->remedy, sizeof(f->remedy), row->remedy, &filling);
+        put_filled(f->wanted, sizeof(f->wanted), row->wanted, &filling);
+        put_filled(f->source, sizeof(f->source), row->source, &filling);
+        put_filled(f->reason, sizeof(f->reason), row->reason, &filling);
+        put_filled(f->remedy, sizeof(f->remedy), row->remedy, &filling);
 }
 
 void check_begin(struct finding *f, enum check_words w, const char *subject) {

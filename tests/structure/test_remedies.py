@@ -11,7 +11,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LIST = SOURCE / "agent/model/check_words.def"
-VERBS = set(re.findall(r"^VERB\((\w+)", (SOURCE / "agent/ctl/verbs.def").read_text(), re.MULTILINE))
+VERBS = set(re.findall(r"^VERB\((\w+)", (SOURCE / "agent/ctl/terminal/verbs.def").read_text(), re.MULTILINE))
 OURS = {"tpuctl", "tpu-netcfg", "tpu-hostd"}
 # Of Debian's base system and what our packages need; the rest is the cloud's, the kernel's and Python's own.
 OTHERS = set("""apt-get chmod chronyc curl dmesg df du echo ethtool find fuser gcloud getent grep head ip journalctl ls lspci openssl ping

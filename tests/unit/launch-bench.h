@@ -12,7 +12,6 @@
 #include "handover.h"
 #include "local.pb-c.h"
 #include "scratch.h"
-#include "state.h"
 #include "test.h"
 
 /* Remembers what it was asked; a test then lets the unit start or go. */

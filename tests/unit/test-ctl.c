@@ -5,10 +5,11 @@
 #include "answer.h"
 #include "check_look.h"
 #include "report.h"
+#include "screens.h"
 #include "show.h"
 #include "table.h"
 #include "test.h"
-#include "words.h"
+#include "verb_words.h"
 
 /* Runs code with a stream `out` and keeps in text what it wrote. */
 #define CAPTURE(text, code)                                \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One word for how a run ended, out of all that is known; and whether it is restarted. */
 #include "cause.h"
-#include "restart.h"
 #include "tail.h"
 #include "test.h"
 

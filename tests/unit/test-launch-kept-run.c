@@ -8,7 +8,7 @@
 #include "kept_run.h"
 #include "scratch.h"
 #include "run_table.h"
-#include "state.h"
+#include "kept_run.h"
 #include "state_file.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whom to ask for a path's peer, and reports that follow one another. */
-#include "peer_agents.h"
+#include "check_path.h"
 #include "test.h"
 
 static void test_names(void) {

@@ -256,8 +256,11 @@ static void expect_refused(const struct run_key *k, const char *text) {
                 test_fail(__FILE__, __LINE__, "%s takes '%.40s' in JSON", k->name, text);
         if (o && strtoll(text, NULL, 10) >= 0 && !strstr(text, "us"))
                 ASSERT_STREQ(why, first);
-        /* what a frame can hold: it was set before it was looked at */
-        if (run_key_is_text(k) || run_key_is_list(k)) {
+        if (k->kind == RUN_KEY_EXPRESSION) { /* a frame's is bounded, and never compiled: tpu-launchd is root */
+                ASSERT_EQ(run_key_check_written(k, flag, why), -EINVAL);
+                ASSERT_STREQ(why, first);
+                ASSERT_EQ(run_key_check(k, flag, why), strlen(text) > k->most || strchr(text, '\001') ? -EINVAL : 0);
+        } else if (run_key_is_text(k) || run_key_is_list(k)) { /* what a frame can hold: it was set before it was looked at */
                 ASSERT_EQ(run_spec_check(flag, RUN_HERE | RUN_SLICES, why), -EINVAL);
                 ASSERT_STREQ(why, first);
         }

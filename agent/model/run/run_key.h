@@ -82,8 +82,11 @@ void run_key_unset(const struct run_key *k, Run__Spec *s);
  * same for the same mistake in a flag, a file, JSON and a frame; -ENOMEM.
  */
 int run_key_parse(const struct run_key *k, Run__Spec *s, const char *text, char why[static RUN_WHY_MAX]);
-/* Whether what is given is within its bounds. -EINVAL with why. */
+/* Whether what is given is within its bounds. -EINVAL with why. An expression is not compiled: tpu-launchd,
+ * which is root, checks frames by this. */
 int run_key_check(const struct run_key *k, const Run__Spec *s, char why[static RUN_WHY_MAX]);
+/* The same of what a person wrote, as a flag, in a file or in JSON: an expression is compiled, too. */
+int run_key_check_written(const struct run_key *k, const Run__Spec *s, char why[static RUN_WHY_MAX]);
 /* The mistake in words; text may be NULL: it is not shown. Returns -EINVAL. */
 int run_key_refuse(const struct run_key *k, const char *text, char why[static RUN_WHY_MAX]);
 int run_key_refuse_number(const struct run_key *k, uint64_t n, char why[static RUN_WHY_MAX]);

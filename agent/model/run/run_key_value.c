@@ -102,7 +102,7 @@ const char *run_key_help(const struct run_key *k, char *buf, size_t size) {
 
         (void) snprintf(buf, size, "%s%s%s%s%s%s", k->help, k->words ? "; one of: " : "",
                         k->words ? words_of(k, words, sizeof(words)) : "", more,
-                        standard ? "; default " : "",
+                         standard ? "; default " : "",
                         standard ? standard : "");
         return buf;
 }
@@ -285,9 +285,15 @@ int run_key_check(const struct run_key *k, const Run__Spec *s, char why[static R
                 return check_list(k, s, why);
         if (run_key_is_text(k) && !is_in_bounds(k, run_key_text(k, s)))
                 return run_key_refuse(k, run_key_text(k, s), why);
-        if (run_key_is_text(k))
-                return k->kind == RUN_KEY_EXPRESSION ? check_expression(k, run_key_text(k, s), why) : 0;
-        return check_number(k, run_key_number(k, s), NULL, why);
+        return run_key_is_text(k) ? 0 : check_number(k, run_key_number(k, s), NULL, why);
+}
+
+int run_key_check_written(const struct run_key *k, const Run__Spec *s, char why[static RUN_WHY_MAX]) {
+        int r = run_key_check(k, s, why);
+
+        return r == 0 && k->kind == RUN_KEY_EXPRESSION && run_key_given(k, s)
+                       ? check_expression(k, run_key_text(k, s), why)
+                       : r;
 }
 
 /* --- What people write -------------------------------------------------------------------------------- */
@@ -355,5 +361,5 @@ int run_key_parse(const struct run_key *k, Run__Spec *s, const char *text, char 
                 r = run_key_is_list(k) ? run_key_append(k, s, text) : run_key_set_text(k, s, text);
         if (r < 0)
                 (void) snprintf(why, RUN_WHY_MAX, "out of memory");
-        return r < 0 ? r : run_key_check(k, s, why);
+        return r < 0 ? r : run_key_check_written(k, s, why);
 }

@@ -191,7 +191,7 @@ static int take_member(const char *name, const json_t *v, const char *const othe
 
         if (k) {
                 r = value_from_json(k, v, s, why);
-                return r < 0 ? r : run_key_check(k, s, why);
+                return r < 0 ? r : run_key_check_written(k, s, why);
         }
         for (size_t i = 0; others && others[i]; i++)
                 if (streq(others[i], name))

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <curl/curl.h>
+#include <time.h>
+
+#include "ask.h"
+#include "clock.h"
+#include "config.h"
+#include "ctl.h"
+#include "host.h"
+#include "table.h"
+
+/* What others say may have several lines: one line here, so that "to do" stays the second. */
+static void print_one_line(const char *text) {
+        char line[sizeof(((struct problem *) NULL)->text)];
+
+        for (size_t n; *text; text += n) {
+                n = strcspn(text, "\n");
+                (void) snprintf(line, sizeof(line), "%.*s", (int) n, text);
+                print_clean(stderr, line, false);
+                n += text[n] == '\n';
+                if (text[n])
+                        fputs("; ", stderr);
+        }
+}
+
+int problem_complain(const struct problem *p) {
+        fputs("tpuctl: ", stderr);
+        print_one_line(p->text);
+        if (p->remedy[0]) {
+                fputs("\nto do:  ", stderr);
+                print_clean(stderr, p->remedy, false);
+        }
+        fputc('\n', stderr);
+        return p->no_answer || p->elsewhere ? EXIT_NO_ANSWER : EXIT_REFUSED;
+}
+
+#define VALUE_MAX   255 /* bytes of a parameter */
+#define ASK_AS_ROOT "run it as root, or as a member of the socket's group"
+
+/* Names who should have answered, unless the answer has a remedy of its own. */
+static int ask_json(const struct http_request *q, const char *remedy, json_t **ret,
+                    struct problem *problem) {
+        int r = http_json(q, ret, problem);
+
+        if (r < 0 && problem->no_answer && !problem->remedy[0])
+                (void) snprintf(problem->remedy, sizeof(problem->remedy), "%s",
+                                r == -EACCES && q->unix_socket ? ASK_AS_ROOT : remedy);
+        return r;
+}
+
+/* --- tpuctl.conf --------------------------------------------------------------------------------------- */
+
+int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
+        struct ctl_settings s = { 0 };
+        const struct config_item items[] = {
+                CONFIG_ITEM("Ctl", "Collector", config_parse_urls, s.collector_url, ""),
+                CONFIG_ITEM("Ctl", "CollectorCa", config_parse_string255, s.collector.ca, ""),
+                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate,
+                            ""),
+                CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s.collector.key, ""),
+                CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s.agents.ca, ""),
+                CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s.agents.certificate, ""),
+                CONFIG_ITEM("Ctl", "AgentKey", config_parse_string255, s.agents.key, ""),
+        };
+        struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
+        _cleanup_host_ struct host h = HOST_NULL;
+        int r;
+
+        r = host_open(o->root, &h);
+        if (r == 0)
+                r = config_load(&config, &h, "tpuctl", o->config);
+        config_clear(&config);
+        if (r < 0) {
+                fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
+                return r;
+        }
+        s.collector_configured = s.collector_url[0] != '\0';
+        if (!s.collector_configured)
+                memcpy(s.collector_url, COLLECTOR_DEFAULT, sizeof(COLLECTOR_DEFAULT));
+        *ret = s;
+        return 0;
+}
+
+/* --- This host ----------------------------------------------------------------------------------------- */
+
+int hostd_call(const char *root, const char *method, const char *path, usec_t timeout, json_t **ret,
+               struct problem *problem) {
+        struct http_request q = { .method = method, .timeout = timeout };
+        _cleanup_free_ char *socket = NULL, *url = NULL;
+        int r;
+
+        r = socket_path(root, PATH_HOSTD_SOCKET, &socket);
+        if (r == 0 && asprintf(&url, "http://localhost%s", path) < 0)
+                r = -ENOMEM;
+        if (r < 0)
+                return problem_set(problem, r, NULL, "the path of tpu-hostd's socket below --root: %s",
+                                   strerror(-r));
+        q.unix_socket = socket;
+        q.url = url;
+        return ask_json(&q, "systemctl status tpu-hostd", ret, problem);
+}
+
+int launchd_garbled(struct problem *problem) {
+        return problem_set(problem, -EPROTO, "tpuctl --version; tpu-launchd --version",
+                           "tpu-launchd's answer cannot be understood");
+}
+
+static int launchd_refused(const struct frame *f, struct problem *p) {
+        Local__Error *e = local__error__unpack(NULL, f->len, f->data);
+        int r;
+
+        if (!e)
+                return launchd_garbled(p);
+        r = problem_set(p, e->code > 0 ? -e->code : -EIO, e->remedy, "%s", e->text);
+        local__error__free_unpacked(e, NULL);
+        return r;
+}
+
+static int launchd_silent(struct problem *p, int error, const char *path) {
+        p->no_answer = true;
+        return problem_set(p, error,
+                           error == -EACCES ? ASK_AS_ROOT
+                                            : "systemctl status tpu-launchd.socket tpu-launchd",
+                           "no answer from tpu-launchd on %s: %s", path, strerror(-error));
+}
+
+int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
+                struct frame *ret, uint8_t **ret_buf, struct problem *problem) {
+        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ uint8_t *buf = NULL;
+        _cleanup_close_ int fd = -1;
+        struct frame f;
+        int r;
+
+        *problem = (struct problem) { 0 };
+        r = socket_path(root, PATH_LAUNCHD_SOCKET, &path);
+        if (r < 0)
+                return problem_set(problem, r, NULL, "the path of tpu-launchd's socket below --root: %s",
+                                   strerror(-r));
+        fd = frame_connect(path);
+        if (fd < 0)
+                return launchd_silent(problem, fd, path);
+        r = frame_send(fd, kind, m, timeout);
+        if (r == 0)
+                r = frame_receive(fd, timeout, &f, &buf);
+        if (r < 0)
+                return launchd_silent(problem, r, path);
+        if (f.kind == LOCAL__KIND__KIND_ERROR)
+                return launchd_refused(&f, problem);
+        if (f.kind != want)
+                return launchd_garbled(problem);
+        *ret = f;
+        *ret_buf = TAKE_PTR(buf);
+        return 0;
+}
+
+static json_t *time_json(uint64_t real) {
+        char text[CLOCK_TEXT_MAX];
+
+        return real > 0 ? json_string(clock_text(real, text)) : json_null();
+}
+
+static json_t *run_json(const Local__Run *j) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, "
+                         "s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
+                         "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
+                         j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
+                         "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
+                         "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
+                         "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput",
+                         "suspicion", "generation", (json_int_t) j->generation, "restarts",
+                         (json_int_t) j->restarts, "restarts_max", (json_int_t) j->restarts_max, "why",
+                         j->why, "remedy", j->remedy);
+}
+
+int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
+        Local__RunListRequest m = LOCAL__RUN_LIST_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__RunListReply *reply;
+        struct frame f;
+        json_t *list;
+        int r;
+
+        if (name)
+                m.name = wire_text(name);
+        r = launchd_ask(root, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_LIST_REPLY,
+                        HOSTD_TIMEOUT, &f, &buf, problem);
+        if (r < 0)
+                return r;
+        reply = local__run_list_reply__unpack(NULL, f.len, f.data);
+        if (!reply)
+                return launchd_garbled(problem);
+        list = json_array();
+        for (size_t i = 0; i < reply->n_run && r == 0; i++)
+                r = json_array_append_new(list,
+                                          run_json(reply->run[i])); /* refuses NULL: text that is no UTF-8 */
+        local__run_list_reply__free_unpacked(reply, NULL);
+        if (r < 0) {
+                json_decref(list);
+                return launchd_garbled(problem);
+        }
+        *ret = json_pack("{s:o}", "runs", list);
+        return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
+}
+
+/* --- The agent of another host ------------------------------------------------------------------------- */
+
+void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
+                   char url[static AGENT_URL_MAX], struct http_request *q) {
+        bool six = strchr(to, ':');
+
+        (void) snprintf(url, AGENT_URL_MAX, "https://%s%s%s:%d%s", six ? "[" : "", to, six ? "]" : "",
+                        PORT_HOSTD_API, path);
+        q->url = url;
+        q->ca = tls->ca;
+        q->certificate = tls->certificate;
+        q->key = tls->key;
+}
+
+/* --- A collector --------------------------------------------------------------------------------------- */
+
+int collector_open(const struct options *o, const char *given, struct collector *ret) {
+        struct collector c = { 0 };
+        struct ctl_settings s;
+        char why[96], *rest = s.collector_url;
+        int r;
+
+        r = ctl_settings_load(o, &s);
+        if (r < 0)
+                return r;
+        c.tls = s.collector;
+        c.configured = given || s.collector_configured;
+        r = given ? config_parse_urls(*given ? given : "?", s.collector_url, why) : 0;
+        if (r < 0) {
+                fprintf(stderr, "%s: --collector '%s': %s\n", o->program, given, why);
+                return r;
+        }
+        for (const char *url; (url = strsep(&rest, CONFIG_BETWEEN));) {
+                size_t n = strlen(url);
+
+                while (n > 0 && url[n - 1] == '/')
+                        n--;
+                if (n > 0)
+                        (void) snprintf(c.urls[c.n++], sizeof(c.urls[0]), "%.*s", (int) n, url);
+        }
+        if (c.n == 0) {
+                fprintf(stderr, "%s: --collector, Collector=: there is no URL\n", o->program);
+                return -EINVAL;
+        }
+        *ret = c;
+        return 0;
+}
+
+static int call_one(struct collector *c, const char *url, const char *method, const char *path,
+                    const char *body, usec_t wait, json_t **ret, struct problem *problem) {
+        struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
+                                  .method = method,
+                                  .body = body,
+                                  .ca = c->tls.ca,
+                                  .certificate = c->tls.certificate,
+                                  .key = c->tls.key,
+                                  .follows = true };
+        _cleanup_free_ char *whole = NULL;
+
+        if (asprintf(&whole, "%s%s", url, path) < 0) {
+                whole = NULL;
+                return problem_set(problem, -ENOMEM, NULL, "out of memory");
+        }
+        q.url = whole;
+        return ask_json(&q,
+                        "name the collector with --collector URL or in " PATH_SITE
+                        "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord",
+                        ret, problem);
+}
+
+static void prefer(struct collector *c, size_t i) {
+        char url[sizeof(c->urls[0])];
+
+        memcpy(url, c->urls[i], sizeof(url));
+        memmove(c->urls[1], c->urls[0], i * sizeof(c->urls[0]));
+        memcpy(c->urls[0], url, sizeof(url));
+}
+
+int collector_call(struct collector *c, const char *method, const char *path, const char *body,
+                   usec_t wait, json_t **ret, struct problem *problem) {
+        bool reads = !method || streq(method, "GET");
+        int r = -ENOTCONN;
+
+        assert(c->n > 0);
+        for (size_t i = 0; i < c->n; i++) {
+                r = call_one(c, c->urls[i], method, path, body, wait, ret, problem);
+                if (r >= 0 || !problem->no_answer)
+                        prefer(c, i);
+                if (r >= 0 || !problem->no_answer || (problem->sent && !reads))
+                        break;
+        }
+        return r;
+}
+
+int path_parameter(char *path, size_t size, const char *key, const char *value) {
+        size_t n = strlen(path);
+        CURL *curl;
+        char *escaped;
+        int written;
+
+        if (!value)
+                return 0;
+        if (strlen(value) > VALUE_MAX)
+                return -ENAMETOOLONG;
+        curl = curl_easy_init(); /* needed before curl 7.82 */
+        escaped = curl ? curl_easy_escape(curl, value, 0) : NULL;
+        curl_easy_cleanup(curl);
+        if (!escaped)
+                return -ENOMEM;
+        written = snprintf(path + n, size - n, "%c%s=%s", strchr(path, '?') ? '&' : '?', key, escaped);
+        curl_free(escaped);
+        return written < 0 || (size_t) written >= size - n ? -ENAMETOOLONG : 0;
+}
+
+/* --- Asking again -------------------------------------------------------------------------------------- */
+
+static void wait_for(usec_t time) {
+        struct timespec left = { .tv_sec = (time_t) (time / USEC_PER_SEC),
+                                 .tv_nsec = (long) (time % USEC_PER_SEC) * 1000 };
+
+        while (nanosleep(&left, &left) < 0 && errno == EINTR)
+                continue;
+}
+
+bool again_wait(struct again *a, const struct problem *p, const char *program) {
+        if (p->retry_after == 0 || p->retry_after > AGAIN_MAX - a->waited)
+                return false;
+        a->waited += p->retry_after;
+        if (a->waited > AGAIN_QUIET && !a->said) {
+                fprintf(stderr, "%s: ", program);
+                print_clean(stderr, p->text, false);
+                fprintf(stderr, ": asking again, for %u s at most\n", (unsigned) (AGAIN_MAX / USEC_PER_SEC));
+                a->said = true;
+        }
+        wait_for(p->retry_after);
+        return true;
+}

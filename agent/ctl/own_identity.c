@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "own_identity.h"
+
+#include "json_text.h"
+#include "metadata.h"
+#include "metadata_copy.h"
+#include "table.h"
+
+#define PATIENCE (5 * USEC_PER_SEC)
+
+/* --- A server that was named --------------------------------------------------------------------------- */
+
+struct fetch {
+        sd_event *event;
+        struct metadata_facts facts;
+        char why[192];
+        int error;
+};
+
+static void on_changed(const struct metadata_facts *f, void *userdata) {
+        struct fetch *x = userdata;
+        struct metadata_facts copy;
+
+        x->error = metadata_facts_copy(f, &copy);
+        if (x->error < 0)
+                return;
+        metadata_facts_clear(&x->facts);
+        x->facts = copy;
+}
+
+static void on_failed(const char *why, void *userdata) {
+        struct fetch *x = userdata;
+
+        (void) snprintf(x->why, sizeof(x->why), "%s", why);
+}
+
+static void on_settled(void *userdata) {
+        struct fetch *x = userdata;
+
+        (void) sd_event_exit(x->event, 0);
+}
+
+static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s, (void) usec;
+        on_settled(userdata);
+        return 0;
+}
+
+static int ask_server(const char *address, struct fetch *x) {
+        const struct metadata_options o = { .address = address,
+                                            .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
+                                            .changed = on_changed,
+                                            .failed = on_failed,
+                                            .settled = on_settled,
+                                            .userdata = x };
+        _cleanup_(metadata_freep) struct metadata *m = NULL;
+        struct metadata_status status;
+        int r;
+
+        r = metadata_new(x->event, &o, &m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(x->event, NULL, CLOCK_BOOTTIME, PATIENCE, 0,
+                                               on_patience_ended, x);
+        if (r >= 0)
+                r = sd_event_loop(x->event);
+        if (r < 0)
+                return r;
+        metadata_get_status(m, &status);
+        return status.known ? x->error : -ENODATA;
+}
+
+static int add_server(const struct options *o, const char *address, struct identity *i) {
+        struct fetch x = { .error = 0 };
+        char origin[64];
+        int r;
+
+        if (!metadata_address_is_valid(address)) {
+                fprintf(stderr, "%s: GCE_METADATA_IP is no address: it is passed over\n", o->program);
+                return 0;
+        }
+        r = sd_event_new(&x.event);
+        if (r >= 0)
+                r = ask_server(address, &x);
+        (void) snprintf(origin, sizeof(origin), "metadata server %.40s", address);
+        if (r == 0)
+                r = metadata_facts_fill(&x.facts, origin, i);
+        else if (r != -ENOMEM) {
+                fprintf(stderr, "%s: no answer from the metadata server %s (GCE_METADATA_IP): ", o->program,
+                        address);
+                print_clean(stderr, x.why[0] ? x.why : strerror(-r), false);
+                fputc('\n', stderr);
+                r = 0;
+        }
+        metadata_facts_clear(&x.facts);
+        x.event = sd_event_unref(x.event);
+        return r;
+}
+
+/* --- The last good copy -------------------------------------------------------------------------------- */
+
+/* What tpu-hostd made of it, for callers who may not read it. */
+static int add_hostds(const struct options *o, struct identity *i) {
+        struct problem problem;
+        json_t *answer = NULL, *field;
+        const char *name;
+        int r = hostd_call(o->root, NULL, "/v1/identity", HOSTD_TIMEOUT, &answer, &problem);
+
+        if (r < 0) {
+                fprintf(stderr,
+                        "%s: only root may read what the metadata server answered (%s), and tpu-hostd is silent\n",
+                        o->program, PATH_METADATA_COPY);
+                return 0;
+        }
+        r = 0;
+        json_object_foreach(answer, name, field) {
+                const char *value = json_string_value(json_object_get(field, "value"));
+                enum identity_field f;
+
+                if (r != -ENOMEM && value && identity_field_parse(name, &f) == 0)
+                        r = identity_add(i, f, value, json_text_of(field, "origin"));
+        }
+        json_decref(answer);
+        return r == -ENOMEM ? r : identity_derive(i);
+}
+
+static int add_copy(const struct host *h, const struct options *o, struct identity *i) {
+        char why[METADATA_WHY_MAX] = "", origin[METADATA_ORIGIN_MAX];
+        struct metadata_copy copy;
+        int r;
+
+        r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
+        if (r == -EACCES)
+                return add_hostds(o, i);
+        if (r < 0 && r != -ENOENT)
+                fprintf(stderr, "%s: %s is passed over: %s\n", o->program, PATH_METADATA_COPY, why);
+        if (r < 0)
+                return 0;
+        r = metadata_facts_fill(&copy.facts, metadata_copy_origin(&copy, origin), i);
+        metadata_facts_clear(&copy.facts);
+        return r;
+}
+
+int own_identity(const struct host *h, const struct options *o, struct identity *ret) {
+        const char *address = h->real_root ? getenv("GCE_METADATA_IP") : NULL;
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        char bad[128] = "";
+        int r;
+
+        r = identity_load(h, o->config, &i);
+        if (r == 0 && h->real_root)
+                r = identity_add_environment(&i, environ, bad);
+        if (bad[0])
+                fprintf(stderr, "%s: %s\n", o->program, bad);
+        if (r == 0)
+                r = address && address[0] ? add_server(o, address, &i) : add_copy(h, o, &i);
+        if (r < 0)
+                return r;
+        *ret = i;
+        i = IDENTITY_NULL;
+        return 0;
+}
+
+/* --- For a run --------------------------------------------------------------------------------------- */
+
+void identity_facts_fill(const struct identity *i, struct identity_facts *ret) {
+        size_t n = 0;
+
+        local__world__init(&ret->world);
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
+                if (!i->fields[f].text || identity_is_derived(i, f))
+                        continue;
+                local__fact__init(&ret->items[n]);
+                ret->items[n].field = wire_text(identity_field_name(f));
+                ret->items[n].value = i->fields[f].text;
+                ret->items[n].origin = wire_text(i->fields[f].origin);
+                ret->list[n] = &ret->items[n];
+                n++;
+        }
+        ret->world.fact = ret->list;
+        ret->world.n_fact = n;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verb_words.h"
+
+#include <assert.h>
+
+#include "run_key.h"
+
+static int usage_error(const struct options *o, const char *text, const char *word) {
+        fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", o->program, text, word ? " '" : "",
+                word ? word : "", word ? "'" : "", o->program);
+        return -EINVAL;
+}
+
+static int keep_word(struct words *w, const char *word) {
+        if (w->n == WORDS_MAX)
+                return -E2BIG;
+        w->items[w->n++] = word;
+        return 0;
+}
+
+int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], size_t min, size_t max,
+                struct words *ret) {
+        int at = 0; /* options_parse() passes over argv[at]: the verb, or the word before */
+        int r = 0;
+
+        assert(min <= max && max <= WORDS_MAX);
+        o->root = c->root;
+        o->config = c->config;
+        ret->n = 0;
+        while (r == 0 && at < argc) {
+                int i = options_parse(o, argc - at, argv + at);
+                bool only_words;
+
+                if (i < 0)
+                        return i;
+                only_words = i > 1 && streq(argv[at + i - 1], "--");
+                at += i;
+                if (at < argc)
+                        r = keep_word(ret, argv[at]);
+                while (only_words && r == 0 && ++at < argc)
+                        r = keep_word(ret, argv[at]);
+        }
+        if (r < 0)
+                return usage_error(o, "too many words", NULL);
+        if (ret->n > max)
+                return usage_error(o, "one word too many:", ret->items[max]);
+        return ret->n < min ? usage_error(o, "a word is missing; usage:", o->synopsis) : 0;
+}
+
+static bool takes_value(const struct options *o, const char *word) {
+        if (streq(word, "--root") || streq(word, "--config"))
+                return true;
+        for (size_t i = 0; i < o->n_defs; i++)
+                if (o->defs[i].argument && streq(word + 2, o->defs[i].name))
+                        return true;
+        return false;
+}
+
+void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]) {
+        for (int i = 1; i < argc && argv[i][0] == '-' && !streq(argv[i], "--"); i++) {
+                if (argv[i][1] == letter && argv[i][2] == '\0')
+                        argv[i] = spelled;
+                if (startswith(argv[i], "--") && takes_value(o, argv[i]))
+                        i++;
+        }
+}
+
+int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
+                        struct words *ret) {
+        int from = 1, to = 1;
+        size_t n = strlen(name);
+
+        while (from < *argc && startswith(argv[from], "--") && argv[from][2] != '\0') {
+                const char *word = argv[from++];
+                bool ours = strncmp(word + 2, name, n) == 0;
+
+                if (ours && word[2 + n] == '=') {
+                        if (keep_word(ret, word + 3 + n) < 0)
+                                return usage_error(o, "too often:", word);
+                } else if (ours && word[2 + n] == '\0') {
+                        if (from == *argc || keep_word(ret, argv[from++]) < 0)
+                                return usage_error(o, "a value is missing after", word);
+                } else {
+                        argv[to++] = argv[from - 1];
+                        if (takes_value(o, word) && from < *argc)
+                                argv[to++] = argv[from++];
+                }
+        }
+        while (from < *argc)
+                argv[to++] = argv[from++];
+        *argc = to;
+        return 0;
+}
+
+int words_check_run_name(const struct options *o, const char *name) {
+        if (run_name_is_valid(name))
+                return 0;
+        return usage_error(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
+}
+
+char *words_join(const struct words *w, size_t from) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        for (size_t i = from; i < w->n; i++)
+                fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
+        if (!memstream_close(f, &text)) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "authority.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+
+#include "config.h"
+#include "journal.h"
+#include "log.h"
+#include "paths.h"
+
+#define GROUPS_MAX 4096
+#define LOOKUP_SIZE 65536
+
+static const struct {
+        const char *name, *words;
+} actions[] = {
+        [ACTION_LIST] = { "list", "list runs" },
+        [ACTION_START] = { "start", "start runs" },
+        [ACTION_STOP] = { "stop", "stop runs" },
+        [ACTION_CAPTURE] = { "capture", "take stacks of runs" },
+        [ACTION_SIGNAL] = { "signal", "notify runs of a preemption" },
+        [ACTION_ENVIRONMENT] = { "environment", "see the environment of runs" },
+        [ACTION_HINT] = { "hint", "say why runs end" },
+};
+_Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
+
+const char *action_name(enum action a) {
+        return a < _ACTION_MAX ? actions[a].name : "?";
+}
+
+/* --- The file ------------------------------------------------------------------------------------------ */
+
+static int parse_user(const char *name, struct grants *g, char why[static 96]) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct passwd pw, *user = NULL;
+
+        if (!buf || (getpwnam_r(name, &pw, buf, LOOKUP_SIZE, &user) != 0 && !user) || !user) {
+                (void) snprintf(why, 96, "there is no user '%.32s' on this host", name);
+                return -ESRCH;
+        }
+        if (user->pw_uid < AUTHORITY_UID_MIN) {
+                (void) snprintf(why, 96, "%.32s is root or a system user: never started from remote", name);
+                return -EPERM;
+        }
+        if (g->n_users == AUTHORITY_USERS_MAX) {
+                (void) snprintf(why, 96, "more than %d users", AUTHORITY_USERS_MAX);
+                return -E2BIG;
+        }
+        g->users[g->n_users++] = user->pw_uid;
+        return 0;
+}
+
+/* One bad name makes the whole line bad: what was in force before it stays. */
+static int parse_users(const char *value, void *dest, char why[static 96]) {
+        struct grants *g = dest, found = *g;
+        char text[256], *save = NULL;
+        int r = 0;
+
+        if (strlen(value) >= sizeof(text)) {
+                (void) snprintf(why, 96, "too long");
+                return -E2BIG;
+        }
+        (void) snprintf(text, sizeof(text), "%s", value);
+        found.n_users = 0;
+        for (char *name = strtok_r(text, " ,\t", &save); name && r == 0;
+             name = strtok_r(NULL, " ,\t", &save))
+                r = parse_user(name, &found, why);
+        if (r == 0)
+                *g = found;
+        return r;
+}
+
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings) {
+        struct grants g = { .n_users = 0 };
+        const struct config_item items[] = {
+                CONFIG_ITEM("Authority", "Group", config_parse_string63, g.group, GROUP_RUN),
+                CONFIG_ITEM("Remote", "Start", parse_users, &g, ""),
+        };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
+        int r;
+
+        r = config_load(&c, h, "authority", config);
+        if (r == 0) {
+                *ret_warnings += c.warnings;
+                if (show)
+                        r = config_show(&c, show);
+                *ret = g;
+        }
+        config_clear(&c);
+        return r;
+}
+
+/* --- Who asks ------------------------------------------------------------------------------------------ */
+
+static bool is_member(const char *user, gid_t own, gid_t wanted) {
+        _cleanup_free_ gid_t *groups = calloc(GROUPS_MAX, sizeof(*groups));
+        int n = GROUPS_MAX;
+
+        if (own == wanted)
+                return true;
+        if (!groups || getgrouplist(user, own, groups, &n) < 0)
+                return false;
+        for (int i = 0; i < n; i++)
+                if (groups[i] == wanted)
+                        return true;
+        return false;
+}
+
+/* Of the file, what concerns this caller: it has no say over root. */
+static void read_grants(const struct host *h, const char *config, struct caller *c) {
+        struct grants g = { .n_users = 0 };
+        unsigned warnings = 0;
+        int r;
+
+        (void) snprintf(c->group, sizeof(c->group), "%s", GROUP_RUN);
+        if (c->uid == 0)
+                return;
+        r = grants_load(h, config, NULL, &g, &warnings);
+        if (r < 0) {
+                (void) log_warning_errno(r, "the authority file cannot be read, it grants nothing now: %m");
+                return;
+        }
+        memcpy(c->group, g.group, sizeof(c->group));
+        if (!c->remote)
+                return;
+        memcpy(c->granted, g.users, sizeof(c->granted));
+        c->n_granted = g.n_users;
+}
+
+void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
+                        struct caller *ret) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct caller c = { .uid = peer->uid, .pid = peer->pid };
+        struct passwd pw, *user = NULL;
+        struct group gr, *group = NULL;
+        gid_t wanted = 0, own = peer->gid;
+
+        (void) snprintf(c.name, sizeof(c.name), "%u", (unsigned) peer->uid);
+        if (buf && getpwuid_r(peer->uid, &pw, buf, LOOKUP_SIZE, &user) == 0 && user) {
+                (void) snprintf(c.name, sizeof(c.name), "%s", pw.pw_name);
+                c.remote = streq(pw.pw_name, USER_HOSTD);
+                own = pw.pw_gid;
+        }
+        read_grants(h, config, &c);
+        if (buf && getgrnam_r(c.group, &gr, buf, LOOKUP_SIZE, &group) == 0 && group)
+                wanted = gr.gr_gid;
+        if (group)
+                c.member = peer->gid == wanted || (user && is_member(c.name, own, wanted));
+        *ret = c;
+}
+
+/* --- What they may ------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy,
+              const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(ret->reason, sizeof(ret->reason), fmt, ap);
+        va_end(ap);
+        (void) snprintf(ret->remedy, sizeof(ret->remedy), "%s", remedy);
+        return -EACCES;
+}
+
+/* What comes over the network: it ends at the authority file. */
+static int decide_remote(const struct caller *c, enum action a, uid_t owner, const char *name,
+                         struct refusal *ret) {
+        char remedy[256];
+
+        if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_HINT)
+                return 0;
+        if (owner < AUTHORITY_UID_MIN)
+                return refuse(ret,
+                              "name a user of people (uid 1000 or more), or run tpuctl on the host itself",
+                              "requests that come through %s may not %s as root or a system user",
+                              USER_HOSTD, actions[a].words);
+        for (size_t i = 0; i < c->n_granted; i++)
+                if (c->granted[i] == owner)
+                        return 0;
+        (void) snprintf(remedy, sizeof(remedy),
+                        "as root of this host, in " PATH_SITE
+                        "/authority.conf.d/10-remote.conf: section [Remote], line "
+                        "Start=%.32s",
+                        name);
+        return refuse(ret, remedy,
+                      "requests that come through %s may not %s of user %.32s on this host: no authority "
+                      "file grants it",
+                      USER_HOSTD, actions[a].words, name);
+}
+
+int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
+                     struct refusal *ret) {
+        char remedy[192];
+
+        if (c->uid == 0 || a == ACTION_LIST)
+                return 0;
+        if (c->remote)
+                return decide_remote(c, a, owner, name, ret);
+        if (a == ACTION_HINT)
+                return refuse(ret, "this is tpu-hostd's to say", "user %s may not %s", c->name,
+                              actions[a].words);
+        if (!c->member) {
+                (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", c->group, c->name);
+                return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name,
+                              actions[a].words, c->group);
+        }
+        if (owner != c->uid)
+                return refuse(ret, "use sudo, or act as the user of the run",
+                              a == ACTION_START ? "user %s may %s as itself only" :
+                                                  "user %s may %s of its own only",
+                              c->name, actions[a].words);
+        return 0;
+}
+
+/* --- The record ---------------------------------------------------------------------------------------- */
+
+void audit(const struct caller *c, enum action a, const char *name, const char *detail, int result,
+           const char *reason) {
+        /* without a journal it went to standard error */
+        (void) journal_event(EVENT_AS(LAUNCH_ASKED, result == -EACCES ? SEVERITY_WARN : SEVERITY_INFO,
+                                      .action = action_name(a), .run = name, .detail = detail, .by = c->name,
+                                      .by_uid = c->uid, .by_pid = c->pid,
+                                      .result = result < 0 ? "refused" : "accepted",
+                                      .reason = result < 0 ? reason : ""));
+}

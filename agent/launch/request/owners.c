@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "owners.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "utf8.h"
+
+struct look {
+        const struct host *h;
+        struct device_owners *out;
+        unsigned fds;
+        const char *pid; /* of the process being looked at */
+        int dir_fd;      /* its fd directory */
+};
+
+static bool is_number(const char *s) {
+        return s[0] && s[strspn(s, "0123456789")] == '\0';
+}
+
+/* "/dev/accel0", "/dev/vfio/12"; not /dev/vfio/vfio, which belongs to no chip. */
+static bool is_tpu_node(const char *path) {
+        return (startswith(path, "/dev/accel") && is_number(path + strlen("/dev/accel"))) ||
+               (startswith(path, "/dev/vfio/") && is_number(path + strlen("/dev/vfio/")));
+}
+
+/* The last *.service or *.scope of its control group: "0::/a.slice/b.service" or "1:name=systemd:/…". */
+static void read_unit(const struct host *h, const char *pid, char *ret, size_t size) {
+        char path[64], text[4096], *save = NULL;
+
+        (void) snprintf(path, sizeof(path), "/proc/%s/cgroup", pid);
+        if (host_read(h, path, text, sizeof(text), NULL) < 0)
+                return;
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                const char *group = strstr(line, ":name=systemd:");
+                const char *name;
+
+                group = group ? group + strlen(":name=systemd:") : startswith(line, "0::") ? line + 3 : NULL;
+                name = group ? strrchr(group, '/') : NULL;
+                if (name && (strstr(name, ".service") || strstr(name, ".scope"))) {
+                        (void) snprintf(ret, size, "%s", name + 1);
+                        return;
+                }
+        }
+}
+
+/* Program and first argument of /proc/PID/cmdline (NUL between words, which host_read() refuses). */
+static void read_command(const struct host *h, const char *pid, char *ret, size_t size) {
+        _cleanup_close_ int fd = -1;
+        char path[64], text[512];
+        const char *name;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+        fd = host_open_file(h, path, O_RDONLY);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 2);
+        if (n <= 0)
+                return;
+        text[n] = text[n + 1] = '\0';
+        name = strrchr(text, '/');
+        name = name ? name + 1 : text;
+        (void) snprintf(ret, size, "%.40s %.40s", name, text + strlen(text) + 1);
+        for (char *p = ret; *p; p++)
+                if (*p == '\t' || *p == '\n')
+                        *p = ' ';
+        (void) utf8_scrub(ret, strlen(ret));
+}
+
+static void add_owner(struct look *l, const char *device) {
+        struct device_owners *o = l->out;
+        struct device_owner *w;
+        uint32_t pid = (uint32_t) strtoul(l->pid, NULL, 10);
+        struct stat st;
+
+        for (size_t i = 0; i < o->n; i++)
+                if (o->owners[i].pid == pid && streq(o->owners[i].device, device))
+                        return;
+        if (o->n == DEVICE_OWNERS_MAX) {
+                o->incomplete = true;
+                return;
+        }
+        w = &o->owners[o->n++];
+        *w = (struct device_owner){ .pid = pid };
+        (void) snprintf(w->device, sizeof(w->device), "%s", device);
+        if (fstat(l->dir_fd, &st) == 0)
+                w->uid = st.st_uid;
+        read_unit(l->h, l->pid, w->unit, sizeof(w->unit));
+        read_command(l->h, l->pid, w->command, sizeof(w->command));
+}
+
+/* One system call a file: a host has tens of thousands open. */
+static void look_into_process(struct look *l) {
+        _cleanup_closedir_ DIR *d = fdopendir(l->dir_fd);
+        const struct dirent *e;
+
+        if (!d) {
+                l->dir_fd = close_fd(l->dir_fd);
+                return;
+        }
+        while ((e = readdir(d))) {
+                char target[32];
+                ssize_t n;
+
+                if (e->d_name[0] == '.')
+                        continue;
+                if (++l->fds > OWNERS_FDS_MAX) {
+                        l->out->incomplete = true;
+                        return;
+                }
+                n = readlinkat(l->dir_fd, e->d_name, target, sizeof(target));
+                if (n <= 0 || (size_t) n >= sizeof(target))
+                        continue; /* closed meanwhile, or longer than any of ours */
+                target[n] = '\0';
+                if (is_tpu_node(target))
+                        add_owner(l, target);
+        }
+}
+
+static int visit_process(const char *name, void *userdata) {
+        struct look *l = userdata;
+        char path[64];
+
+        if (!is_number(name) || strlen(name) > 10)
+                return 0;
+        (void) snprintf(path, sizeof(path), "/proc/%s/fd", name);
+        l->dir_fd = host_open_file(l->h, path, O_RDONLY | O_DIRECTORY);
+        if (l->dir_fd < 0) {
+                l->out->incomplete |= l->dir_fd != -ENOENT && l->dir_fd != -ESRCH; /* it ended meanwhile */
+                return 0;
+        }
+        l->pid = name;
+        look_into_process(l);
+        return l->fds > OWNERS_FDS_MAX;
+}
+
+const struct device_owners *owners_get(const struct host *h, struct owners_cache *c) {
+        struct look l = { .h = h, .out = &c->owners };
+        usec_t now = host_now(h);
+        int r;
+
+        if (c->taken != 0 && now >= c->taken && now - c->taken < OWNERS_KEEP)
+                return &c->owners;
+        c->owners = (struct device_owners){ 0 };
+        r = host_list(h, "/proc", visit_process, &l);
+        if (r < 0) {
+                c->owners = (struct device_owners){ .error = r };
+                (void) snprintf(c->owners.why, sizeof(c->owners.why), "/proc cannot be listed: %s",
+                                strerror(-r));
+        }
+        c->taken = MAX(now, (usec_t) 1);
+        return &c->owners;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <assert.h>
+#include <systemd/sd-id128.h>
+
+#include "device_list.h"
+#include "devices.h"
+#include "environment.h"
+#include "log.h"
+#include "paths.h"
+#include "platform.h"
+#include "request_world.h"
+#include "secret.h"
+
+#define LOOKUP_SIZE 65536
+/* systemd.exec(5): what a system service finds as its PATH. */
+#define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* --- Who, where, what ---------------------------------------------------------------------------------- */
+
+static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run *kept, char **ret_home,
+                    struct problem *p) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct passwd pw, *found = NULL;
+        int r;
+
+        if (!buf)
+                return problem_no_memory(p);
+        r = s->user[0] ? getpwnam_r(s->user, &pw, buf, LOOKUP_SIZE, &found) :
+                         getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
+        if (!found)
+                return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows",
+                                   "user %.64s is not known on this host%s%s",
+                                   s->user[0] ? s->user : c->name, r ? ": " : "", r ? strerror(r) : "");
+        kept->uid = pw.pw_uid;
+        kept->user = strdup(pw.pw_name);
+        *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
+        return kept->user && *ret_home ? 0 : problem_no_memory(p);
+}
+
+/* 1, 0, or -errno when it cannot be seen from here (a network file system that keeps root out). */
+static int exists(const struct host *h, const char *path, int flags) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_PATH | flags);
+
+        if (fd >= 0)
+                return 1;
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+}
+
+static int set_directory(const struct host *h, const Run__Spec *s, const char *home, struct kept_run *kept,
+                         struct problem *p) {
+        const char *directory = s->directory;
+
+        if (directory[0] == '\0')
+                directory = home[0] == '/' && exists(h, home, O_DIRECTORY) != 0 ? home : "/";
+        else if (exists(h, directory, O_DIRECTORY) == 0)
+                return problem_set(p, -ENOENT, "create it, or name another",
+                                   "directory %.256s does not exist", directory);
+        kept->directory = strdup(directory);
+        return kept->directory ? 0 : problem_no_memory(p);
+}
+
+static const char *path_of(const struct kept_run *kept) {
+        for (size_t i = 0; kept->env[i]; i++)
+                if (startswith(kept->env[i], "PATH="))
+                        return kept->env[i] + 5;
+        return SERVICE_PATH;
+}
+
+/* Whether dir (len bytes; relative to the run's directory) holds the command. */
+static int is_in(const struct host *h, const struct kept_run *kept, const char *dir, size_t len) {
+        _cleanup_free_ char *path = NULL;
+        bool absolute = len > 0 ? dir[0] == '/' : kept->argv[0][0] == '/';
+        int n;
+
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : kept->directory, absolute ? "" : "/", (int) len,
+                     dir, kept->argv[0]);
+        if (n < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return exists(h, path, 0);
+}
+
+/* A command that surely does not exist is said at once; one that may only be visible to its user is left to
+ * the start. */
+static int check_command(const struct host *h, const struct kept_run *kept, struct problem *p) {
+        if (strchr(kept->argv[0], '/')) {
+                if (is_in(h, kept, "", 0) != 0)
+                        return 0;
+                return problem_set(p, -ENOENT, "check the spelling and --directory",
+                                   "command %.256s does not exist", kept->argv[0]);
+        }
+        for (const char *dir = path_of(kept);; dir++) {
+                size_t len = strcspn(dir, ":");
+
+                if (is_in(h, kept, dir, len) != 0)
+                        return 0;
+                dir += len;
+                if (*dir == '\0')
+                        break;
+        }
+        return problem_set(p, -ENOENT, "give its whole path, or set PATH",
+                           "command '%.128s' is in none of the directories %.160s", kept->argv[0],
+                           path_of(kept));
+}
+
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+static int set_label(const char *from, const char *what, char to[static RUN_LABEL_SIZE], struct problem *p) {
+        for (const char *c = from; *c; c++)
+                if (*c < ' ' || *c > '~')
+                        return problem_set(p, -EINVAL, "use printable ASCII",
+                                           "the %s of the run is not printable ASCII", what);
+        if (strlen(from) >= RUN_LABEL_SIZE)
+                return problem_set(p, -EINVAL, "give a shorter one",
+                                   "the %s of the run is longer than %d bytes", what, RUN_LABEL_SIZE - 1);
+        memcpy(to, from, strlen(from) + 1);
+        return 0;
+}
+
+static int set_intent(const Local__RunRequest *q, struct kept_run *kept, struct problem *p) {
+        int r;
+
+        if (q->generation > INT64_MAX)
+                return problem_set(p, -ERANGE, "generations count from 1", "there is no generation %" PRIu64,
+                                   q->generation);
+        if (q->generation > 0 && !q->spec->name[0])
+                return problem_set(p, -EINVAL, "give the run a name", "a run by intent has a name");
+        if (q->generation > 0 && q->spec->restarts > 0)
+                return problem_set(p, -EINVAL, "leave restarts out: a new generation starts it again",
+                                   "a run by intent is not restarted by its host");
+        kept->generation = q->generation;
+        r = set_label(q->intent, "intent", kept->intent, p);
+        if (r == 0)
+                r = set_label(q->slice, "slice", kept->slice, p);
+        return r == 0 ? set_label(q->worker, "worker", kept->worker, p) : r;
+}
+
+int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct problem *p) {
+        char why[RUN_WHY_MAX];
+        int r;
+
+        if (!q->spec)
+                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND",
+                                   "a run was asked for without saying which");
+        r = run_spec_check(q->spec, RUN_HERE | RUN_SLICES, why);
+        if (r < 0)
+                return problem_set(p, r, "see: tpuctl run --help", "%s", why);
+        (void) snprintf(kept->name, sizeof(kept->name), "%s", q->spec->name);
+        r = set_intent(q, kept, p);
+        if (r < 0)
+                return r;
+        kept->spec = run_spec_copy(q->spec);
+        kept->argv = kept->spec ? strings_copy((const char *const *) q->spec->argv, q->spec->n_argv) : NULL;
+        if (!kept->argv)
+                return problem_no_memory(p);
+        kept_run_drop_texts(kept);
+        return 0;
+}
+
+static int fill_run(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                const struct caller *c, struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
+        _cleanup_free_ char *home = NULL;
+        struct refusal refusal;
+        int r = request_take_spec(q, kept, p);
+
+        if (r < 0)
+                return r;
+        kept->remote = c->remote;
+        r = set_user(q->spec, c, kept, &home, p);
+        if (r < 0)
+                return r;
+        if (authority_decide(c, ACTION_START, kept->uid, kept->user, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        r = set_directory(h, q->spec, home, kept, p);
+        if (r >= 0)
+                r = request_environment(h, identity_config, q, kept, ret_conflicts, p);
+        if (r >= 0)
+                r = secrets_from_request(q, &kept->secrets, p);
+        return r < 0 ? r : check_command(h, kept, p);
+}
+
+/* remote is no user to run as: it names one. Whether that user exists is answered only where it is
+ * granted. */
+static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
+        const char *user = q->spec ? q->spec->user : "";
+        struct passwd pw, *found = NULL;
+        char buf[4096];
+
+        if (!c->remote)
+                return authority_decide(c, ACTION_START, c->uid, c->name, ret);
+        if (user[0])
+                (void) getpwnam_r(user, &pw, buf, sizeof(buf),
+                                  &found); /* unknown is refused like any other */
+        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, user, ret);
+}
+
+/* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
+static int add_settings(const struct host *h, const char *config, Run__Spec *s, struct problem *p) {
+        _cleanup_device_settings_ struct device_settings host = { .any_device = false };
+        const struct run_key *k = run_key_find("devices");
+        char text[DEVICE_LIST_MAX * DEVICE_NODE_MAX + 8], why[RUN_WHY_MAX];
+        unsigned warnings = 0;
+        size_t n;
+        int r;
+
+        r = device_settings_load(h, config, NULL, &host, &warnings);
+        if (r < 0)
+                (void) log_warning_errno(
+                        r, "the configuration launchd cannot be read, it allows no more devices now: %m");
+        if (streq(s->devices, "any") || (!host.any_device && !host.devices))
+                return 0;
+        n = (size_t) snprintf(text, sizeof(text), "%s", host.any_device ? "any" : s->devices);
+        for (size_t i = 0; !host.any_device && host.devices[i] && n < sizeof(text); i++)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, ",%s", host.devices[i]);
+        if (n >= sizeof(text))
+                return problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config",
+                                   "more than %d devices", DEVICE_LIST_MAX);
+        r = run_key_set_text(k, s, text);
+        if (r < 0)
+                return problem_no_memory(p);
+        r = run_key_check(k, s, why);
+        return r < 0 ? problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "%s", why) : 0;
+}
+
+int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                  const struct caller *c, struct request_result *ret, struct problem *p) {
+        _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
+        char **conflicts = NULL;
+        struct refusal refusal;
+        sd_id128_t id;
+        int r;
+
+        /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
+         * this host. */
+        if (decide_start(q, c, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        if (!kept)
+                return problem_no_memory(p);
+        r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
+        if (r < 0)
+                return r;
+        r = fill_run(h, identity_config, q, c, kept, &conflicts, p);
+        if (r >= 0)
+                r = add_settings(h, identity_config, kept->spec, p);
+        if (r >= 0)
+                r = sd_id128_randomize(&id);
+        if (r < 0) {
+                (void) strings_free(conflicts);
+                return r;
+        }
+        (void) sd_id128_to_string(id, kept->id);
+        (void) host_boot_id(h, kept->boot_id); /* empty when unreadable: then the unit alone decides */
+        ret->kept = TAKE_PTR(kept);
+        ret->conflicts = conflicts;
+        return 0;
+}
