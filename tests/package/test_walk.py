@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The walk of docs/structure.md, done: a check, a metric, a key of a run, a part and a command, as the page says it, are added to a copy of the tree.
+"""The walk of docs/structure.md, done: a check, a metric, a key, a part, a command.
+
+As the page says it, they are added to a copy of the tree.
 
 What is built of it shows each of them where users look, and the tests that the page adds pass.
 """
@@ -17,7 +19,16 @@ sys.path.insert(0, str(TOP / "tests/structure"))
 
 from walk import files_of, walks  # noqa: E402  (the path comes first)
 
-TARGETS = ("tpuctl", "tpu-hostd", "pages", "test-run-keys", "test-added-key", "test-probes", "test-probes-host", "test-metrics", "test-hostd-metrics")
+TARGETS = (
+    "tpuctl",
+    "tpu-hostd",
+    "pages",
+    "test-run-keys",
+    "test-added-key",
+    "test-probes",
+    "test-probes-host",
+    "test-metrics",
+     "test-hostd-metrics")
 # What goes over the bus for a run whose JSON is the argument.
 DRIVER = r"""
 #include <sys/socket.h>
@@ -64,7 +75,8 @@ class Walk(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not os.environ.get("FULL"):
-            raise unittest.SkipTest("builds tpuctl and tpu-hostd anew, which takes some minutes: with FULL=1")
+            raise unittest.SkipTest(
+                "builds tpuctl and tpu-hostd anew, which takes some minutes: with FULL=1")
         for tool in ("cmake", "ninja", "gcc"):
             if not shutil.which(tool):
                 raise unittest.SkipTest(f"there is no {tool}")
@@ -82,15 +94,38 @@ class Walk(unittest.TestCase):
         (cls.top / "tests/unit/test-added-key.c").write_text(DRIVER)
         (cls.top / "tests/unit/added.cmake").write_text("unit_test(added-key KNOWS launch)\n")
         # With ccache, paths are kept relative to the copy: then the second time is quick.
-        cls.env = os.environ | {"BUILD_DIR": str(cls.build), "LC_ALL": "C.UTF-8", "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
+        cls.env = os.environ | {
+    "BUILD_DIR": str(
+        cls.build),
+        "LC_ALL": "C.UTF-8",
+        "CCACHE_BASEDIR": str(folder),
+         "CCACHE_NOHASHDIR": "1"}
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        cls.run_there("cmake", "-S", cls.top, "-B", cls.build, "-G", "Ninja", "-DCMAKE_C_FLAGS=-O2", "-DWERROR=ON", "-DWITH_BPF=OFF", *launcher)
+        cls.run_there(
+    "cmake",
+    "-S",
+    cls.top,
+    "-B",
+    cls.build,
+    "-G",
+    "Ninja",
+    "-DCMAKE_C_FLAGS=-O2",
+    "-DWERROR=ON",
+    "-DWITH_BPF=OFF",
+     *launcher)
         cls.run_there("cmake", "--build", cls.build, "-j2", "--target", *TARGETS)
 
     @classmethod
     def run_there(cls, *words):
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1700, check=False,
-                              env=cls.env)
+        done = subprocess.run(
+    words,
+    stdin=subprocess.DEVNULL,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+    timeout=1700,
+    check=False,
+     env=cls.env)
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
 
@@ -114,7 +149,11 @@ class Walk(unittest.TestCase):
         self.assertIn("sudo sysctl -w vm.zone_reclaim_mode=0", bad.stdout)
 
     def test_check_is_listed(self):
-        self.assertRegex(self.tpuctl("check", "?").stderr, r"  zone_reclaim +zone reclaim of the memory of NUMA nodes\n")
+        self.assertRegex(
+    self.tpuctl(
+        "check",
+        "?").stderr,
+         r"  zone_reclaim +zone reclaim of the memory of NUMA nodes\n")
 
     def test_check_has_its_tests(self):
         self.unit("probes")
@@ -133,7 +172,8 @@ class Walk(unittest.TestCase):
         whole = page.read_text()
         self.addCleanup(page.write_text, whole)
         page.write_text(self.documents["A new metric"])
-        done = subprocess.run([self.build / "tests/unit/test-hostd-metrics"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([self.build / "tests/unit/test-hostd-metrics"],
+                              capture_output=True, text=True, timeout=60, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("tpu.memory.unevictable", done.stdout + done.stderr)
 
@@ -161,26 +201,51 @@ class Walk(unittest.TestCase):
     # --- A new key of a run --------------------------------------------------------------------------------
 
     def tpuctl(self, *words):
-        return subprocess.run([self.build / "agent/ctl/tpuctl", *words], capture_output=True, text=True, timeout=60, check=False, env=os.environ | {"LC_ALL": "C.UTF-8"})
+        return subprocess.run([self.build / "agent/ctl/tpuctl", *words], capture_output=True,
+                              text=True, timeout=60, check=False, env=os.environ | {"LC_ALL": "C.UTF-8"})
 
     def unit_of(self, json):
-        return subprocess.run([self.build / "tests/unit/test-added-key", json], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([self.build / "tests/unit/test-added-key", json],
+                              capture_output=True, text=True, timeout=60, check=False)
 
     def test_flag_and_help(self):
-        self.assertRegex(self.tpuctl("run", "--help").stdout, r"--cpu-weight N +its share of the CPUs beside other units\n")
-        self.assertRegex(self.tpuctl("run", "--help").stdout, r"--log-noise WORD +how much it logs; one of: quiet, loud\n")
+        self.assertRegex(
+    self.tpuctl(
+        "run",
+        "--help").stdout,
+         r"--cpu-weight N +its share of the CPUs beside other units\n")
+        self.assertRegex(
+    self.tpuctl(
+        "run",
+        "--help").stdout,
+         r"--log-noise WORD +how much it logs; one of: quiet, loud\n")
 
     def test_bounds_are_alike(self):
         wrong = "cpu_weight '10001' is not a whole number from 1 to 10000"
-        self.assertEqual(self.tpuctl("run", "--cpu-weight", "10001", "--", "true").stderr, f"tpuctl run: {wrong}\n")
+        self.assertEqual(
+    self.tpuctl(
+        "run",
+        "--cpu-weight",
+        "10001",
+        "--",
+        "true").stderr,
+         f"tpuctl run: {wrong}\n")
         self.assertEqual(self.unit_of('{"argv":["true"],"cpu_weight":10001}').stdout, f"{wrong}\n")
         file = self.build / "wrong.ini"
         file.write_text("[Run]\nCpuWeight=10001\n")
         self.assertIn(wrong, self.tpuctl("run", "-f", file, "--", "true").stderr)
-        self.assertIn("log_noise 'no' is not one of quiet, loud", self.tpuctl("run", "--log-noise", "no", "--", "true").stderr)
+        self.assertIn(
+    "log_noise 'no' is not one of quiet, loud",
+    self.tpuctl(
+        "run",
+        "--log-noise",
+        "no",
+        "--",
+         "true").stderr)
 
     def test_page(self):
-        self.assertIn(".It Fl -cpu-weight Ar N\nits share of the CPUs beside other units.\n", (self.build / "docs/man/tpuctl.1").read_text())
+        self.assertIn(".It Fl -cpu-weight Ar N\nits share of the CPUs beside other units.\n",
+                      (self.build / "docs/man/tpuctl.1").read_text())
 
     def test_unit(self):
         found = self.unit_of('{"argv":["true"],"cpu_weight":50}')

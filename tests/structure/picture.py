@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The picture of docs/structure.md, out of the KNOWS lines: rooms in groups, arrows between groups. --write puts it into the page.
+"""The picture of docs/structure.md, out of the KNOWS lines: rooms in groups, arrows between groups.
 
-An arrow that follows from others is left out. A room without a group, and a circle between groups, are errors.
+--write puts it into the page.
+
+An arrow that follows from others is left out. A room without a group and a circle between groups, are errors.
 """
 import pathlib
 import re
@@ -18,20 +20,20 @@ GROUPS = [
     ("base", r"agent/base/"),
     ("a run and its host", r"agent/(model/run|identity|identity/metadata|progress|stackfiles)/ "),
     ("registry's client", r"agent/enroll/"),
-    ("uplink", r"agent/uplink/ "),
+    ("uplink", r"agent/uplink/"),
     ("BPF", r"probes/bpf/"),
     ("stacks", r"probes/stack/"),
     ("network settings", r"netcfg/\w+/ "),
     ("probes", r"probes/"),
     ("bus", r"agent/parts/(bus|calls)/ | health$"),
     ("parts", r"agent/parts/"),
-    ("hostd", r"agent/hostd/ "),
-    ("launch", r"agent/launch/ "),
-    ("ctl", r"agent/ctl/ "),
-    ("diagnosis", r"collector/diagnose/ "),
+    ("hostd", r"agent/hostd/"),
+    ("launch", r"agent/launch/"),
+    ("ctl", r"agent/ctl/"),
+    ("diagnosis", r"collector/diagnose/"),
     ("telemetry", r"collector/telemetry/"),
     ("control", r"collector/control/"),
-    ("ports of the collector", r"collector/(receive|api)/ "),
+    ("ports of the collector", r"collector/(receive|api)/"),
 ]
 
 
@@ -41,7 +43,8 @@ def group_of(kind, name, folder):
     for title, pattern in GROUPS:
         if re.match(pattern, f"{folder} {name}") or pattern.endswith(f" {name}$"):
             return title
-    raise ValueError(f"the room {name} ({folder}) is in no group of {pathlib.Path(__file__).name}: add its folder to GROUPS")
+    raise ValueError(
+        f"the room {name} ({folder}) is in no group of {pathlib.Path(__file__).name}: add its folder to GROUPS")
 
 
 def groups():
@@ -58,7 +61,8 @@ def groups():
 def below(knows, title, path=()):
     """All groups below this one."""
     if title in path:
-        raise ValueError("groups know each other in a circle: " + " → ".join((*path[path.index(title):], title)))
+        raise ValueError("groups know each other in a circle: " + \
+                         " → ".join((*path[path.index(title):], title)))
     found = set()
     for lower in knows[title]:
         found |= {lower} | below(knows, lower, (*path, title))

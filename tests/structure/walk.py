@@ -1,4 +1,4 @@
-"""The walk of docs/structure.md, read and done: what the page tells a newcomer to write, written into a copy of the tree.
+"""The walk of docs/structure.md, read and done: what it asks a newcomer to write, written into a copy.
 
 A step is a numbered line, with its text behind it as an indented block of code:
 
@@ -8,7 +8,8 @@ A step is a numbered line, with its text behind it as an indented block of code:
     4. `PATH`, in the line, behind `WORDS`: words
     5. `PATH`, instead of `WORDS`:          words
 
-The first place that has the anchor counts. A numbered line without a block is for the reader, but for "run `COMMAND`".
+The first place that has the anchor counts. A numbered line without a block is for the reader, but for
+"run `COMMAND`".
 """
 import dataclasses
 import pathlib
@@ -19,9 +20,10 @@ PAGE = "docs/structure.md"
 WALKS = ("A new check", "A new metric", "A new key of a run", "A new part", "A new command")
 SECTION = re.compile(r"^### (.*)\n((?:(?!##).*\n)*)", re.MULTILINE)
 # An anchor that has backticks itself stands between two of them and a blank, as Markdown wants it.
-STEP = re.compile(r"^\d+\. `(?P<path>[^`]+)`, (?P<how>new|at the end|(?:behind|before) the line|in the line, behind|instead of)"
-                  r"(?: (?:`` (?P<quoted>.+?) ``|`(?P<anchor>[^`]+)`))?:.*\n(?: {3,4}(?!```).*\n)*\n(?P<indent> {3,4})```.*\n"
-                  r"(?P<text>(?:(?! {3,4}```).*\n)*)(?P=indent)```$", re.MULTILINE)
+STEP = re.compile(
+    r"^\d+\. `(?P<path>[^`]+)`, (?P<how>new|at the end|(?:behind|before) the line|in the line, behind|instead of)"
+    r"(?: (?:`` (?P<quoted>.+?) ``|`(?P<anchor>[^`]+)`))?:.*\n(?: {3,4}(?!```).*\n)*\n(?P<indent> {3,4})```.*\n"
+    r"(?P<text>(?:(?! {3,4}```).*\n)*)(?P=indent)```$", re.MULTILINE)
 RUN = re.compile(r"^\d+\. run `([^`]+)`", re.MULTILINE)
 
 
@@ -63,8 +65,20 @@ def walks(top):
     for title, body in SECTION.findall((pathlib.Path(top) / PAGE).read_text()):
         if title not in WALKS:
             continue
-        steps = [Step(m.start(), m["how"], m["path"], m["quoted"] or m["anchor"] or "", re.sub("^" + m["indent"], "", m["text"], flags=re.MULTILINE)) for m in STEP.finditer(body)]
-        assert len(steps) * 2 == body.count("```"), f"{PAGE}: a block of '{title}' belongs to no step that tests/structure/walk.py understands"
+        steps = [
+    Step(
+        m.start(),
+        m["how"],
+        m["path"],
+        m["quoted"] or m["anchor"] or "",
+        re.sub(
+            "^" +
+            m["indent"],
+            "",
+            m["text"],
+             flags=re.MULTILINE)) for m in STEP.finditer(body)]
+        assert len(steps) * 2 == body.count(
+            "```"), f"{PAGE}: a block of '{title}' belongs to no step that tests/structure/walk.py understands"
         steps += [Step(m.start(), "run", m[1]) for m in RUN.finditer(body)]
         found[title] = sorted(steps, key=lambda s: s.place)
     assert tuple(found) == WALKS, f"{PAGE} has the walks {', '.join(found)}"
@@ -73,8 +87,10 @@ def walks(top):
 
 def files_of(top):
     """What a copy of the tree needs: what git has, and what will be added to it."""
-    done = subprocess.run(["git", "-C", top, "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", "-C", top, "ls-files", "--cached", "--others",
+                          "--exclude-standard"], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return [f for f in done.stdout.splitlines() if (pathlib.Path(top) / f).exists()]
     skip = {"build", ".git", "__pycache__"}
-    return [str(f.relative_to(top)) for f in pathlib.Path(top).glob("**/*") if not skip & set(f.relative_to(top).parts) and (f.is_symlink() or f.is_file())]
+    return [str(f.relative_to(top)) for f in pathlib.Path(top).glob("**/*") if not skip &
+                set(f.relative_to(top).parts) and (f.is_symlink() or f.is_file())]
