@@ -134,8 +134,10 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         golden = self.root / "golden.json"
         golden.write_text(self.expect(["check", "--json"], 0, stderr="").stdout)
         n = len(json.loads(golden.read_text())["checks"])
-        self.expect(["check", "--golden", golden], 0, stderr="", stdout=f"0 of {n} checks differ from the golden report\n")
-        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")  # varies: no difference
+        self.expect(["check", "--golden", golden], 0, stderr="",
+                    stdout=f"0 of {n} checks differ from the golden report\n")
+        # varies: no difference
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")
         (self.root / "proc/sys/kernel/osrelease").write_text("6.9.0\n")
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
         shutil.rmtree(self.root / "usr/local/lib/python3.10/dist-packages/jax-0.7.2.dist-info")

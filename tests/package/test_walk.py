@@ -43,12 +43,15 @@ int main(int argc, char *argv[]) {
         sd_bus *bus = NULL;
         int fds[2];
 
-        if (run_spec_from_json(o, NULL, &kept.spec, why) < 0 || run_spec_check(kept.spec, RUN_HERE, why) < 0) {
+        if (run_spec_from_json(o, NULL, &kept.spec, why) < 0 ||
+            run_spec_check(kept.spec, RUN_HERE, why) < 0) {
                 puts(why);
                 return 1;
         }
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0 || sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 ||
-            sd_bus_start(bus) < 0 || unit_message_new(bus, &(struct unit_spec){ .kept = &kept }, &m) < 0 || sd_bus_message_seal(m, 1, 0) < 0)
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0 || sd_bus_new(&bus) < 0 ||
+            sd_bus_set_fd(bus, fds[0], fds[0]) < 0 || sd_bus_start(bus) < 0 ||
+            unit_message_new(bus, &(struct unit_spec){ .kept = &kept }, &m) < 0 ||
+            sd_bus_message_seal(m, 1, 0) < 0)
                 return 2;
         return sd_bus_message_dump(m, stdout, 0) < 0 ? 3 : 0;
 }

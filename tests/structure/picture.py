@@ -3,7 +3,8 @@
 
 --write puts it into the page.
 
-An arrow that follows from others is left out. A room without a group and a circle between groups, are errors.
+An arrow that follows from others is left out. A room without a group and a circle between groups, are
+errors.
 """
 import pathlib
 import re
@@ -44,7 +45,8 @@ def group_of(kind, name, folder):
         if re.match(pattern, f"{folder} {name}") or pattern.endswith(f" {name}$"):
             return title
     raise ValueError(
-        f"the room {name} ({folder}) is in no group of {pathlib.Path(__file__).name}: add its folder to GROUPS")
+        f"the room {name} ({folder}) is in no group of {pathlib.Path(__file__).name}: add its folder to "
+        f"GROUPS")
 
 
 def groups():

@@ -21,8 +21,10 @@ WALKS = ("A new check", "A new metric", "A new key of a run", "A new part", "A n
 SECTION = re.compile(r"^### (.*)\n((?:(?!##).*\n)*)", re.MULTILINE)
 # An anchor that has backticks itself stands between two of them and a blank, as Markdown wants it.
 STEP = re.compile(
-    r"^\d+\. `(?P<path>[^`]+)`, (?P<how>new|at the end|(?:behind|before) the line|in the line, behind|instead of)"
-    r"(?: (?:`` (?P<quoted>.+?) ``|`(?P<anchor>[^`]+)`))?:.*\n(?: {3,4}(?!```).*\n)*\n(?P<indent> {3,4})```.*\n"
+    r"^\d+\. `(?P<path>[^`]+)`, "
+    r"(?P<how>new|at the end|(?:behind|before) the line|in the line, behind|instead of)"
+    r"(?: (?:`` (?P<quoted>.+?) ``|`(?P<anchor>[^`]+)`))?:.*\n"
+    r"(?: {3,4}(?!```).*\n)*\n(?P<indent> {3,4})```.*\n"
     r"(?P<text>(?:(?! {3,4}```).*\n)*)(?P=indent)```$", re.MULTILINE)
 RUN = re.compile(r"^\d+\. run `([^`]+)`", re.MULTILINE)
 
@@ -50,7 +52,8 @@ class Step:
             file.write_text(held + self.text)
             return
         at = held.find(self.anchor)
-        assert at >= 0, f"{PAGE} names '{self.anchor}' of {self.path}, which is not there: let it name another place"
+        assert at >= 0, (f"{PAGE} names '{self.anchor}' of {self.path}, which is not there: "
+                         "let it name another place")
         if self.how.endswith("the line"):
             edge = held.find("\n", at) + 1 if self.how.startswith("behind") else held.rfind("\n", 0, at) + 1
             file.write_text(held[:edge] + self.text + held[edge:])
@@ -77,8 +80,8 @@ def walks(top):
             "",
             m["text"],
              flags=re.MULTILINE)) for m in STEP.finditer(body)]
-        assert len(steps) * 2 == body.count(
-            "```"), f"{PAGE}: a block of '{title}' belongs to no step that tests/structure/walk.py understands"
+        assert len(steps) * 2 == body.count("```"), (
+            f"{PAGE}: a block of '{title}' belongs to no step that tests/structure/walk.py understands")
         steps += [Step(m.start(), "run", m[1]) for m in RUN.finditer(body)]
         found[title] = sorted(steps, key=lambda s: s.place)
     assert tuple(found) == WALKS, f"{PAGE} has the walks {', '.join(found)}"
