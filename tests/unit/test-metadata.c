@@ -324,8 +324,9 @@ static void test_hostile_said(void) {
 
 /* Either spelling; nothing that is no plan; and what the text may hold. */
 static void test_upcoming(void) {
-        static const char *const none[] = { "", "NONE", "{ }", "{ \"error\": \"no notifications have been "
-                                                               "received yet, try again later\" }",
+        static const char *const none[] = { "", "NONE", "{ }",
+                                            ("{ \"error\": \"no notifications have been "
+                                             "received yet, try again later\" }"),
                                             "[]", "{\"windowStartTime\": 5}", "{\"windowStartTime\": \"\"}",
                                             "{\"windowStartTimes\": \"x\"}" };
         char text[METADATA_UPCOMING_MAX];
