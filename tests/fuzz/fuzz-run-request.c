@@ -55,9 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Local__RunRequest *q = local__run_request__unpack(NULL, size, data);
         struct problem p = { .text = "" };
         struct kept_run *kept = calloc(1, sizeof(*kept));
+        static const Run__Spec standard = RUN__SPEC__INIT;
 
         if (q && request_take_spec(q, kept, &p) == 0) {
                 assert(kept->spec->grace > 0 && kept->argv[0] && strlen(kept->name) <= RUN_NAME_MAX);
+                /* tpu-launchd does not compile it; who reads what a person wrote does, and may refuse it. */
+                if (q->spec->step_regex != standard.step_regex)
+                        free(q->spec->step_regex);
+                q->spec->step_regex = standard.step_regex;
                 check_round_trip(q->spec);
                 if (q->world)
                         check_world(q);
