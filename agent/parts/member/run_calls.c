@@ -11,7 +11,6 @@
 #include "orders_part.h"
 #include "progress_part.h"
 #include "run_record.h"
-#include "runs_part.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* a unit waits for its exec, and for the end of a previous one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
@@ -114,7 +113,7 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        runs_ask(c->call.bus);
+        bus_tell(c->call.bus, BUS_ASK_RUNS);
         if (l->no_answer) {
                 finish_call(c, 503, NULL, l->text, l->remedy);
                 return;

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "member_state.h"
 #include "orders_part.h"
-#include "runs_part.h"
 #include "utf8.h"
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */
@@ -168,7 +167,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);
-        runs_ask(p->owner->bus); /* its list says how far it is */
+        bus_tell(p->owner->bus, BUS_ASK_RUNS); /* its list says how far it is */
 }
 
 void run_part_start(struct run_part *p) {
@@ -200,7 +199,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         }
         p->call = local_call_free(p->call);
         p->stopping = false;
-        runs_ask(p->owner->bus);
+        bus_tell(p->owner->bus, BUS_ASK_RUNS);
 }
 
 void run_part_stop(struct run_part *p) {

@@ -157,7 +157,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct member_state *m = userdata;
 
         (void) source, (void) usec;
-        runs_ask(m->bus); /* what became of what was not answered? */
+        bus_tell(m->bus, BUS_ASK_RUNS); /* what became of what was not answered? */
         run_parts_act(m);
         if (!m->bus->runs->known && any_lives(m))
                 run_parts_try_again(m);
@@ -220,7 +220,7 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, runs_asked(p->owner->bus));
+                p->absent = MAX(p->absent, p->owner->bus->runs_asked);
                 run_parts_try_again(p->owner);
                 return;
         }
