@@ -13,7 +13,7 @@ struct net_drop_seen {
 struct net_state {
         struct bus *bus;
         struct flows flows;
-        struct net_places *places; /* agent_net_places.c */
+        struct net_places *places; /* net_places.c */
         usec_t settled;            /* boot clock: when names and routes were asked last for all */
         usec_t since_real;         /* when the first run that is here was seen */
         size_t bad;                /* links, as reported last */
