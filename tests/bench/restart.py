@@ -38,7 +38,7 @@ taken = Runs._run
 
 
 def note(self, name, m):
-    began[(self, m.get(8, [0])[-1])] = time.monotonic()
+    began[(self, m.get(2, [0])[-1])] = time.monotonic()
     return taken(self, name, m)
 
 

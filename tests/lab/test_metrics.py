@@ -147,7 +147,7 @@ class Metrics(unittest.TestCase):
         self.assertGreater(self.between(lambda: tcp("RetransSegs"), "tpu.tcp.segments",
                                         tpu__tcp__segment__kind="sent_again"), before[0])
         self.assertGreater(self.between(lambda: ext("TCPTimeouts"), "tpu.tcp.timeouts"), before[1])
-        self.between(lambda: tcp("OutSegs"), "tpu.tcp.segments", network__io__direction="transmit")
+        self.between(lambda: tcp("OutSegs"), "tpu.tcp.segments", tpu__tcp__segment__kind="sent")
         self.assertGreater(self.between(lambda: softnet(0), "tpu.softnet.packets",
                                         tpu__softnet__outcome="processed"), 0)
         self.between(lambda: softnet(1), "tpu.softnet.packets", tpu__softnet__outcome="dropped")
@@ -295,7 +295,7 @@ class Metrics(unittest.TestCase):
         self.assertAlmostEqual(taken[0], 0.975)
         self.assertEqual([v for a, v, _ in self.points("tpu.hbm.usage") if a == known], [17179869187])
         self.host.wait_for(lambda: [v for a, v, _ in self.points("tpu.dcn.transfer.duration.count")
-                                    if a["run"] == "train" and a["tpu.buffer.size"] == "1MB+"], 60,
+                                    if a["tpu.run.name"] == "train" and a["tpu.buffer.size"] == "1MB+"], 60,
                            "latencies")
         whose, = [h for h in scenario.ctl_json(self.host, "fleet")["hosts"] if h["name"] == self.host.name]
         self.assertEqual((whose["slice"], whose["worker_id"]), ("lab", 0))
