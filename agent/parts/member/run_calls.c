@@ -5,6 +5,7 @@
  * stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
 #include "calls.h"
+#include "json_text.h"
 #include "local_call.h"
 #include "member.h"
 #include "member_state.h"
@@ -219,7 +220,7 @@ static int post_run(void *self, const struct http_request *r, struct http_reply 
 static bool is_of_registry(const struct bus *b, const char *name) {
         const json_t *record = member_run_record(b, name);
 
-        return record && !streq(run_text(record, "state"), "ended");
+        return record && !streq(json_text_of(record, "state"), "ended");
 }
 
 static int delete_run(void *self, const struct http_request *r, struct http_reply *ret) {

@@ -50,10 +50,10 @@ static void judge_unlike_host(const struct member_state *m, struct finding *f) {
         size_t i;
 
         json_array_foreach(list, i, u)
-                if (run_number(u, "worker") == m->who.worker &&
+                if (json_number_of(u, "worker") == m->who.worker &&
                     json_is_integer(json_object_get(u, "worker"))) {
-                check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, run_text(u, "part"),
-                           run_text(u, "found"), run_text(u, "others"));
+                check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, json_text_of(u, "part"),
+                           json_text_of(u, "found"), json_text_of(u, "others"));
                 return;
         }
 }
@@ -108,7 +108,7 @@ static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
         const struct member_state *m = p->owner;
         char nics[INTENT_NICS_TEXT_MAX];
 
-        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
+        (void) snprintf(p->serial, sizeof(p->serial), "%s", json_text_of(p->record, "serial"));
         p->step = -1;
         data_nics(m->bus, nics);
         local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
@@ -121,7 +121,7 @@ void run_part_prepare(struct run_part *p) {
         int r;
 
         p->preflight = preflight_free(p->preflight);
-        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARING, "");
+        run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARING, "");
         own_objection(p->owner, why, sizeof(why));
         if (why[0]) {
                 refuse_part(p, why);
@@ -206,7 +206,7 @@ void run_part_stop(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct bus *b = p->owner->bus;
         static const Run__Spec standard = RUN__SPEC__INIT;
-        usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
+        usec_t grace = json_number_of(json_object_get(p->record, "intent"), "grace");
         int r;
 
         if (p->call && p->stopping)
@@ -217,7 +217,7 @@ void run_part_stop(struct run_part *p) {
         p->stop_asked = p->now.generation;
         p->stopping = true;
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
-                 run_text(p->record, "why"));
+                 json_text_of(p->record, "why"));
         r = local_call_new(b->event,
                            &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
@@ -269,14 +269,14 @@ void run_parts_keep(struct member_state *m) {
 }
 
 static bool was_prepared(const struct run_part *p) {
-        uint64_t generation = run_number(p->record, "generation");
+        uint64_t generation = json_number_of(p->record, "generation");
         const json_t *v;
         size_t i;
 
         json_array_foreach(json_object_get(p->owner->runs.kept, "parts"), i, v)
-                if (streq(run_text(v, "name"), p->name) && generation > 0 &&
-                    streq(run_text(v, "serial"), run_text(p->record, "serial")) &&
-                    run_number(v, "generation") == generation)
+                if (streq(json_text_of(v, "name"), p->name) && generation > 0 &&
+                    streq(json_text_of(v, "serial"), json_text_of(p->record, "serial")) &&
+                    json_number_of(v, "generation") == generation)
                         return true;
         return false;
 }
@@ -287,8 +287,8 @@ void run_part_restore(struct run_part *p) {
         if (!was_prepared(p) || make_request(p, why) < 0)
                 return; /* it is prepared again, and refused with that reason */
         log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was restarted", p->name,
-                 run_number(p->record, "generation"));
-        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARED, "");
+                 json_number_of(p->record, "generation"));
+        run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARED, "");
 }
 
 int run_parts_keep_start(struct member_state *m) {
@@ -304,9 +304,9 @@ int run_parts_keep_start(struct member_state *m) {
                 return -ENOMEM;
         }
         if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
-                (void) snprintf(m->leader, sizeof(m->leader), "%s", run_text(o, "leader"));
+                (void) snprintf(m->leader, sizeof(m->leader), "%s", json_text_of(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
-                if (b->boot_id[0] && streq(run_text(o, "boot_id"), b->boot_id))
+                if (b->boot_id[0] && streq(json_text_of(o, "boot_id"), b->boot_id))
                         m->runs.kept = json_incref(o);
                 json_decref(o);
         }

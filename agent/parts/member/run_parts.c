@@ -32,7 +32,7 @@ static struct run_part *find_part(const struct member_state *m, const char *name
 
 static bool is_over(const struct run_part *p) {
         return !p->preflight && !p->call && p->now.state != PART_STARTING && p->now.state != PART_RUNNING &&
-               (!p->record || streq(run_text(p->record, "state"), "ended"));
+               (!p->record || streq(json_text_of(p->record, "state"), "ended"));
 }
 
 /* Room for one more: of what is over, the oldest goes. */
@@ -89,8 +89,8 @@ void run_parts_try_again(struct member_state *m) {
 
 /* A preflight for what is not wanted any more. */
 static void drop_preflight(struct run_part *p) {
-        bool wanted = p->record && streq(run_text(p->record, "state"), "preparing") &&
-                      run_number(p->record, "generation") == p->now.generation;
+        bool wanted = p->record && streq(json_text_of(p->record, "state"), "preparing") &&
+                      json_number_of(p->record, "generation") == p->now.generation;
 
         if (!p->preflight || wanted)
                 return;
@@ -100,8 +100,9 @@ static void drop_preflight(struct run_part *p) {
 
 /* The agent was killed between its report that it is prepared and the start. */
 static void restore_prepared(struct run_part *p) {
-        const char *state = run_text(p->record, "state");
-        bool older = p->now.state == PART_NONE || p->now.generation < run_number(p->record, "generation"),
+        const char *state = json_text_of(p->record, "state");
+        bool older = p->now.state == PART_NONE ||
+                     p->now.generation < json_number_of(p->record, "generation"),
              runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
 
         if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
@@ -257,15 +258,15 @@ void run_parts_listed(struct member_state *m) {
 /* The event of a record that has changed. */
 static void report_run(const struct member_state *m, const char *name, const json_t *before,
                        const json_t *now) {
-        const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
+        const char *state = json_text_of(now, "state"), *outcome = json_text_of(now, "outcome");
         const json_t *waits = json_object_get(now, "waits_for");
-        uint64_t generation = run_number(now, "generation");
+        uint64_t generation = json_number_of(now, "generation");
         bool ended = streq(state, "ended"),
              good = !ended || streq(outcome, "success") || streq(outcome, "stopped");
         char waits_for[200];
 
-        if (before && streq(run_text(before, "state"), state) &&
-            run_number(before, "generation") == generation)
+        if (before && streq(json_text_of(before, "state"), state) &&
+            json_number_of(before, "generation") == generation)
                 return;
         (void) snprintf(waits_for, sizeof(waits_for), "%.190s",
                         json_array_size(waits) > 0 && json_is_string(json_array_get(waits, 0)) ?
@@ -276,17 +277,17 @@ static void report_run(const struct member_state *m, const char *name, const jso
         bus_note(m->bus,
                  EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
                           .generation = (int64_t) generation, .state = state, .outcome = outcome,
-                          .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
-                          .blame = run_text(now, "blame"), .waits_for = waits_for,
+                          .reason = json_text_of(now, "why"), .cause = json_text_of(now, "cause"),
+                          .blame = json_text_of(now, "blame"), .waits_for = waits_for,
                           .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
 }
 
 /* While a host of it is missing, the planner asks the others by turns how far the run is. */
 static void answer_step(struct run_part *p) {
         const json_t *ask = json_object_get(p->record, "ask");
-        uint64_t number = run_number(ask, "number");
+        uint64_t number = json_number_of(ask, "number");
 
-        if (number == 0 || number == p->asked || !streq(run_text(ask, "host"), p->owner->who.host))
+        if (number == 0 || number == p->asked || !streq(json_text_of(ask, "host"), p->owner->who.host))
                 return;
         p->asked = number;
         p->step_said = part_step(p);
@@ -386,12 +387,12 @@ json_t *run_parts_to_json(const struct member_state *m) {
                 const struct run_part *p = m->runs.parts[i];
                 json_t *waits = json_object_get(p->record, "waits_for");
                 json_t *o = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:s, s:o}", "name", p->name,
-                                      "state", p->record ? run_text(p->record, "state") : "unknown",
-                                      "generation", (json_int_t) run_number(p->record, "generation"), "part",
-                                      part_state_name(p->now.state), "part_generation",
+                                      "state", p->record ? json_text_of(p->record, "state") : "unknown",
+                                      "generation", (json_int_t) json_number_of(p->record, "generation"),
+                                      "part", part_state_name(p->now.state), "part_generation",
                                       (json_int_t) p->now.generation, "detail", p->detail, "why",
-                                      run_text(p->record, "why"), "outcome", run_text(p->record, "outcome"),
-                                      "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
+                                      json_text_of(p->record, "why"), "outcome",
+                                      json_text_of(p->record, "outcome"), "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
 
                 list = json_list_add(list, o);
         }
