@@ -355,16 +355,6 @@ const json_t *member_run_record(const struct bus *b, const char *name) {
         return run_parts_find(state_of(b), name);
 }
 
-json_t *member_run_records(const struct bus *b) {
-        const struct run_parts *all = &state_of(b)->runs;
-        json_t *list = json_array();
-
-        for (size_t i = 0; list && i < all->n; i++)
-                if (all->parts[i]->record)
-                        list = json_list_add(list, json_incref(all->parts[i]->record));
-        return list;
-}
-
 static json_t *registry_json(const struct member_state *m) {
         usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
         usec_t since = real - MIN(real, now - MIN(now, m->status.since));

@@ -13,6 +13,32 @@
 #include "orders_part.h"
 #include "utf8.h"
 
+#define AGAIN (1 * USEC_PER_SEC)
+
+/* --- Its state ----------------------------------------------------------------------------------------- */
+
+void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
+        char text[sizeof(p->detail)];
+
+        assert(state < _PART_STATE_MAX);
+        utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
+        p->now = (struct member_part){ .generation = generation, .state = state };
+        memcpy(p->detail, text, sizeof(text));
+        p->step_said = p->step;
+        p->absent = 0;
+        if (state != PART_EXITED && state != PART_STOPPED)
+                p->cause[0] = p->code[0] = p->status[0] = '\0';
+        bus_tell(p->owner->bus, BUS_MEMBER);
+        if (state == PART_PREPARED)
+                run_parts_keep(p->owner);
+}
+
+void run_parts_try_again(struct member_state *m) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
+        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
+}
+
 /* --- Prepared ------------------------------------------------------------------------------------------ */
 
 static void report_refused(struct run_part *p) {
@@ -311,4 +337,59 @@ int run_parts_keep_start(struct member_state *m) {
                 json_decref(o);
         }
         return file_writer_new(b->event, path, &prepared_file, NULL, NULL, &m->runs.writer);
+}
+
+/* --- What to do ---------------------------------------------------------------------------------------- */
+
+/* A preflight for what is not wanted any more. */
+static void drop_preflight(struct run_part *p) {
+        bool wanted = p->record && streq(json_text_of(p->record, "state"), "preparing") &&
+                      json_number_of(p->record, "generation") == p->now.generation;
+
+        if (!p->preflight || wanted)
+                return;
+        p->preflight = preflight_free(p->preflight);
+        run_part_enter(p, p->now.generation, PART_NONE, "");
+}
+
+/* The agent was killed between its report that it is prepared and the start. */
+static void restore_prepared(struct run_part *p) {
+        const char *state = json_text_of(p->record, "state");
+        bool older = p->now.state == PART_NONE || p->now.generation < json_number_of(p->record, "generation"),
+             runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
+
+        if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
+                run_part_restore(p);
+}
+
+void run_part_act(struct run_part *p) {
+        const struct member_state *m = p->owner;
+        enum part_action action;
+        int r;
+
+        /* Nothing is started or stopped on the word of a registry that is not there. */
+        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
+                return;
+        drop_preflight(p);
+        restore_prepared(p);
+        r = part_decide(p->record, m->who.slice, m->who.worker, &p->now, &action);
+        if (r < 0) {
+                log_warning("run %s: its record cannot be understood and is passed over", p->name);
+                return;
+        }
+        switch (action) {
+        case PART_PREPARE:
+                run_part_prepare(p);
+                break;
+        case PART_START:
+                if (!p->call)
+                        run_part_start(p);
+                break;
+        case PART_STOP:
+                run_part_stop(p);
+                break;
+        case PART_NOTHING:
+        case _PART_ACTION_MAX:
+                break;
+        }
 }

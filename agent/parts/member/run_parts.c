@@ -8,8 +8,6 @@
 #include "runs_part.h"
 #include "utf8.h"
 
-#define AGAIN (1 * USEC_PER_SEC)
-
 /* --- Parts --------------------------------------------------------------------------------------------- */
 
 static struct run_part *part_free(struct run_part *p) {
@@ -63,83 +61,7 @@ static struct run_part *find_or_add_part(struct member_state *m, const char *nam
         return p;
 }
 
-void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
-        char text[sizeof(p->detail)];
-
-        assert(state < _PART_STATE_MAX);
-        utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
-        p->now = (struct member_part){ .generation = generation, .state = state };
-        memcpy(p->detail, text, sizeof(text));
-        p->step_said = p->step;
-        p->absent = 0;
-        if (state != PART_EXITED && state != PART_STOPPED)
-                p->cause[0] = p->code[0] = p->status[0] = '\0';
-        bus_tell(p->owner->bus, BUS_MEMBER);
-        if (state == PART_PREPARED)
-                run_parts_keep(p->owner);
-}
-
-void run_parts_try_again(struct member_state *m) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
-        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
-}
-
-/* --- What to do ---------------------------------------------------------------------------------------- */
-
-/* A preflight for what is not wanted any more. */
-static void drop_preflight(struct run_part *p) {
-        bool wanted = p->record && streq(json_text_of(p->record, "state"), "preparing") &&
-                      json_number_of(p->record, "generation") == p->now.generation;
-
-        if (!p->preflight || wanted)
-                return;
-        p->preflight = preflight_free(p->preflight);
-        run_part_enter(p, p->now.generation, PART_NONE, "");
-}
-
-/* The agent was killed between its report that it is prepared and the start. */
-static void restore_prepared(struct run_part *p) {
-        const char *state = json_text_of(p->record, "state");
-        bool older = p->now.state == PART_NONE ||
-                     p->now.generation < json_number_of(p->record, "generation"),
-             runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
-
-        if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
-                run_part_restore(p);
-}
-
-void run_part_act(struct run_part *p) {
-        const struct member_state *m = p->owner;
-        enum part_action action;
-        int r;
-
-        /* Nothing is started or stopped on the word of a registry that is not there. */
-        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
-                return;
-        drop_preflight(p);
-        restore_prepared(p);
-        r = part_decide(p->record, m->who.slice, m->who.worker, &p->now, &action);
-        if (r < 0) {
-                log_warning("run %s: its record cannot be understood and is passed over", p->name);
-                return;
-        }
-        switch (action) {
-        case PART_PREPARE:
-                run_part_prepare(p);
-                break;
-        case PART_START:
-                if (!p->call)
-                        run_part_start(p);
-                break;
-        case PART_STOP:
-                run_part_stop(p);
-                break;
-        case PART_NOTHING:
-        case _PART_ACTION_MAX:
-                break;
-        }
-}
+/* --- All of them --------------------------------------------------------------------------------------- */
 
 void run_parts_act(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++)
@@ -377,6 +299,15 @@ json_t *run_parts_to_member(const struct member_state *m) {
                 said++;
                 list = json_list_add(list, part_to_member(m->runs.parts[i - 1]));
         }
+        return list;
+}
+
+json_t *run_parts_records(const struct member_state *m) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < m->runs.n; i++)
+                if (m->runs.parts[i]->record)
+                        list = json_list_add(list, json_incref(m->runs.parts[i]->record));
         return list;
 }
 
