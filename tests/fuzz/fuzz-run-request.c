@@ -25,7 +25,7 @@ static void check_round_trip(const Run__Spec *s) {
 }
 
 static void check_secrets(const Local__RunRequest *q) {
-        struct problem p = { "", "" };
+        struct problem p = { 0 };
         char **l = NULL;
 
         if (secrets_from_request(q, &l, &p) < 0)
@@ -40,7 +40,7 @@ static void check_world(const Local__RunRequest *q) {
         _cleanup_request_world_ struct request_world w = { 0 };
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         char why[ENVIRONMENT_WHY_MAX];
-        struct problem p = { "", "" };
+        struct problem p = { 0 };
 
         if (request_world_facts(q->world, &i, &p) < 0 || q->world->n_slice == 0)
                 return;
@@ -53,7 +53,7 @@ static void check_world(const Local__RunRequest *q) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Local__RunRequest *q = local__run_request__unpack(NULL, size, data);
-        struct problem p = { "", "" };
+        struct problem p = { 0 };
         struct kept_run *kept = calloc(1, sizeof(*kept));
 
         if (q && request_take_spec(q, kept, &p) == 0) {
