@@ -114,9 +114,11 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
                           : r == -E2BIG                 ? 413
                                                         : 503;
 
+        /* A 404 goes to people at other machines, which have tpuctl, and not this one's documents. */
         api_reply_error(reply, status, *why ? why : strerror(-r),
-                        status == 503 ? "see the journal of tpu-collectord, and try again"
-                                      : "see /usr/share/doc/tpu-collector/registry.md");
+                        status == 503   ? "see the journal of tpu-collectord, and try again"
+                        : status == 404 ? "tpuctl runs --fleet and tpuctl fleet list what is there"
+                                        : "see /usr/share/doc/tpu-collector/registry.md");
         reply->retry_after = status == 503 ? 5 : 0;
         api_acted(a, q, reply, *why ? why : "refused");
 }
@@ -262,7 +264,8 @@ void api_delete_run(const struct api *a, const struct http_request *q, struct ht
         record = gang_record(registry_gang(a->registry), key);
         intent = json_object_get(record, "intent");
         if (!record) {
-                refuse_act(a, q, reply, -ENOENT, "there is no run of this name");
+                (void) snprintf(why, sizeof(why), "there is no run '%.64s'", route_part(q, 0));
+                refuse_act(a, q, reply, -ENOENT, why);
                 return;
         }
         v = json_copy((json_t *) (uintptr_t) intent);

@@ -52,7 +52,8 @@ int api_collect_routes(struct api_state *p) {
 static int refuse_body(const struct http_request *r, struct http_reply *ret) {
         if (r->no_room)
                 return answer_error(ret, 503, "try again", "too many bodies at once");
-        return answer_error(ret, 413, "arguments go behind a question mark: docs/api.md",
+        return answer_error(ret, 413, "arguments go behind a question mark: "
+                                      "/usr/share/doc/tpu-hostd/api.md",
                             "no call has so long a body");
 }
 

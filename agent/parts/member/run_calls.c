@@ -205,7 +205,8 @@ static int post_run(void *self, const struct http_request *r, struct http_reply 
         if (!caller_may_order(r->caller))
                 return refuse_caller(b, r, what, ret);
         if (run_body_parse(r->body ? (const char *) r->body : "", r->len, &body, why) < 0)
-                return call_refuse(b, r, ret, what, 400, why, "docs/api.md, POST /v1/runs");
+                return call_refuse(b, r, ret, what, 400, why,
+                                   "see /usr/share/doc/tpu-hostd/api.md, POST /v1/runs");
         if (body.over_slices)
                 return refuse_slices(b, r, what, ret);
         (void) snprintf(what, sizeof(what), "POST /v1/runs %.41s", body.spec->name);

@@ -334,7 +334,7 @@ static int give_order(struct orders_state *p, const struct http_request *r, cons
 
         if (status > 0)
                 return call_refuse(b, r, ret, NULL, status, why,
-                                   "see docs/api.md; tpuctl status names the checks");
+                                   "tpuctl status names the checks; see /usr/share/doc/tpu-hostd/api.md");
         if (orders_set(&b->orders, &o) < 0)
                 return call_refuse(b, r, ret, NULL, 409, "64 orders are in force already",
                                    "end some: tpuctl status shows them");
@@ -357,7 +357,7 @@ static int end_order(struct orders_state *p, const struct http_request *r, const
         unsigned status = read_subject(b, r, false, &about, why);
 
         if (status > 0)
-                return call_refuse(b, r, ret, NULL, status, why, "see docs/api.md");
+                return call_refuse(b, r, ret, NULL, status, why, "see /usr/share/doc/tpu-hostd/api.md");
         if (!orders_end(&b->orders, about.kind, about.check, about.subject, &over))
                 return answer_error(ret, 404, "tpuctl status", "there is no such order in force");
         (void) snprintf(what, sizeof(what), "DELETE %s", k->path);
