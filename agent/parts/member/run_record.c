@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "frame.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -83,10 +84,6 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
 
 /* --- Who runs together --------------------------------------------------------------------------------- */
 
-static char *wire(const char *text) {
-        return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
-}
-
 /* The message, and what it points to: the rest is the record's, the identity's and the caller's. */
 struct draft {
         Local__RunRequest message;
@@ -119,7 +116,7 @@ static int take_own_hosts(const json_t *hosts, struct draft *q) {
         if (!q->hosts)
                 return -ENOMEM;
         json_array_foreach(hosts, i, h)
-                q->hosts[i] = wire(name_or_address(h));
+                q->hosts[i] = wire_text(name_or_address(h));
         q->world.host = q->hosts;
         q->world.n_host = json_array_size(hosts);
         return 0;
@@ -137,7 +134,7 @@ static int take_slices(const json_t *run, const char *slice, struct draft *q) {
         if (!q->slices || !q->counts)
                 return -ENOMEM;
         json_array_foreach(list, i, s) {
-                q->slices[i] = wire(json_text_of(s, "slice"));
+                q->slices[i] = wire_text(json_text_of(s, "slice"));
                 q->counts[i] = (uint32_t) json_array_size(json_object_get(s, "hosts"));
                 if (!streq(q->slices[i], slice))
                         continue;
@@ -158,9 +155,9 @@ static void take_facts(const struct identity *i, struct draft *q) {
                 if (!i->fields[f].text || identity_is_derived(i, f))
                         continue;
                 local__fact__init(&q->fact[n]);
-                q->fact[n].field = wire(identity_field_name(f));
+                q->fact[n].field = wire_text(identity_field_name(f));
                 q->fact[n].value = i->fields[f].text;
-                q->fact[n].origin = wire(i->fields[f].origin);
+                q->fact[n].origin = wire_text(i->fields[f].origin);
                 q->facts[n] = &q->fact[n];
                 n++;
         }
@@ -181,10 +178,10 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
         if (!c.address[0]) /* worker 0 of slice 0, where the record names it */
                 c.address = name_or_address(
                         json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
-        q->world.coordinator = wire(c.address);
+        q->world.coordinator = wire_text(c.address);
         q->world.port = c.port;
         q->world.worker = worker;
-        q->world.interfaces = wire(interfaces);
+        q->world.interfaces = wire_text(interfaces);
         take_facts(i, q);
         q->message.world = &q->world;
         return 0;
@@ -213,8 +210,8 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
         run_key_unset(run_key_find("restarts"), q->spec);
         m->spec = q->spec;
         m->generation = json_number_of(run, "generation");
-        m->intent = wire(json_text_of(json_text_of(run, "serial")[0] ? run : intent, "serial"));
-        m->slice = wire(slice);
+        m->intent = wire_text(json_text_of(json_text_of(run, "serial")[0] ? run : intent, "serial"));
+        m->slice = wire_text(slice);
         m->worker = q->worker;
         return 0;
 }
