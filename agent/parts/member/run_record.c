@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "frame.h"
+#include "identity_facts.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -87,9 +88,8 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
 /* The message, and what it points to: the rest is the record's, the identity's and the caller's. */
 struct draft {
         Local__RunRequest message;
-        Local__World world;
+        struct identity_facts facts;
         Run__Spec *spec;
-        Local__Fact *facts[_IDENTITY_FIELD_MAX], fact[_IDENTITY_FIELD_MAX];
         char **slices, **hosts;
         uint32_t *counts;
         char worker[16];
@@ -117,8 +117,8 @@ static int take_own_hosts(const json_t *hosts, struct draft *q) {
                 return -ENOMEM;
         json_array_foreach(hosts, i, h)
                 q->hosts[i] = wire_text(name_or_address(h));
-        q->world.host = q->hosts;
-        q->world.n_host = json_array_size(hosts);
+        q->facts.world.host = q->hosts;
+        q->facts.world.n_host = json_array_size(hosts);
         return 0;
 }
 
@@ -138,31 +138,13 @@ static int take_slices(const json_t *run, const char *slice, struct draft *q) {
                 q->counts[i] = (uint32_t) json_array_size(json_object_get(s, "hosts"));
                 if (!streq(q->slices[i], slice))
                         continue;
-                q->world.own = (uint32_t) i;
+                q->facts.world.own = (uint32_t) i;
                 r = r < 0 ? r : take_own_hosts(json_object_get(s, "hosts"), q);
         }
-        q->world.slice = q->slices;
-        q->world.hosts = q->counts;
-        q->world.n_slice = q->world.n_hosts = n;
+        q->facts.world.slice = q->slices;
+        q->facts.world.hosts = q->counts;
+        q->facts.world.n_slice = q->facts.world.n_hosts = n;
         return r == 0 && !q->hosts ? -EBADMSG : r;
-}
-
-/* What only follows from others follows there, too. */
-static void take_facts(const struct identity *i, struct draft *q) {
-        size_t n = 0;
-
-        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
-                if (!i->fields[f].text || identity_is_derived(i, f))
-                        continue;
-                local__fact__init(&q->fact[n]);
-                q->fact[n].field = wire_text(identity_field_name(f));
-                q->fact[n].value = i->fields[f].text;
-                q->fact[n].origin = wire_text(i->fields[f].origin);
-                q->facts[n] = &q->fact[n];
-                n++;
-        }
-        q->world.fact = q->facts;
-        q->world.n_fact = n;
 }
 
 static int take_world(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
@@ -170,7 +152,7 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
         struct run_coordinator c;
         int r;
 
-        local__world__init(&q->world);
+        identity_facts_fill(i, &q->facts);
         r = take_slices(run, slice, q);
         if (r < 0)
                 return r;
@@ -178,12 +160,11 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
         if (!c.address[0]) /* worker 0 of slice 0, where the record names it */
                 c.address = name_or_address(
                         json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
-        q->world.coordinator = wire_text(c.address);
-        q->world.port = c.port;
-        q->world.worker = worker;
-        q->world.interfaces = wire_text(interfaces);
-        take_facts(i, q);
-        q->message.world = &q->world;
+        q->facts.world.coordinator = wire_text(c.address);
+        q->facts.world.port = c.port;
+        q->facts.world.worker = worker;
+        q->facts.world.interfaces = wire_text(interfaces);
+        q->message.world = &q->facts.world;
         return 0;
 }
 
