@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "json_text.h"
+
 static json_t *pack_number(const struct json_field *f, const void *at) {
         uint64_t v = f->size == sizeof(uint32_t) ? *(const uint32_t *) at : *(const uint64_t *) at;
 
@@ -25,14 +27,9 @@ static json_t *pack_field(const struct json_field *f, const char *at) {
 json_t *json_fields_pack(const struct json_field fields[], size_t n, const void *from) {
         json_t *o = json_object();
 
-        for (size_t i = 0; o && i < n; i++) {
-                json_t *v = pack_field(&fields[i], (const char *) from + fields[i].offset);
-
-                if (json_object_set_new(o, fields[i].key, v) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
-        }
+        for (size_t i = 0; o && i < n; i++)
+                o = json_member_add(o, fields[i].key,
+                                    pack_field(&fields[i], (const char *) from + fields[i].offset));
         return o;
 }
 

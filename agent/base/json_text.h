@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Members of a JSON object that others wrote, in which anything may be missing; and a list that is made.
+ * Members of a JSON object that others wrote, in which anything may be missing; and objects and lists
+ * that are made.
  */
 #include <jansson.h>
 #include <stdint.h>
@@ -27,6 +28,15 @@ static inline size_t json_sizes_sum(const json_t *list, const char *key) {
         for (size_t i = 0; i < json_array_size(list); i++)
                 n += json_array_size(json_object_get(json_array_get(list, i), key));
         return n;
+}
+
+/* Hands o on with value, which is taken over, as its member key; NULL, and both are gone, where either is
+ * NULL or memory ran out. */
+static inline json_t *json_member_add(json_t *o, const char *key, json_t *value) {
+        if (json_object_set_new(o, key, value) >= 0) /* refuses a NULL, and drops value */
+                return o;
+        json_decref(o);
+        return NULL;
 }
 
 /* Hands list on with item at its end, which is taken over; NULL, and both are gone, where either is NULL or

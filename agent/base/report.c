@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "report.h"
+#include "json_text.h"
 #include "utf8.h"
 
 static const struct {
@@ -18,10 +19,7 @@ json_t *finding_to_json(const struct finding *f) {
         json_t *o = json_pack("{s:s}", "verdict", verdict_name(f->verdict));
 
         for (size_t i = 0; o && i < ELEMENTSOF(texts); i++)
-                if (json_object_set_new(o, texts[i].key, json_string((const char *) f + texts[i].at)) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
+                o = json_member_add(o, texts[i].key, json_string((const char *) f + texts[i].at));
         return o;
 }
 

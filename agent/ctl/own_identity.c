@@ -65,23 +65,3 @@ int own_identity(const struct host *h, const struct options *o, struct identity 
         i = IDENTITY_NULL;
         return 0;
 }
-
-/* --- For a run --------------------------------------------------------------------------------------- */
-
-void identity_facts_fill(const struct identity *i, struct identity_facts *ret) {
-        size_t n = 0;
-
-        local__world__init(&ret->world);
-        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
-                if (!i->fields[f].text || identity_is_derived(i, f))
-                        continue;
-                local__fact__init(&ret->items[n]);
-                ret->items[n].field = wire_text(identity_field_name(f));
-                ret->items[n].value = i->fields[f].text;
-                ret->items[n].origin = wire_text(i->fields[f].origin);
-                ret->list[n] = &ret->items[n];
-                n++;
-        }
-        ret->world.fact = ret->list;
-        ret->world.n_fact = n;
-}

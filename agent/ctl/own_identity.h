@@ -12,10 +12,3 @@
 
 /* What is passed over is said on standard error. -errno as of identity_load(). */
 int own_identity(const struct host *h, const struct options *o, struct identity *ret);
-
-/* The same for a RunRequest: tpu-launchd, which reads the static file alone, adds these. Borrows from i. */
-struct identity_facts {
-        Local__World world;
-        Local__Fact items[_IDENTITY_FIELD_MAX], *list[_IDENTITY_FIELD_MAX];
-};
-void identity_facts_fill(const struct identity *i, struct identity_facts *ret);

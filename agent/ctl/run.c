@@ -7,6 +7,7 @@
 #include "ask.h"
 #include "ctl.h"
 #include "environment.h"
+#include "identity_facts.h"
 #include "io.h"
 #include "order.h"
 #include "own_identity.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fingerprint.h"
 #include "fnv.h"
+#include "json_text.h"
 
 /* With the NUL, so that no two texts run together. */
 static uint64_t add_hash(uint64_t hash, const char *text) {
@@ -76,9 +77,6 @@ json_t *fingerprint_to_json(const struct fingerprint *f) {
         json_t *parts = json_object();
 
         for (size_t i = 0; parts && i < f->n; i++)
-                if (json_object_set_new(parts, f->parts[i].name, json_string(f->parts[i].text)) < 0) {
-                        json_decref(parts);
-                        return NULL;
-                }
+                parts = json_member_add(parts, f->parts[i].name, json_string(f->parts[i].text));
         return parts ? json_pack("{s:s, s:o}", "digest", f->digest, "parts", parts) : NULL;
 }

@@ -4,6 +4,7 @@
 #include "identity.h"
 
 #include "config.h"
+#include "json_text.h"
 #include "topology.h"
 
 #define ORIGIN_KERNEL  "kernel"
@@ -491,10 +492,7 @@ json_t *identity_to_json(const struct identity *i) {
                 json_t *value = v->text ? json_pack("{s:s, s:s}", "value", v->text, "origin", v->origin) :
                                           json_null();
 
-                if (json_object_set_new(o, fields[f].name, value) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
+                o = json_member_add(o, fields[f].name, value);
         }
         return o;
 }

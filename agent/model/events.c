@@ -3,6 +3,7 @@
 #include <syslog.h>
 
 #include "events.h"
+#include "json_text.h"
 #include "template.h"
 
 #define TEXT(name)      { #name, true, false },
@@ -118,13 +119,9 @@ json_t *event_to_json(const struct event *e) {
         for (size_t i = 0; o && i < n; i++) {
                 const struct event_value *v = &values[i];
 
-                if (v->text && strlen(v->text) > EVENT_TEXT_MAX)
-                        continue;
-                if (json_object_set_new(o, v->key,
-                                        v->text ? json_string(v->text) : json_integer(v->number)) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
+                if (!v->text || strlen(v->text) <= EVENT_TEXT_MAX)
+                        o = json_member_add(o, v->key,
+                                            v->text ? json_string(v->text) : json_integer(v->number));
         }
         return o;
 }

@@ -37,18 +37,6 @@ static int on_event(const struct store_event_row *row, void *userdata) {
         return add_to_list(l, v, row->id);
 }
 
-/* How many there were; -errno. */
-static int list_events(const struct api *a, const struct store_event_filter *f, struct http_reply *reply) {
-        struct listing l = { .newest_first = f->since < 0, .last = MAX(f->since, 0), .list = json_array() };
-        int n = (int) json_array_size(l.list), r;
-
-        r = l.list ? store_list_events(a->store, f, on_event, &l) : -ENOMEM;
-        n = (int) json_array_size(l.list);
-        api_reply_result(reply, a, MIN(r, 0),
-                         json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
-        return r < 0 ? r : n;
-}
-
 /* --- GET /api/v1/runs/NAME/logs: what a run printed ------------------------------------------------ */
 
 static int on_line(const struct store_line_row *row, void *userdata) {
@@ -64,18 +52,6 @@ static int on_line(const struct store_line_row *row, void *userdata) {
                       e->invocation, "number", (json_int_t) e->number, "missing", (json_int_t) row->missing,
                       "priority", (json_int_t) e->priority, "text", api_text(e->text));
         return add_to_list(l, v, row->id);
-}
-
-static int list_lines(const struct api *a, const struct store_line_filter *f, struct http_reply *reply) {
-        struct listing l = { .newest_first = f->since < 0, .last = MAX(f->since, 0), .list = json_array() };
-        int r, n;
-
-        r = l.list ? store_list_lines(a->store, f, on_line, &l) : -ENOMEM;
-        n = (int) json_array_size(l.list);
-        api_reply_result(reply, a, MIN(r, 0),
-                         json_pack("{s:s, s:o, s:I}", "run", f->run, "lines", l.list, "next",
-                                   (json_int_t) l.last));
-        return r < 0 ? r : n;
 }
 
 /* "SLICE/N", or "N" of any slice. */
@@ -98,14 +74,30 @@ static int parse_worker(const char *text, char slice[static 64], struct store_li
 
 /* --- Calls, and those who wait for more ------------------------------------------------------------ */
 
+/* How many there were; -errno. */
 static int list_what(const struct api *a, const struct follow_what *what, struct http_reply *reply) {
-        return what->lines ? list_lines(a, &what->line, reply) : list_events(a, &what->event, reply);
+        int64_t since = what->lines ? what->line.since : what->event.since;
+        struct listing l = { .newest_first = since < 0, .last = MAX(since, 0), .list = json_array() };
+        int n, r = -ENOMEM;
+
+        if (l.list)
+                r = what->lines ? store_list_lines(a->store, &what->line, on_line, &l)
+                                : store_list_events(a->store, &what->event, on_event, &l);
+        n = (int) json_array_size(l.list);
+        api_reply_result(reply, a, MIN(r, 0),
+                         what->lines ? json_pack("{s:s, s:o, s:I}", "run", what->line.run, "lines", l.list,
+                                                 "next", (json_int_t) l.last)
+                                     : json_pack("{s:o, s:I}", "events", l.list, "next",
+                                                 (json_int_t) l.last));
+        return r < 0 ? r : n;
 }
 
-/* n: how many are in the reply; with none, and wait=, the call is kept until there are some. */
-static void wait_for_more(const struct api *a, const struct http_request *q, int n, int64_t since,
-                          const struct follow_what *what, struct http_reply *reply) {
+/* With none, and wait=, the call is kept until there are some. */
+static void list_or_wait(const struct api *a, const struct http_request *q, const struct follow_what *what,
+                         struct http_reply *reply) {
+        int64_t since = what->lines ? what->line.since : what->event.since;
         int64_t wait = route_number(q, "wait", 0);
+        int n = list_what(a, what, reply);
 
         if (n != 0 || wait <= 0 || since < 0 || follow_add(a->follow, what, (unsigned) wait, q->call) < 0)
                 return;
@@ -130,8 +122,7 @@ void api_events(const struct api *a, const struct http_request *q, struct http_r
                 api_reply_result(reply, a, r, NULL);
                 return;
         }
-        r = list_events(a, &f, reply);
-        wait_for_more(a, q, r, f.since, &(struct follow_what){ .event = f }, reply);
+        list_or_wait(a, q, &(struct follow_what){ .event = f }, reply);
 }
 
 void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply) {
@@ -148,8 +139,7 @@ void api_lines(const struct api *a, const struct http_request *q, struct http_re
                                 "see /usr/share/doc/tpu-collector/api.md");
                 return;
         }
-        wait_for_more(a, q, list_lines(a, &f, reply), f.since,
-                      &(struct follow_what){ .lines = true, .line = f }, reply);
+        list_or_wait(a, q, &(struct follow_what){ .lines = true, .line = f }, reply);
 }
 
 /* --- Those who wait -------------------------------------------------------------------------------- */

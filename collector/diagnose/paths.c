@@ -347,15 +347,3 @@ const char *link_quote_of(const struct evidence *e, const struct path_end *end, 
         }
         return NULL;
 }
-
-const char *link_quote_any(const struct evidence *e, uint32_t *ret_host) {
-        for (uint32_t i = 0; i < e->n_hosts; i++) {
-                const char *words = find_quote(e, i, NULL, NULL);
-
-                if (!words)
-                        continue;
-                *ret_host = i;
-                return words;
-        }
-        return NULL;
-}

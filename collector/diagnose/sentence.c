@@ -424,7 +424,7 @@ static void put_nobody(FILE *f, const struct diagnosis *d) {
                         e->n_ranks, e->classes[0].what);
         else
                 fputs("no host stands out", f);
-        words = link_quote_any(e, &host);
+        words = link_quote_of(e, NULL, &host);
         if (!words)
                 return;
         fputs("; ", f);

@@ -2,6 +2,7 @@
 #include "source.h"
 
 #include <fcntl.h>
+#include <limits.h>
 
 #include "io.h"
 
@@ -156,36 +157,30 @@ static const char *skip_blanks(const char *p) {
         return p + strspn(p, " \t");
 }
 
-bool take_number(const char **p, int64_t *ret) {
+static int digit_of(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
+}
+
+static bool take_digits(const char **p, int base, int64_t *ret) {
         const char *c = skip_blanks(*p);
         int64_t v = 0;
 
-        if (*c < '0' || *c > '9')
+        if (digit_of(*c) >= base)
                 return false;
-        for (; *c >= '0' && *c <= '9'; c++)
-                if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c - '0', &v))
+        for (; digit_of(*c) < base; c++)
+                if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, digit_of(*c), &v))
                         return false;
         *p = c;
         *ret = v;
         return true;
 }
 
-static int hex_digit(char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+bool take_number(const char **p, int64_t *ret) {
+        return take_digits(p, 10, ret);
 }
 
 bool take_hex(const char **p, int64_t *ret) {
-        const char *c = skip_blanks(*p);
-        int64_t v = 0;
-
-        if (hex_digit(*c) < 0)
-                return false;
-        for (; hex_digit(*c) >= 0; c++)
-                if (__builtin_mul_overflow(v, 16, &v) || __builtin_add_overflow(v, hex_digit(*c), &v))
-                        return false;
-        *p = c;
-        *ret = v;
-        return true;
+        return take_digits(p, 16, ret);
 }
 
 const char *take_word(const char **p, size_t *ret_len) {

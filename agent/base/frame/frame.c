@@ -46,35 +46,16 @@ static usec_t deadline_after(usec_t timeout) {
         return timeout > USEC_INFINITY - now ? USEC_INFINITY : now + timeout;
 }
 
-static int send_all(int fd, const uint8_t *data, size_t len, usec_t deadline) {
+/* events: POLLOUT sends data, POLLIN fills it. */
+static int move_all(int fd, short events, uint8_t *data, size_t len, usec_t deadline) {
         while (len > 0) {
-                ssize_t n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+                ssize_t n = events == POLLOUT ? send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                              : recv(fd, data, len, MSG_DONTWAIT);
 
-                if (n < 0 && errno == EAGAIN) {
-                        int r = wait_ready(fd, POLLOUT, deadline);
-
-                        if (r < 0)
-                                return r;
-                        continue;
-                }
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        data += n;
-                        len -= (size_t) n;
-                }
-        }
-        return 0;
-}
-
-static int receive_all(int fd, uint8_t *data, size_t len, usec_t deadline) {
-        while (len > 0) {
-                ssize_t n = recv(fd, data, len, MSG_DONTWAIT);
-
-                if (n == 0)
+                if (n == 0 && events == POLLIN)
                         return -ECONNRESET;
                 if (n < 0 && errno == EAGAIN) {
-                        int r = wait_ready(fd, POLLIN, deadline);
+                        int r = wait_ready(fd, events, deadline);
 
                         if (r < 0)
                                 return r;
@@ -98,7 +79,7 @@ int frame_send(int fd, uint16_t kind, const ProtobufCMessage *m, usec_t timeout)
         r = frame_pack(kind, m, &buf, &len);
         if (r < 0)
                 return r;
-        return send_all(fd, buf, len, deadline_after(timeout));
+        return move_all(fd, POLLOUT, buf, len, deadline_after(timeout));
 }
 
 int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) {
@@ -108,7 +89,7 @@ int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) 
         struct frame_header h;
         int r;
 
-        r = receive_all(fd, head, sizeof(head), deadline);
+        r = move_all(fd, POLLIN, head, sizeof(head), deadline);
         if (r < 0)
                 return r;
         r = frame_header_get(head, &h);
@@ -117,7 +98,7 @@ int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) 
         buf = malloc(MAX(h.len, 1u));
         if (!buf)
                 return -ENOMEM;
-        r = receive_all(fd, buf, h.len, deadline);
+        r = move_all(fd, POLLIN, buf, h.len, deadline);
         if (r < 0)
                 return r;
         *ret = (struct frame) { .version = h.version, .kind = h.kind, .data = buf, .len = h.len };

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "json_text.h"
+
 Run__Spec *run_spec_new(void) {
         Run__Spec *s = malloc(sizeof(*s));
 
@@ -130,10 +132,8 @@ json_t *run_spec_to_json(const Run__Spec *s) {
         for (size_t i = 0; o && i < run_keys_count(); i++) {
                 const struct run_key *k = run_key_at(i);
 
-                if (run_key_given(k, s) && json_object_set_new(o, k->name, value_to_json(k, s)) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
+                if (run_key_given(k, s))
+                        o = json_member_add(o, k->name, value_to_json(k, s));
         }
         return o;
 }

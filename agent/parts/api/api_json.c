@@ -59,13 +59,9 @@ static json_t *check_json(const struct check_entry *e, const struct check_health
         json_t *o;
 
         kept_finding_unpack(e->latest, &latest);
-        o = finding_to_json(&latest);
-
-        if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
-            json_object_set_new(o, "silenced", json_boolean(h->silenced)) >= 0)
-                return add_history(o, h, now, now_real);
-        json_decref(o);
-        return NULL;
+        o = json_member_add(finding_to_json(&latest), "settled", json_string(verdict_name(h->settled)));
+        o = json_member_add(o, "silenced", json_boolean(h->silenced));
+        return add_history(o, h, now, now_real);
 }
 
 json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real) {

@@ -118,11 +118,7 @@ static const struct json_field fields[] = {
 static json_t *to_json(const struct order *o) {
         json_t *v = json_fields_pack(fields, ELEMENTSOF(fields), o);
 
-        if (v && json_object_set_new(v, "kind", json_string(names[o->kind])) < 0) {
-                json_decref(v);
-                return NULL;
-        }
-        return v;
+        return json_member_add(v, "kind", json_string(names[o->kind]));
 }
 
 json_t *orders_to_json(const struct orders *o) {
@@ -182,13 +178,10 @@ json_t *order_to_public_json(const struct order *o) {
                               second_text(o->since, since), "until",
                               o->until > 0 ? json_string(order_until_text(o, until)) : json_null());
 
-        if (v && o->kind == ORDER_SILENCE &&
-            (json_object_set_new(v, "check", json_string(o->check)) < 0 ||
-             json_object_set_new(v, "subject", json_string(o->subject)) < 0)) {
-                json_decref(v);
-                return NULL;
-        }
-        return v;
+        if (o->kind != ORDER_SILENCE)
+                return v;
+        v = json_member_add(v, "check", json_string(o->check));
+        return json_member_add(v, "subject", json_string(o->subject));
 }
 
 const char *order_text(const struct order *o, char *buf, size_t size) {

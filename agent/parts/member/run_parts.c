@@ -268,13 +268,11 @@ static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
                 p->now.state == PART_RUNNING ? progress_suspicion(p->owner->bus, p->name) : NULL;
 
-        if (!o || !s ||
-            (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&
-             json_object_set_new(o, "suspicion", json_string(s->why)) >= 0 &&
-             (s->counts || json_object_set_new(o, "may_be_pause", json_true()) >= 0)))
+        if (!s)
                 return o;
-        json_decref(o);
-        return NULL;
+        o = json_member_add(o, "suspected", json_integer((json_int_t) s->at_real));
+        o = json_member_add(o, "suspicion", json_string(s->why));
+        return s->counts ? o : json_member_add(o, "may_be_pause", json_true());
 }
 
 static json_t *part_to_member(const struct run_part *p) {
@@ -323,7 +321,8 @@ json_t *run_parts_to_json(const struct member_state *m) {
                                       "part", part_state_name(p->now.state), "part_generation",
                                       (json_int_t) p->now.generation, "detail", p->detail, "why",
                                       json_text_of(p->record, "why"), "outcome",
-                                      json_text_of(p->record, "outcome"), "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
+                                      json_text_of(p->record, "outcome"), "waits_for",
+                                      json_is_array(waits) ? json_incref(waits) : json_array());
 
                 list = json_list_add(list, o);
         }

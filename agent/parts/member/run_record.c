@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "frame.h"
+#include "identity_facts.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -83,16 +85,11 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
 
 /* --- Who runs together --------------------------------------------------------------------------------- */
 
-static char *wire(const char *text) {
-        return (char *) (uintptr_t) text; /* protobuf-c's structs are not const; packing does not write */
-}
-
 /* The message, and what it points to: the rest is the record's, the identity's and the caller's. */
 struct draft {
         Local__RunRequest message;
-        Local__World world;
+        struct identity_facts facts;
         Run__Spec *spec;
-        Local__Fact *facts[_IDENTITY_FIELD_MAX], fact[_IDENTITY_FIELD_MAX];
         char **slices, **hosts;
         uint32_t *counts;
         char worker[16];
@@ -119,9 +116,9 @@ static int take_own_hosts(const json_t *hosts, struct draft *q) {
         if (!q->hosts)
                 return -ENOMEM;
         json_array_foreach(hosts, i, h)
-                q->hosts[i] = wire(name_or_address(h));
-        q->world.host = q->hosts;
-        q->world.n_host = json_array_size(hosts);
+                q->hosts[i] = wire_text(name_or_address(h));
+        q->facts.world.host = q->hosts;
+        q->facts.world.n_host = json_array_size(hosts);
         return 0;
 }
 
@@ -137,35 +134,17 @@ static int take_slices(const json_t *run, const char *slice, struct draft *q) {
         if (!q->slices || !q->counts)
                 return -ENOMEM;
         json_array_foreach(list, i, s) {
-                q->slices[i] = wire(json_text_of(s, "slice"));
+                q->slices[i] = wire_text(json_text_of(s, "slice"));
                 q->counts[i] = (uint32_t) json_array_size(json_object_get(s, "hosts"));
                 if (!streq(q->slices[i], slice))
                         continue;
-                q->world.own = (uint32_t) i;
+                q->facts.world.own = (uint32_t) i;
                 r = r < 0 ? r : take_own_hosts(json_object_get(s, "hosts"), q);
         }
-        q->world.slice = q->slices;
-        q->world.hosts = q->counts;
-        q->world.n_slice = q->world.n_hosts = n;
+        q->facts.world.slice = q->slices;
+        q->facts.world.hosts = q->counts;
+        q->facts.world.n_slice = q->facts.world.n_hosts = n;
         return r == 0 && !q->hosts ? -EBADMSG : r;
-}
-
-/* What only follows from others follows there, too. */
-static void take_facts(const struct identity *i, struct draft *q) {
-        size_t n = 0;
-
-        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
-                if (!i->fields[f].text || identity_is_derived(i, f))
-                        continue;
-                local__fact__init(&q->fact[n]);
-                q->fact[n].field = wire(identity_field_name(f));
-                q->fact[n].value = i->fields[f].text;
-                q->fact[n].origin = wire(i->fields[f].origin);
-                q->facts[n] = &q->fact[n];
-                n++;
-        }
-        q->world.fact = q->facts;
-        q->world.n_fact = n;
 }
 
 static int take_world(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
@@ -173,7 +152,7 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
         struct run_coordinator c;
         int r;
 
-        local__world__init(&q->world);
+        identity_facts_fill(i, &q->facts);
         r = take_slices(run, slice, q);
         if (r < 0)
                 return r;
@@ -181,12 +160,11 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
         if (!c.address[0]) /* worker 0 of slice 0, where the record names it */
                 c.address = name_or_address(
                         json_array_get(json_object_get(json_array_get(slices_of(run), 0), "hosts"), 0));
-        q->world.coordinator = wire(c.address);
-        q->world.port = c.port;
-        q->world.worker = worker;
-        q->world.interfaces = wire(interfaces);
-        take_facts(i, q);
-        q->message.world = &q->world;
+        q->facts.world.coordinator = wire_text(c.address);
+        q->facts.world.port = c.port;
+        q->facts.world.worker = worker;
+        q->facts.world.interfaces = wire_text(interfaces);
+        q->message.world = &q->facts.world;
         return 0;
 }
 
@@ -213,8 +191,8 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
         run_key_unset(run_key_find("restarts"), q->spec);
         m->spec = q->spec;
         m->generation = json_number_of(run, "generation");
-        m->intent = wire(json_text_of(json_text_of(run, "serial")[0] ? run : intent, "serial"));
-        m->slice = wire(slice);
+        m->intent = wire_text(json_text_of(json_text_of(run, "serial")[0] ? run : intent, "serial"));
+        m->slice = wire_text(slice);
         m->worker = q->worker;
         return 0;
 }

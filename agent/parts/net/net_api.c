@@ -46,10 +46,7 @@ static json_t *events_json(const struct flow_link *l) {
         json_t *o = l->has_events ? json_object() : json_null();
 
         for (size_t k = 0; l->has_events && k < _FLOW_EVENT_MAX; k++)
-                if (json_object_set_new(o, names[k], json_integer(whole(l->events[k]))) < 0) {
-                        json_decref(o);
-                        return NULL;
-                }
+                o = json_member_add(o, names[k], json_integer(whole(l->events[k])));
         return o;
 }
 

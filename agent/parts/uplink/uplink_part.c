@@ -264,10 +264,7 @@ static json_t *dropped_json(const struct uplink_class_stats *c) {
         json_t *o = json_object();
 
         for (unsigned l = 0; o && l < UPLINK_DROPS; l++)
-                if (json_object_set_new(o, uplink_drop_name(l), number(uplink_drop_count(c, l))) < 0) {
-                        json_decref(o);
-                        o = NULL;
-                }
+                o = json_member_add(o, uplink_drop_name(l), number(uplink_drop_count(c, l)));
         return o;
 }
 
@@ -302,11 +299,7 @@ static json_t *endpoint_json(const struct uplink_endpoint_stats *e, usec_t now, 
         json_t *o = json_pack("{s:s, s:s}", "url", e->url, "dns_error", e->dns_error);
 
         for (enum uplink_class c = 0; o && c < _UPLINK_CLASS_MAX; c++)
-                if (json_object_set_new(o, uplink_class_name(c),
-                                        route_json(&e->routes[c], now, now_real)) < 0) {
-                        json_decref(o);
-                        o = NULL;
-                }
+                o = json_member_add(o, uplink_class_name(c), route_json(&e->routes[c], now, now_real));
         return o;
 }
 
@@ -322,10 +315,7 @@ static json_t *classes_json(const struct uplink_stats *s) {
         json_t *o = json_object();
 
         for (enum uplink_class c = 0; o && c < _UPLINK_CLASS_MAX; c++)
-                if (json_object_set_new(o, uplink_class_name(c), class_json(&s->classes[c])) < 0) {
-                        json_decref(o);
-                        o = NULL;
-                }
+                o = json_member_add(o, uplink_class_name(c), class_json(&s->classes[c]));
         return o;
 }
 

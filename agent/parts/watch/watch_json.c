@@ -208,11 +208,8 @@ static json_t *slow_json(const struct io_slow *kept, const char *const *names, s
                               (double) s->ns / NSEC, "bytes", (json_int_t) s->bytes, "comm",
                               text_json(s->comm, sizeof(s->comm)), is_call ? "filesystem" : "disk",
                               text_json(s->where, sizeof(s->where)));
-                if (o && is_call &&
-                    json_object_set_new(o, "file", text_json(s->file, sizeof(s->file))) < 0) {
-                        json_decref(o);
-                        o = NULL;
-                }
+                if (is_call)
+                        o = json_member_add(o, "file", text_json(s->file, sizeof(s->file)));
                 list = json_list_add(list, o);
         }
         return list;

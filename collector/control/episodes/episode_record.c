@@ -145,19 +145,21 @@ static int begin_from_record(struct store *s, const char *id, const json_t *reco
 static int set_verdict(struct store *s, const char *id, const json_t *record) {
         const json_t *report = json_object_get(record, "report");
         _cleanup_free_ char *text = json_is_object(report) ? json_dumps(report, JSON_COMPACT) : NULL;
+        const struct store_episode e = { .episode = id,
+                                         .outcome = json_text_of(record, "outcome"),
+                                         .summary = json_text_of(record, "summary"),
+                                         .report = text,
+                                         .diagnosed = json_number_of(record, "diagnosed"),
+                                         .confirmed = json_number_of(record, "confirmed") };
 
-        return store_set_verdict(s, &(struct store_episode){ .episode = id,
-                                                             .outcome = json_text_of(record, "outcome"),
-                                                             .summary = json_text_of(record, "summary"),
-                                                             .report = text,
-                                                             .diagnosed = json_number_of(record, "diagnosed"),
-                                                             .confirmed = json_number_of(record, "confirmed") });
+        return store_set_verdict(s, &e);
 }
 
 static int take_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
-        bool judged = *json_text_of(record, "outcome") && json_number_of(record, "diagnosed") > 0, news = false;
+        bool judged = *json_text_of(record, "outcome") && json_number_of(record, "diagnosed") > 0;
+        bool news = false;
         int r = store_list_episodes(s, &f, on_known, &known);
 
         if (r >= 0 && !known.there) {
