@@ -31,15 +31,15 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
         struct runs *r = run->owner;
         struct kept_run *kept = run->kept;
         struct end_evidence e = { .record = &kept->end,
-                              .rebooted = was_rebooted(r, kept),
-                              .stop_asked = kept->stop_asked,
-                              .preempted = kept->preempted_real > 0,
-                              .unkillable = run->unkillable,
-                              .hints = kept->hints,
-                              .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
-                              .checkpoint = tail->checkpoint,
-                              .checkpoint_step = tail->checkpoint_step,
-                              .log = tail->sign };
+                                  .rebooted = was_rebooted(r, kept),
+                                  .stop_asked = kept->stop_asked,
+                                  .preempted = kept->preempted_real > 0,
+                                  .unkillable = run->unkillable,
+                                  .hints = kept->hints,
+                                  .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
+                                  .checkpoint = tail->checkpoint,
+                                  .checkpoint_step = tail->checkpoint_step,
+                                  .log = tail->sign };
         int k;
 
         if (kept->end.cause[0] && cause_parse(kept->end.cause, &ret->cause) == 0)

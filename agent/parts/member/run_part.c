@@ -142,7 +142,8 @@ static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
                                 why);
 }
 
-void run_part_prepare(struct run_part *p) {
+/* The preflight of the record's generation; ends in prepared or refused. */
+static void prepare_part(struct run_part *p) {
         char why[sizeof(p->detail)] = "";
         int r;
 
@@ -196,7 +197,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
         bus_tell(p->owner->bus, BUS_ASK_RUNS); /* its list says how far it is */
 }
 
-void run_part_start(struct run_part *p) {
+static void start_part(struct run_part *p) {
         struct bus *b = p->owner->bus;
         int r;
 
@@ -228,7 +229,7 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         bus_tell(p->owner->bus, BUS_ASK_RUNS);
 }
 
-void run_part_stop(struct run_part *p) {
+static void stop_part(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct bus *b = p->owner->bus;
         static const Run__Spec standard = RUN__SPEC__INIT;
@@ -307,7 +308,8 @@ static bool was_prepared(const struct run_part *p) {
         return false;
 }
 
-void run_part_restore(struct run_part *p) {
+/* Prepared, where the previous agent prepared the generation of its record: what it found then holds. */
+static void restore_part(struct run_part *p) {
         char why[sizeof(p->detail)] = "";
 
         if (!was_prepared(p) || make_request(p, why) < 0)
@@ -359,7 +361,7 @@ static void restore_prepared(struct run_part *p) {
              runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
 
         if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
-                run_part_restore(p);
+                restore_part(p);
 }
 
 void run_part_act(struct run_part *p) {
@@ -379,14 +381,14 @@ void run_part_act(struct run_part *p) {
         }
         switch (action) {
         case PART_PREPARE:
-                run_part_prepare(p);
+                prepare_part(p);
                 break;
         case PART_START:
                 if (!p->call)
-                        run_part_start(p);
+                        start_part(p);
                 break;
         case PART_STOP:
-                run_part_stop(p);
+                stop_part(p);
                 break;
         case PART_NOTHING:
         case _PART_ACTION_MAX:

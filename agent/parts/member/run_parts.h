@@ -74,13 +74,7 @@ void run_part_act(struct run_part *p);
 /* What could not be asked now is asked again soon. */
 void run_parts_try_again(struct member_state *m);
 
-/* The preflight of the record's generation; ends in prepared or refused. */
-void run_part_prepare(struct run_part *p);
-void run_part_start(struct run_part *p);
-void run_part_stop(struct run_part *p);
 /* What the previous agent prepared is read, and what is prepared from now on is kept. */
 int run_parts_keep_start(struct member_state *m);
 /* Writes what outlives this process: all that are prepared now, and which collector led last. */
 void run_parts_keep(struct member_state *m);
-/* Prepared, where the previous agent prepared the generation of its record: what it found then holds. */
-void run_part_restore(struct run_part *p);
