@@ -43,7 +43,7 @@ struct bus {
         usec_t started_real, boot_real; /* real clock; boot_real: when this boot began, what counters count from */
 
         const struct host_runs *runs; /* the part "runs": what tpu-launchd reports; never NULL */
-        uint64_t runs_asked; /* likewise: its last question, from 1; a list whose question is greater was asked for later */
+        uint64_t runs_asked; /* likewise: its last question, from 1; a list of a greater one is newer */
         struct orders orders;         /* the part "orders" */
 
         /* This file's own. */
