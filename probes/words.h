@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How probes say what stands in the list of check_words.h. */
+/* How probes report: what stands in the list of check_words.h, beside the numbers and texts of probe.h. */
 #include "check_words.h"
 #include "probe.h"
 

@@ -2,101 +2,8 @@
 #include "own_identity.h"
 
 #include "json_text.h"
-#include "metadata.h"
 #include "metadata_copy.h"
 #include "table.h"
-
-#define PATIENCE (5 * USEC_PER_SEC)
-
-/* --- A server that was named --------------------------------------------------------------------------- */
-
-struct fetch {
-        sd_event *event;
-        struct metadata_facts facts;
-        char why[192];
-        int error;
-};
-
-static void on_changed(const struct metadata_facts *f, void *userdata) {
-        struct fetch *x = userdata;
-        struct metadata_facts copy;
-
-        x->error = metadata_facts_copy(f, &copy);
-        if (x->error < 0)
-                return;
-        metadata_facts_clear(&x->facts);
-        x->facts = copy;
-}
-
-static void on_failed(const char *why, void *userdata) {
-        struct fetch *x = userdata;
-
-        (void) snprintf(x->why, sizeof(x->why), "%s", why);
-}
-
-static void on_settled(void *userdata) {
-        struct fetch *x = userdata;
-
-        (void) sd_event_exit(x->event, 0);
-}
-
-static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
-        (void) s, (void) usec;
-        on_settled(userdata);
-        return 0;
-}
-
-static int ask_server(const char *address, struct fetch *x) {
-        const struct metadata_options o = { .address = address,
-                                            .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
-                                            .changed = on_changed,
-                                            .failed = on_failed,
-                                            .settled = on_settled,
-                                            .userdata = x };
-        _cleanup_(metadata_freep) struct metadata *m = NULL;
-        struct metadata_status status;
-        int r;
-
-        r = metadata_new(x->event, &o, &m);
-        if (r >= 0)
-                r = sd_event_add_time_relative(x->event, NULL, CLOCK_BOOTTIME, PATIENCE, 0,
-                                               on_patience_ended, x);
-        if (r >= 0)
-                r = sd_event_loop(x->event);
-        if (r < 0)
-                return r;
-        metadata_get_status(m, &status);
-        return status.known ? x->error : -ENODATA;
-}
-
-static int add_server(const struct options *o, const char *address, struct identity *i) {
-        struct fetch x = { .error = 0 };
-        char origin[64];
-        int r;
-
-        if (!metadata_address_is_valid(address)) {
-                fprintf(stderr, "%s: GCE_METADATA_IP is no address: it is passed over\n", o->program);
-                return 0;
-        }
-        r = sd_event_new(&x.event);
-        if (r >= 0)
-                r = ask_server(address, &x);
-        (void) snprintf(origin, sizeof(origin), "metadata server %.40s", address);
-        if (r == 0)
-                r = metadata_facts_fill(&x.facts, origin, i);
-        else if (r != -ENOMEM) {
-                fprintf(stderr, "%s: no answer from the metadata server %s (GCE_METADATA_IP): ", o->program,
-                        address);
-                print_clean(stderr, x.why[0] ? x.why : strerror(-r), false);
-                fputc('\n', stderr);
-                r = 0;
-        }
-        metadata_facts_clear(&x.facts);
-        x.event = sd_event_unref(x.event);
-        return r;
-}
-
-/* --- The last good copy -------------------------------------------------------------------------------- */
 
 /* What tpu-hostd made of it, for callers who may not read it. */
 static int add_hostds(const struct options *o, struct identity *i) {
@@ -141,7 +48,6 @@ static int add_copy(const struct host *h, const struct options *o, struct identi
 }
 
 int own_identity(const struct host *h, const struct options *o, struct identity *ret) {
-        const char *address = h->real_root ? getenv("GCE_METADATA_IP") : NULL;
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         char bad[128] = "";
         int r;
@@ -152,7 +58,7 @@ int own_identity(const struct host *h, const struct options *o, struct identity 
         if (bad[0])
                 fprintf(stderr, "%s: %s\n", o->program, bad);
         if (r == 0)
-                r = address && address[0] ? add_server(o, address, &i) : add_copy(h, o, &i);
+                r = add_copy(h, o, &i);
         if (r < 0)
                 return r;
         *ret = i;

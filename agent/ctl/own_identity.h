@@ -4,8 +4,7 @@
  * Who this host is, as tpuctl identity and env show it and as tpuctl run gives it to a run: the static
  * file, the environment of this command (GKE style), the metadata server, and what follows from these. Of
  * the metadata server tpu-hostd's last good copy counts, or what tpu-hostd answers where only root may read
- * that. When GCE_METADATA_IP is set, as JAX reads it, that server is asked now, for 5 s at most. With
- * another --root the environment is not that host's and is not read.
+ * that. With another --root the environment is not that host's and is not read.
  */
 #include "ask.h"
 #include "host.h"

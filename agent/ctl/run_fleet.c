@@ -12,15 +12,6 @@
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static size_t hosts_of(const json_t *run) {
-        const json_t *s;
-        size_t i, n = 0;
-
-        json_array_foreach(json_object_get(run, "slices"), i, s)
-                n += json_array_size(json_object_get(s, "hosts"));
-        return n;
-}
-
 static void slices_text(const json_t *run, char *buf, size_t size) {
         const json_t *s;
         size_t i, n = 0;
@@ -37,7 +28,7 @@ static int plain(const char *why) {
 
 void run_fleet_line(const json_t *run, char *buf, size_t size) {
         const char *state = json_text_of(run, "state"), *why = json_text_of(run, "why");
-        size_t hosts = hosts_of(run);
+        size_t hosts = json_sizes_sum(json_object_get(run, "slices"), "hosts");
         char slices[300], on[360] = "";
 
         slices_text(run, slices, sizeof(slices));
@@ -191,6 +182,7 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
                    step = json_integer_value(json_object_get(run, "step"));
         const char *user = json_text_of(json_object_get(run, "intent"), "user"),
                    *outcome = json_text_of(run, "outcome");
+        size_t known = json_sizes_sum(json_object_get(run, "slices"), "hosts");
         char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48],
                                                  why[300];
         const char *cells[] = {
@@ -206,8 +198,8 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
                                                            : -1,
                          age);
         slices_text(run, slices, sizeof(slices));
-        if (hosts_of(run) > 0)
-                (void) snprintf(hosts, sizeof(hosts), "%zu", hosts_of(run));
+        if (known > 0)
+                (void) snprintf(hosts, sizeof(hosts), "%zu", known);
         if (step > 0)
                 (void) snprintf(steps, sizeof(steps), "%lld", (long long) step);
         return table_add(t, cells);

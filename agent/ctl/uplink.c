@@ -9,12 +9,6 @@
 
 #define POLL (200 * USEC_PER_MSEC)
 
-static uint64_t whole(const json_t *o, const char *key) {
-        json_int_t n = json_integer_value(json_object_get(o, key));
-
-        return n > 0 ? (uint64_t) n : 0;
-}
-
 /* "3 400 malformed, 1 byte limit" */
 static json_t *dropped_words(json_t *reasons) {
         char text[256] = "";
@@ -45,13 +39,14 @@ static int print_classes(json_t *classes, usec_t now, FILE *out) {
         size_t i;
 
         json_array_foreach(classes, i, c) {
-                uint64_t body = whole(c, "body_bytes");
+                uint64_t body = json_number_of(c, "body_bytes");
 
                 (void) json_object_set_new(c, "dropped_words",
                                            dropped_words(json_object_get(c, "dropped_by")));
                 if (body > 0)
                         (void) json_object_set_new(
-                                c, "packed", json_real((double) whole(c, "wire_bytes") / (double) body));
+                                c, "packed",
+                                json_real((double) json_number_of(c, "wire_bytes") / (double) body));
         }
         return show_table(out, classes, now, columns, ELEMENTSOF(columns));
 }
@@ -129,14 +124,14 @@ static uint64_t drain_left(const json_t *u, struct goal *g) {
         json_t *c;
 
         json_object_foreach(json_object_get(u, "classes"), name, c) {
-                uint64_t first = whole(c, "first_seq");
+                uint64_t first = json_number_of(c, "first_seq");
 
                 if (i == CLASSES_MAX)
                         break;
                 if (!g->set)
-                        g->next_seq[i] = whole(c, "next_seq");
-                if (first > 0 && first < g->next_seq[i] && whole(c, "kept") > 0)
-                        left += MIN(whole(c, "kept"), g->next_seq[i] - first);
+                        g->next_seq[i] = json_number_of(c, "next_seq");
+                if (first > 0 && first < g->next_seq[i] && json_number_of(c, "kept") > 0)
+                        left += MIN(json_number_of(c, "kept"), g->next_seq[i] - first);
                 i++;
         }
         g->set = true;

@@ -219,8 +219,8 @@ void agent_reload(struct agent *a) {
                 a->bus.settings = fresh;
         }
         config_clear(&source.config);
-        for (size_t i = 0; i < PARTS; i++)
-                if (parts[i]->reload)
-                        parts[i]->reload(a->states[i]);
+        for (size_t i = PARTS; i > 0; i--)
+                if (parts[i - 1]->reload)
+                        parts[i - 1]->reload(a->states[i - 1]);
         log_info("configuration, identity and wanted values were read again");
 }

@@ -448,7 +448,8 @@ static int build(struct draft *d) {
         int r = add_user(d);
 
         if (r == 0)
-                r = world_of(d->identity, d->options, &d->world, d->why);
+                r = world_of(d->identity, d->options, framework_port(d->options->framework), &d->world,
+                             d->why);
         if (r == 0)
                 r = work_out_world(d);
         if (r == 0)

@@ -150,8 +150,8 @@ static int from_identity(const struct identity *i, struct world *w) {
         return 0;
 }
 
-int world_of(const struct identity *i, const struct environment_options *o, struct world *ret,
-             char why[static ENVIRONMENT_WHY_MAX]) {
+int world_of(const struct identity *i, const struct environment_options *o, uint16_t framework_port,
+             struct world *ret, char why[static ENVIRONMENT_WHY_MAX]) {
         _cleanup_world_ struct world w = WORLD_NULL;
         int r;
 
@@ -163,7 +163,7 @@ int world_of(const struct identity *i, const struct environment_options *o, stru
         r = o->gang ? from_gang(o->gang, &w) : from_identity(i, &w);
         if (r < 0)
                 return r;
-        w.port = o->gang && o->gang->port > 0 ? o->gang->port : framework_port(o->framework);
+        w.port = o->gang && o->gang->port > 0 ? o->gang->port : framework_port;
         if (!w.coordinator_reason[0])
                 (void) snprintf(w.coordinator_reason, sizeof(w.coordinator_reason), "worker 0 of slice 0");
         *ret = w;

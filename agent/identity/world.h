@@ -23,9 +23,10 @@ struct world {
 };
 #define WORLD_NULL ((struct world){ .n_slices = 1, .n_hosts = 1, .size = 1 })
 
-/* -EINVAL: the gang does not fit together (why); -ENOMEM. */
-int world_of(const struct identity *i, const struct environment_options *o, struct world *ret,
-             char why[static ENVIRONMENT_WHY_MAX]);
+/* framework_port: where the coordinator listens when nobody chose a port. -EINVAL: the gang does not fit
+ * together (why); -ENOMEM. */
+int world_of(const struct identity *i, const struct environment_options *o, uint16_t framework_port,
+             struct world *ret, char why[static ENVIRONMENT_WHY_MAX]);
 void world_clear(struct world *w);
 #define _cleanup_world_    _cleanup_(world_clear)
 

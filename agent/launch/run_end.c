@@ -5,23 +5,7 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
-#include "secret.h"
 #include "utf8.h"
-
-/* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
-static void drop_environment(struct kept_run *kept) {
-        for (size_t i = 0; kept->env && kept->env[i]; i++)
-                free(TAKE_PTR(kept->env[i]));
-}
-
-/* Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
- * does the slice, which systemd would keep for good. */
-void run_sweep(struct run *run) {
-        struct runs *r = run->owner;
-
-        if (!run->swept && r->units && r->units->stop(r->backend, run->kept->name) == 0)
-                run->swept = true;
-}
 
 static bool was_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
@@ -46,7 +30,7 @@ static void adopt_record(struct runs *r, struct kept_run *kept) {
 static void judge_end(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
         struct kept_run *kept = run->kept;
-        struct evidence e = { .record = &kept->end,
+        struct end_evidence e = { .record = &kept->end,
                               .rebooted = was_rebooted(r, kept),
                               .stop_asked = kept->stop_asked,
                               .preempted = kept->preempted_real > 0,
@@ -72,39 +56,6 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
         k = exit_record_write(r->exits_fd, kept->name, &kept->end);
         if (k < 0)
                 (void) log_warning_errno(k, "run %s: why it ended cannot be written down: %m", kept->name);
-}
-
-/* That it was given up holds over our own end, too: it is not restarted by who reads its files then. */
-static void write_end(struct runs *r, struct kept_run *kept) {
-        int k;
-
-        kept->stop_asked = true;
-        k = kept_run_write(r->runs_fd, kept);
-        if (k >= 0)
-                k = exit_record_write(r->exits_fd, kept->name, &kept->end);
-        if (k < 0)
-                (void) log_warning_errno(
-                        k, "run %s: that it is not restarted cannot be written down: %m", kept->name);
-}
-
-/* It is over for good. */
-void run_finish(struct run *run, const char *words) {
-        struct runs *r = run->owner;
-        struct kept_run *kept = run->kept;
-        size_t n = strlen(kept->end.why);
-
-        assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
-        kept->state = LAUNCH_EXITED;
-        if (words[0])
-                (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
-        drop_environment(kept);
-        if (words[0])
-                write_end(r, kept);
-        run_remove_handover(r, kept->name);
-        secrets_remove(r->secrets_fd, kept->name);
-        run_sweep(run);
-        r->events->ended(kept, r->userdata);
-        run_await_free(run);
 }
 
 static void report_failed_start(struct run *run) {

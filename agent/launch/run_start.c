@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A start, the wait until the host is free for it, and the end that is followed by no other start. */
+#include <assert.h>
 #include <systemd/sd-id128.h>
 
 #include "handover.h"
@@ -20,25 +22,6 @@ void run_undo(struct runs *r, struct run *run) {
                         run->replaced = NULL;
         }
         (void) run_free(run);
-}
-
-/* What keeps it from beginning; what could not be looked at, or does not hold, is in its warning. */
-static int check_devices(struct runs *r, struct kept_run *kept, struct problem *p) {
-        int k = devices_check(r->host, kept->spec, kept->name, p, kept->warning, sizeof(kept->warning));
-
-        if (k >= 0)
-                device_policy_warn(r->host, kept->spec, kept->warning, sizeof(kept->warning));
-        return k;
-}
-
-static void pick_name(const struct runs *r, struct kept_run *kept) {
-        unsigned n, last = 0;
-        char rest;
-
-        for (const struct run *run = r->list; run; run = run->next)
-                if (sscanf(run->kept->name, "run-%u%c", &n, &rest) == 1 && n > last && n < UINT32_MAX)
-                        last = n;
-        (void) snprintf(kept->name, sizeof(kept->name), "run-%u", last + 1);
 }
 
 static int refuse_unwritten(const struct kept_run *kept, const char *directory, int error,
@@ -74,19 +57,12 @@ int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside) {
         return beside ? r->units->beside(r->backend, &spec) : r->units->start(r->backend, &spec);
 }
 
-static int refuse_existing(const struct kept_run *kept, struct problem *p) {
-        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
-                            kept->name, launch_state_name(kept->state));
-
-        return problem_fill(p, k, kept->name, 0);
-}
-
 /* Gives the place of an ended run of this name to the new one. */
 static int take_place(struct runs *r, struct kept_run *kept, struct run **ret, struct problem *p) {
         struct run *before = run_find(r, kept->name), *run;
 
         if (before && before->kept->state != LAUNCH_EXITED)
-                return refuse_existing(before->kept, p);
+                return run_refuse_existing(before->kept, p);
         if (before && before->capture)
                 return problem_set(p, -EBUSY, "choose another name",
                                    "a capture of the run %s before this one has not ended", kept->name);
@@ -105,8 +81,7 @@ static int take_place(struct runs *r, struct kept_run *kept, struct run **ret, s
         return 0;
 }
 
-/* kept is taken over. */
-static int begin_run(struct runs *r, struct kept_run *kept, struct problem *p) {
+int run_start_new(struct runs *r, struct kept_run *kept, struct problem *p) {
         struct run *run = NULL;
         int k;
 
@@ -151,7 +126,7 @@ static void run_start_coming(struct run *run) {
 
         gone = (struct kept_run){ .generation = coming->generation };
         memcpy(gone.name, coming->name, sizeof(gone.name));
-        k = begin_run(r, coming, &p);
+        k = run_start_new(r, coming, &p);
         if (k == 0)
                 return;
         log_warning("%s", p.text);
@@ -166,6 +141,56 @@ static void run_start_coming(struct run *run) {
 #define LOOK_MAX USEC_PER_SEC
 
 static int on_look_if_free(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* --- Over for good ------------------------------------------------------------------------------------- */
+
+/* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
+static void drop_environment(struct kept_run *kept) {
+        for (size_t i = 0; kept->env && kept->env[i]; i++)
+                free(TAKE_PTR(kept->env[i]));
+}
+
+/* Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
+ * does the slice, which systemd would keep for good. */
+void run_sweep(struct run *run) {
+        struct runs *r = run->owner;
+
+        if (!run->swept && r->units && r->units->stop(r->backend, run->kept->name) == 0)
+                run->swept = true;
+}
+
+/* That it was given up holds over our own end, too: it is not restarted by who reads its files then. */
+static void write_end(struct runs *r, struct kept_run *kept) {
+        int k;
+
+        kept->stop_asked = true;
+        k = kept_run_write(r->runs_fd, kept);
+        if (k >= 0)
+                k = exit_record_write(r->exits_fd, kept->name, &kept->end);
+        if (k < 0)
+                (void) log_warning_errno(
+                        k, "run %s: that it is not restarted cannot be written down: %m", kept->name);
+}
+
+/* It is over for good. */
+void run_finish(struct run *run, const char *words) {
+        struct runs *r = run->owner;
+        struct kept_run *kept = run->kept;
+        size_t n = strlen(kept->end.why);
+
+        assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
+        kept->state = LAUNCH_EXITED;
+        if (words[0])
+                (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
+        drop_environment(kept);
+        if (words[0])
+                write_end(r, kept);
+        run_remove_handover(r, kept->name);
+        secrets_remove(r->secrets_fd, kept->name);
+        run_sweep(run);
+        r->events->ended(kept, r->userdata);
+        run_await_free(run);
+}
 
 /* --- The next start under its policy ------------------------------------------------------------------- */
 
@@ -218,15 +243,7 @@ static int look_later(struct run *run, usec_t after) {
         return 0;
 }
 
-pid_t run_left_over(const struct run *run) {
-        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-
-        if (!pids || run_pids(run, pids) < 0)
-                return 0;
-        return pids->n > 0 ? pids->pids[0] : 0;
-}
-
-static int run_is_free(struct run *run, const struct kept_run *wanted, struct problem *p) {
+int run_is_free(const struct run *run, const struct kept_run *wanted, struct problem *p) {
         pid_t left = run_left_over(run);
 
         if (left > 0)
@@ -325,105 +342,4 @@ void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
         log_notice("run %s: %s", kept->name, d->words);
         run_sweep(run);
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);
-}
-
-/* --- What is asked for ------------------------------------------------------------------------------- */
-
-/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
- * the name of another only when that has ended: what is asked for with another serial is the later one. */
-static int compare_generations(const struct kept_run *asked, const struct kept_run *other) {
-        if (!streq(asked->intent, other->intent))
-                return 1;
-        return asked->generation < other->generation ? -1 : asked->generation > other->generation;
-}
-
-/* asked is to begin after the end of run, and nothing else that waited for it. */
-static void await_turn(struct run *run, struct kept_run *asked) {
-        struct problem stale;
-        int k;
-
-        if (run->coming) {
-                k = problem_set(&stale, -ESTALE, "see: tpuctl runs",
-                                "generation %" PRIu64 " of run %s came before it began",
-                                asked->generation, asked->name);
-                run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
-                (void) kept_run_free(run->coming);
-        }
-        log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, asked->name,
-                   run->kept->generation, asked->generation);
-        run->coming = asked;
-}
-
-/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already
- * or waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
-static int start_by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret,
-                               struct problem *p) {
-        const struct kept_run *newest = run->coming ? run->coming : run->kept;
-        int order = compare_generations(kept, newest), k;
-
-        if (order == 0) {
-                (void) kept_run_free(kept);
-                *ret = newest;
-                return 1;
-        }
-        if (order > 0 && run->kept->state == LAUNCH_EXITED && !run->coming)
-                return 0;
-        if (order < 0)
-                k = problem_set(p, -ESTALE, "see: tpuctl runs",
-                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
-                                kept->name, newest->generation, kept->generation);
-        else
-                k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, 0, p);
-        if (k < 0) {
-                (void) kept_run_free(kept);
-                return k;
-        }
-        await_turn(run, kept);
-        *ret = kept;
-        return 1;
-}
-
-int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
-        struct run *run = kept->name[0] ? run_find(r, kept->name) : NULL;
-        bool lives = run && run->kept->state != LAUNCH_EXITED,
-             gang = run && run->kept->generation > 0 && kept->generation > 0;
-
-        if (gang && compare_generations(kept, run->kept) < 0)
-                return problem_set(p, -ESTALE, "see: tpuctl runs",
-                                   "run %s is of generation %" PRIu64
-                                   " already, which is later than %" PRIu64,
-                                   kept->name, run->kept->generation, kept->generation);
-        if (lives && gang)
-                return 0; /* it is ended first, and the devices are looked at then */
-        if (lives)
-                return refuse_existing(run->kept, p);
-        if (runs_count_active(r) >= RUNS_ACTIVE_MAX)
-                return problem_set(p, -EBUSY, "stop one: tpuctl runs",
-                                   "%d runs are active, which is the most", RUNS_ACTIVE_MAX);
-        return check_devices(r, kept, p);
-}
-
-int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
-        struct run *run;
-        int k;
-
-        if (kept->name[0] == '\0')
-                pick_name(r, kept);
-        run = run_find(r, kept->name);
-        if (run && kept->generation > 0 && run->kept->generation > 0) {
-                k = start_by_generation(run, kept, ret, p);
-                if (k != 0)
-                        return k;
-        }
-        k = run && run->kept->state == LAUNCH_EXITED ? run_is_free(run, kept, p) : 0;
-        if (k >= 0)
-                k = check_devices(r, kept, p);
-        if (k < 0) {
-                (void) kept_run_free(kept);
-                return k;
-        }
-        k = begin_run(r, kept, p);
-        if (k == 0)
-                *ret = kept;
-        return k;
 }

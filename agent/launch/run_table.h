@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs in memory and their files: the inside of runs.h, shared by runs.c (the table, and what the units
- * report), run_start.c (each start, and the wait for it), run_end.c (stop and end) and capture.c.
+ * The runs in memory and their files: the inside of runs.h. Each file knows those before it: run_table.c
+ * (the table), run_start.c (each start, the wait for it, and the end that no start follows), run_end.c (stop
+ * and end), runs.c (what is asked for, and what the units report). capture.c knows the table.
  */
 #include "cgroup.h"
 #include "devices.h"
@@ -55,6 +56,10 @@ struct run *run_insert(struct runs *r, struct kept_run *kept);
 void run_unlink(struct runs *r, struct run *run);
 /* exits: the exit record, too. */
 void run_remove_files(struct runs *r, const char *name, bool exits);
+/* Starts it now: its place, its files, its unit. kept is taken over. */
+int run_start_new(struct runs *r, struct kept_run *kept, struct problem *p);
+/* Whether nothing of this run is left, and the devices are free for wanted: 0; -EBUSY with p. */
+int run_is_free(const struct run *run, const struct kept_run *wanted, struct problem *p);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
 /* Starts the coming run once the slice is empty and the devices are free, or reports why not. */
@@ -68,6 +73,8 @@ int run_pids(const struct run *run, struct pid_list *ret);
 pid_t run_left_over(const struct run *run);
 /* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
 int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside);
+/* -EEXIST: there is a run of this name that has not ended. */
+int run_refuse_existing(const struct kept_run *kept, struct problem *p);
 /* Answers those who wait for the coming run, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
@@ -77,7 +84,7 @@ void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);
 /* The unit is gone: looks at the evidence, which takes a moment, and goes on from there (run_end.c). */
 void run_ended(struct run *run);
-/* It is not restarted, and words say why, or are empty. */
+/* It is over for good: it is not restarted, and words say why, or are empty (run_start.c). */
 void run_finish(struct run *run, const char *words);
 void run_sweep(struct run *run);
 void run_remove_handover(struct runs *r, const char *name);

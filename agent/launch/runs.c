@@ -4,99 +4,6 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
-#include "secret.h"
-
-/* --- The table ----------------------------------------------------------------------------------------- */
-
-struct run *run_free(struct run *run) {
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        run->free_timer = sd_event_source_disable_unref(run->free_timer);
-        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
-        run->tail = tail_free(run->tail);
-        run->capture = child_free(run->capture);
-        (void) kept_run_free(run->kept);
-        (void) kept_run_free(run->replaced);
-        (void) kept_run_free(run->coming);
-        free(run);
-        return NULL;
-}
-
-struct run *run_find(const struct runs *r, const char *name) {
-        for (struct run *run = r->list; run; run = run->next)
-                if (streq(run->kept->name, name))
-                        return run;
-        return NULL;
-}
-
-void run_unlink(struct runs *r, struct run *run) {
-        for (struct run **p = &r->list; *p; p = &(*p)->next)
-                if (*p == run) {
-                        *p = run->next;
-                        return;
-                }
-}
-
-struct run *run_insert(struct runs *r, struct kept_run *kept) {
-        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
-
-        if (!run)
-                return NULL;
-        run->owner = r;
-        run->kept = kept;
-        while (*p && (*p)->kept->started_real > kept->started_real)
-                p = &(*p)->next;
-        run->next = *p;
-        *p = run;
-        return run;
-}
-
-void run_remove_files(struct runs *r, const char *name, bool exits) {
-        /* a file that stays is read, and forgotten again, at the next start */
-        (void) unlinkat(r->runs_fd, name, 0);
-        if (exits)
-                (void) unlinkat(r->exits_fd, name, 0);
-        run_remove_handover(r, name);
-        secrets_remove(r->secrets_fd, name);
-}
-
-void run_remove_handover(struct runs *r, const char *name) {
-        char preempt[RUN_NAME_MAX + 16];
-
-        handover_remove(r->handover_fd, name);
-        (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
-        handover_remove(r->handover_fd, preempt);
-}
-
-int run_pids(const struct run *run, struct pid_list *ret) {
-        const char *group = run->kept->control_group;
-
-        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
-}
-
-int no_such_run(const char *name, struct problem *p) {
-        return problem_set(p, -ENOENT, "see: tpuctl runs", "there is no run '%.64s' on this host", name);
-}
-
-void runs_prune(struct runs *r) {
-        unsigned kept = 0;
-
-        for (struct run *run = r->list, *next; run; run = next) {
-                next = run->next;
-                if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
-                        continue;
-                run_remove_files(r, run->kept->name, true);
-                run_unlink(r, run);
-                (void) run_free(run);
-        }
-}
-
-unsigned runs_count_active(const struct runs *r) {
-        unsigned n = 0;
-
-        for (struct run *run = r->list; run; run = run->next)
-                n += run->kept->state != LAUNCH_EXITED;
-        return n;
-}
 
 /* --- Loading ------------------------------------------------------------------------------------------- */
 
@@ -246,6 +153,126 @@ const struct unit_events runs_unit_events = {
         .gone = on_gone,
         .connected = on_connected,
 };
+
+/* --- What is asked for --------------------------------------------------------------------------------- */
+
+/* What keeps it from beginning; what could not be looked at, or does not hold, is in its warning. */
+static int check_devices(struct runs *r, struct kept_run *kept, struct problem *p) {
+        int k = devices_check(r->host, kept->spec, kept->name, p, kept->warning, sizeof(kept->warning));
+
+        if (k >= 0)
+                device_policy_warn(r->host, kept->spec, kept->warning, sizeof(kept->warning));
+        return k;
+}
+
+static void pick_name(const struct runs *r, struct kept_run *kept) {
+        unsigned n, last = 0;
+        char rest;
+
+        for (const struct run *run = r->list; run; run = run->next)
+                if (sscanf(run->kept->name, "run-%u%c", &n, &rest) == 1 && n > last && n < UINT32_MAX)
+                        last = n;
+        (void) snprintf(kept->name, sizeof(kept->name), "run-%u", last + 1);
+}
+
+/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
+ * the name of another only when that has ended: what is asked for with another serial is the later one. */
+static int compare_generations(const struct kept_run *asked, const struct kept_run *other) {
+        if (!streq(asked->intent, other->intent))
+                return 1;
+        return asked->generation < other->generation ? -1 : asked->generation > other->generation;
+}
+
+/* asked is to begin after the end of run, and nothing else that waited for it. */
+static void await_turn(struct run *run, struct kept_run *asked) {
+        struct problem stale;
+        int k;
+
+        if (run->coming) {
+                k = problem_set(&stale, -ESTALE, "see: tpuctl runs",
+                                "generation %" PRIu64 " of run %s came before it began",
+                                asked->generation, asked->name);
+                run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
+                (void) kept_run_free(run->coming);
+        }
+        log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, asked->name,
+                   run->kept->generation, asked->generation);
+        run->coming = asked;
+}
+
+/* A run by intent is there under this name. Returns 0 when kept is to begin now, 1 when it is there already
+ * or waits for the end of the one before, which *ret is then; kept is taken over then and on failure. */
+static int start_by_generation(struct run *run, struct kept_run *kept, const struct kept_run **ret,
+                               struct problem *p) {
+        const struct kept_run *newest = run->coming ? run->coming : run->kept;
+        int order = compare_generations(kept, newest), k;
+
+        if (order == 0) {
+                (void) kept_run_free(kept);
+                *ret = newest;
+                return 1;
+        }
+        if (order > 0 && run->kept->state == LAUNCH_EXITED && !run->coming)
+                return 0;
+        if (order < 0)
+                k = problem_set(p, -ESTALE, "see: tpuctl runs",
+                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
+                                kept->name, newest->generation, kept->generation);
+        else
+                k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, 0, p);
+        if (k < 0) {
+                (void) kept_run_free(kept);
+                return k;
+        }
+        await_turn(run, kept);
+        *ret = kept;
+        return 1;
+}
+
+int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
+        struct run *run = kept->name[0] ? run_find(r, kept->name) : NULL;
+        bool lives = run && run->kept->state != LAUNCH_EXITED,
+             gang = run && run->kept->generation > 0 && kept->generation > 0;
+
+        if (gang && compare_generations(kept, run->kept) < 0)
+                return problem_set(p, -ESTALE, "see: tpuctl runs",
+                                   "run %s is of generation %" PRIu64
+                                   " already, which is later than %" PRIu64,
+                                   kept->name, run->kept->generation, kept->generation);
+        if (lives && gang)
+                return 0; /* it is ended first, and the devices are looked at then */
+        if (lives)
+                return run_refuse_existing(run->kept, p);
+        if (runs_count_active(r) >= RUNS_ACTIVE_MAX)
+                return problem_set(p, -EBUSY, "stop one: tpuctl runs",
+                                   "%d runs are active, which is the most", RUNS_ACTIVE_MAX);
+        return check_devices(r, kept, p);
+}
+
+int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
+        struct run *run;
+        int k;
+
+        if (kept->name[0] == '\0')
+                pick_name(r, kept);
+        run = run_find(r, kept->name);
+        if (run && kept->generation > 0 && run->kept->generation > 0) {
+                k = start_by_generation(run, kept, ret, p);
+                if (k != 0)
+                        return k;
+        }
+        k = run && run->kept->state == LAUNCH_EXITED ? run_is_free(run, kept, p) : 0;
+        if (k >= 0)
+                k = check_devices(r, kept, p);
+        if (k < 0) {
+                (void) kept_run_free(kept);
+                return k;
+        }
+        k = run_start_new(r, kept, p);
+        if (k == 0)
+                *ret = kept;
+        return k;
+}
 
 /* --- Questions ----------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,14 @@
 
 #include "otlp.pb-c.h"
 
+const char *uplink_class_name(enum uplink_class c) {
+        static const char *const names[_UPLINK_CLASS_MAX] = {
+                [UPLINK_EVENTS] = "events", [UPLINK_METRICS] = "metrics", [UPLINK_LOGS] = "logs"
+        };
+
+        return c < _UPLINK_CLASS_MAX ? names[c] : "unknown";
+}
+
 const char *endpoint_path(enum uplink_class c) {
         return c == UPLINK_METRICS ? "/v1/metrics" : "/v1/logs";
 }

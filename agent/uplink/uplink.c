@@ -14,14 +14,6 @@
 static_assert(2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
               "slots for each class: behind those of the records, those of the ledgers");
 
-const char *uplink_class_name(enum uplink_class c) {
-        static const char *const names[_UPLINK_CLASS_MAX] = {
-                [UPLINK_EVENTS] = "events", [UPLINK_METRICS] = "metrics", [UPLINK_LOGS] = "logs"
-        };
-
-        return c < _UPLINK_CLASS_MAX ? names[c] : "unknown";
-}
-
 const char *uplink_loss_name(enum spool_loss why) {
         static const char *const names[_SPOOL_LOSS_MAX] = {
                 [SPOOL_BYTE_LIMIT] = "byte limit",

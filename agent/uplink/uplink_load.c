@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which record of a class is sent next: the oldest; after an outage the newest first, and not all old
  * metrics. */
+#include "gzip.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -17,6 +18,22 @@ static int grow_buffer(struct channel *ch) {
         ch->size = size;
         free(TAKE_PTR(ch->packed));
         return 0;
+}
+
+void channel_drop_piece(struct channel *ch) {
+        free(TAKE_PTR(ch->piece));
+        ch->part = ch->parts = 0;
+}
+
+/* Once a body, not once a try. */
+void channel_pack(struct channel *ch) {
+        ch->packed_len = 0;
+        if (ch->uplink->options.plain || channel_body_len(ch) < GZIP_LEAST)
+                return;
+        if (!ch->packed)
+                ch->packed = malloc(ch->size);
+        if (ch->packed)
+                ch->packed_len = gzip_pack(channel_body(ch), channel_body_len(ch), ch->packed, ch->size);
 }
 
 void channel_drop_buffers(struct channel *ch) {

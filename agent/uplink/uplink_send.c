@@ -3,7 +3,6 @@
 
 #include "endpoint.h"
 #include "backoff.h"
-#include "gzip.h"
 #include "events.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
@@ -73,30 +72,6 @@ void channel_try_now(struct channel *ch) {
 
 /* --- The record ---------------------------------------------------------------------------------------- */
 
-void channel_drop_piece(struct channel *ch) {
-        free(TAKE_PTR(ch->piece));
-        ch->part = ch->parts = 0;
-}
-
-static const uint8_t *body(const struct channel *ch) {
-        return ch->piece ? ch->piece : ch->record;
-}
-
-static size_t body_len(const struct channel *ch) {
-        return ch->piece ? ch->piece_len : ch->len;
-}
-
-/* Once a body, not once a try. */
-void channel_pack(struct channel *ch) {
-        ch->packed_len = 0;
-        if (ch->uplink->options.plain || body_len(ch) < GZIP_LEAST)
-                return;
-        if (!ch->packed)
-                ch->packed = malloc(ch->size);
-        if (ch->packed)
-                ch->packed_len = gzip_pack(body(ch), body_len(ch), ch->packed, ch->size);
-}
-
 /* Another part of the record is what is sent now. False: there is none. */
 static bool set_piece(struct channel *ch, unsigned part, unsigned parts) {
         uint8_t *piece;
@@ -121,8 +96,8 @@ static int post(struct channel *ch, const struct endpoint *p) {
         const struct exchange_request q = {
                 .path = endpoint_path(ch->class),
                 .content_type = "application/x-protobuf",
-                .body = ch->packed_len > 0 ? ch->packed : body(ch),
-                .len = ch->packed_len > 0 ? ch->packed_len : body_len(ch),
+                .body = ch->packed_len > 0 ? ch->packed : channel_body(ch),
+                .len = ch->packed_len > 0 ? ch->packed_len : channel_body_len(ch),
                 .lent = true,
                 .timeout = ch->uplink->options.timeout > 0 ? ch->uplink->options.timeout : UPLINK_TIMEOUT,
                 .header = header,
@@ -192,8 +167,8 @@ void channel_send(struct channel *ch) {
 /* Points or lines of what is sent now; an event is one item. */
 static uint64_t items(const struct channel *ch) {
         if (ch->class == UPLINK_METRICS)
-                return otlp_count_points(body(ch), body_len(ch));
-        return ch->class == UPLINK_LOGS ? otlp_count_logs(body(ch), body_len(ch)) : 1;
+                return otlp_count_points(channel_body(ch), channel_body_len(ch));
+        return ch->class == UPLINK_LOGS ? otlp_count_logs(channel_body(ch), channel_body_len(ch)) : 1;
 }
 
 /* The record as a whole is lost when nothing of it was taken, and for the first of the reasons. */
@@ -245,8 +220,8 @@ static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->stats.lost[SPOOL_IN_PART] += rejected;
         if (rejected > 0)
                 ch->lost[SPOOL_IN_PART].items += MIN(rejected, items(ch));
-        ch->stats.body_bytes += body_len(ch);
-        ch->stats.wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
+        ch->stats.body_bytes += channel_body_len(ch);
+        ch->stats.wire_bytes += ch->packed_len > 0 ? ch->packed_len : channel_body_len(ch);
 }
 
 static void no_answer(struct channel *ch, const struct exchange_answer *a) {

@@ -64,11 +64,21 @@ struct uplink {
 int channel_load(struct channel *ch);
 void channel_drop_buffers(struct channel *ch);
 void channel_drop_piece(struct channel *ch);
+/* What is sent now: the record, or the part of it. */
+static inline const uint8_t *channel_body(const struct channel *ch) {
+        return ch->piece ? ch->piece : ch->record;
+}
+
+static inline size_t channel_body_len(const struct channel *ch) {
+        return ch->piece ? ch->piece_len : ch->len;
+}
+
+/* Compresses it, where that is wanted and worth it. */
 void channel_pack(struct channel *ch);
 /* A record that waited for a good route may not be the newest any more, which is to go first. */
 int channel_freshen(struct channel *ch);
 
-/* Sends the next durable record, if there is one and nothing is in the way. */
+/* uplink_send.c. Sends the next durable record, if there is one and nothing is in the way. */
 void channel_send(struct channel *ch);
 int channel_init_send(struct channel *ch);
 void channel_clear_send(struct channel *ch);

@@ -5,8 +5,11 @@
 
 #include "api.h"
 #include "http_routes.h"
-#include "http_routes.h"
 
+/* --- Answers: api_answers.c ------------------------------------------------------------------------ */
+
+/* Another collector leads: 307 to the same URL there; nobody does: 503. */
+void api_redirect_to_leader(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* 404 with the URL where telemetry goes. */
 void api_no_telemetry(const struct api *a, struct http_reply *reply);
 /* v when r is 0, else what the store's error means. Takes v over. */

@@ -203,15 +203,6 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
         return !v; /* out of memory: it asks again */
 }
 
-static size_t count_hosts(const json_t *run) {
-        size_t i, n = 0;
-        json_t *s;
-
-        json_array_foreach (json_object_get(run, "slices"), i, s)
-                n += json_array_size(json_object_get(s, "hosts"));
-        return n;
-}
-
 /* As many as there are; of the first `named` who they are. */
 static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
         json_t *out = json_array();
@@ -289,7 +280,8 @@ static int print_record(FILE *f, struct record *r, const char *slice, const char
         _cleanup_free_ char *own = NULL;
         const char *text;
 
-        if (r->value && startswith(r->key, "run/") && count_hosts(r->value) > REGISTRY_RUN_WHOLE)
+        if (r->value && startswith(r->key, "run/") &&
+            json_sizes_sum(json_object_get(r->value, "slices"), "hosts") > REGISTRY_RUN_WHOLE)
                 text = own = run_in_short(r, slice);
         else if (is_long(r))
                 text = own = slice_in_short(r);

@@ -118,7 +118,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
 
 #define REGISTRY_OWN "episode/" /* records of the collector's own */
 
-/* --- registry.c, leading.c: all of it ------------------------------------------------------------------ */
+/* --- leading.c, registry.c, registry_life.c: all of it, each above the one before ---------------------- */
 
 struct registry {
         struct control_registry_options o;
@@ -164,6 +164,12 @@ struct waiter { /* for a decision to be stored */
 };
 /* Calls and forgets those whose decision is stored; with an error: all. */
 void registry_call_waiters(struct registry *r, int error);
+/* Those who wait for an answer get it: why, or NULL: who leads now. */
+void registry_answer_all(struct registry *r, const char *why);
+/* All that was known is forgotten, whether it was stored or not. */
+void registry_forget_all(struct registry *r);
+/* This collector leads no more: hosts are sent elsewhere, and all is forgotten. */
+void registry_lose_lead(struct registry *r, const char *why);
 /* control_events */
 void registry_wrote(int error, void *userdata);
 int registry_store_story(void *userdata);

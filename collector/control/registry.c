@@ -7,27 +7,6 @@
 #define RETRY          USEC_PER_SEC /* after a batch that was not written */
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
-void registry_arm(struct registry *r) {
-        usec_t next = MIN(r->gang_at, sessions_next(&r->sessions));
-        int x;
-
-        if (r->undecided)
-                next = MIN(next, r->decide_at);
-        if (next == USEC_INFINITY) {
-                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
-                return;
-        }
-        x = sd_event_source_set_time(r->timer, next);
-        if (x >= 0)
-                x = sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
-        if (x < 0)
-                (void) log_warning_errno(x, "registry: timer: %m");
-}
-
-usec_t registry_now(struct registry *r) {
-        return clock_steady(&r->time, r->o.clock);
-}
-
 /* --- Decided, stored, published -------------------------------------------------------------------------
  */
 
@@ -98,23 +77,6 @@ static void publish_written(struct registry *r) {
                         (void) json_object_del(r->kept, key); /* or it never was there */
                 else if (json_object_set(r->kept, key, value) < 0)
                         log_error("registry: out of memory: %s is not published", key);
-        }
-}
-
-/* Those who wait for decisions that are stored now, or for whom it failed. */
-void registry_call_waiters(struct registry *r, int error) {
-        struct waiter **at = &r->waiters;
-
-        while (*at) {
-                struct waiter *w = *at;
-
-                if (error == 0 && w->decision > r->stored) {
-                        at = &w->next;
-                        continue;
-                }
-                *at = w->next;
-                w->done(error, w->userdata);
-                free(w);
         }
 }
 

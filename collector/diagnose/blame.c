@@ -163,7 +163,7 @@ static int survey_all(struct diagnosis *d, struct overview *o) {
 
 /* --- Does the run go on? --------------------------------------------------------------------------- */
 
-static bool goes_on(const struct evidence *e, enum run_state run) {
+static bool goes_on(const struct evidence *e, enum stall_state run) {
         size_t both = 0, moved = 0;
         uint64_t steps[2] = { 0, 0 };
 
@@ -173,7 +173,7 @@ static bool goes_on(const struct evidence *e, enum run_state run) {
         case RUN_STALLED:
                 return false;
         case RUN_UNKNOWN:
-        case _RUN_STATE_MAX:
+        case _STALL_STATE_MAX:
                 break;
         }
         for (size_t i = 0; i < e->n_hosts; i++) {

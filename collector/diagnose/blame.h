@@ -15,11 +15,11 @@
 #define BLAME_DETAILS_MAX 1536u
 #define BLAME_SUSPECTS_MAX 64u
 
-enum run_state {
+enum stall_state {
         RUN_UNKNOWN, /* it is taken for stalled, unless the captures show that it is not */
         RUN_STALLED,
         RUN_GOES_ON,
-        _RUN_STATE_MAX,
+        _STALL_STATE_MAX,
 };
 
 enum reason {
@@ -80,7 +80,7 @@ DEFINE_CLEANUP(struct diagnosis *, diagnosis_free)
 struct diagnose_options {
         const char *slice; /* NULL: all hosts of the scene */
         uint32_t hosts;    /* how many the slice has; 0: not known */
-        enum run_state run;
+        enum stall_state run;
 };
 /* The scene is borrowed by the diagnosis. -ENOMEM, -E2BIG. */
 int diagnose(const struct scene *s, const struct diagnose_options *o, struct diagnosis **ret);

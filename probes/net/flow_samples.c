@@ -9,21 +9,6 @@
 
 #define OTHER "other"
 
-void flow_name_link(struct flows *f, struct flow_link *l) {
-        bool judged = flow_is_judged(l);
-        size_t *n = judged ? &f->n_named : &f->n_named_others;
-        size_t most = !judged  ? FLOW_NAMED_OTHERS
-                      : l->bad ? FLOW_NAMED_MAX
-                               : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
-
-        if (l->named || (!judged && !l->has_events) || *n >= most)
-                return;
-        l->named = true;
-        l->named_judged = judged;
-        l->before = l->total;
-        (*n)++;
-}
-
 /* What all metrics of links have: who, by which NIC, and whose. The last one is the metric's own. */
 struct label {
         const char *peer, *nic, *run, *address, *own;

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include "flow_memory.h"
-#include "flow_samples.h"
 #include "flow_words.h"
 #include "grow.h"
 #include "tcp_figures.h"
@@ -71,6 +70,22 @@ static void forget_link(struct flows *f, struct flow_link *l) {
         f->n_named -= l->named && l->named_judged;
         f->n_named_others -= l->named && !l->named_judged;
         *l = (struct flow_link){ 0 };
+}
+
+/* Before what is new is added: a link keeps its metrics once it has them, so that no counter steps back. */
+static void name_link(struct flows *f, struct flow_link *l) {
+        bool judged = flow_is_judged(l);
+        size_t *n = judged ? &f->n_named : &f->n_named_others;
+        size_t most = !judged  ? FLOW_NAMED_OTHERS
+                      : l->bad ? FLOW_NAMED_MAX
+                               : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
+
+        if (l->named || (!judged && !l->has_events) || *n >= most)
+                return;
+        l->named = true;
+        l->named_judged = judged;
+        l->before = l->total;
+        (*n)++;
 }
 
 /* Nothing is known of its sockets yet. */
@@ -311,7 +326,7 @@ void flows_end(struct flows *f, bool complete) {
                         continue;
                 }
                 flow_judge(f, l);
-                flow_name_link(f, l);
+                name_link(f, l);
                 add_counts(&l->total, &l->now);
                 add_counts(&s->now, &l->now);
                 add_counts(&s->total, &l->now);
@@ -373,7 +388,7 @@ static void end_events(struct flows *f) {
                         forget_link(f, l);
                         continue;
                 }
-                flow_name_link(f, l);
+                name_link(f, l);
                 if (!l->named)
                         memcpy(l->events_before, l->events, sizeof(l->events));
                 for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)

@@ -96,6 +96,14 @@ struct flow_link {
         unsigned seen;             /* number of the last dump that has it; 0: none yet */
 };
 
+/*
+ * At most FLOW_NAMED_MAX links that are judged have metrics of their own, the first ones and then those that
+ * turn bad, and FLOW_NAMED_OTHERS of those that only BPF counts.
+ */
+#define FLOW_NAMED_MAX 32
+#define FLOW_NAMED_BAD 8 /* of them are kept for those that turn bad */
+#define FLOW_NAMED_OTHERS 16
+
 /* Of each NIC and run, since the run is known here: sums that never step back when a link is forgotten. */
 struct flow_sum {
         union flow_counts now, total;

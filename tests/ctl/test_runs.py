@@ -135,13 +135,15 @@ train: may have stalled: no step for 31 s
         self.assertEqual(len(launchd.seen), 1)
 
     def test_a_run_gets_what_env_shows(self):
-        """One identity: the static file, and what the metadata server answered, also where only tpu-hostd may read that."""
+        """One identity: the static file, and what the metadata server answered, also where only tpu-hostd
+        may read that."""
         launchd = self.launchd()
         launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
         shown = json.loads(self.expect(["identity", "--json"], 0).stdout)["identity"]
         self.expect(["run", "--", "true"], 0, stderr="")
         world = dict((number, value) for number, _, value in read(launchd.seen[0][1]))[7]
-        facts = [dict((n, v.decode()) for n, _, v in read(fact)) for number, _, fact in read(world) if number == 9]
+        facts = [dict((n, v.decode()) for n, _, v in read(fact)) for number, _,
+                 fact in read(world) if number == 9]
         self.assertIn({1: "worker-id", 2: "0", 3: shown["worker-id"]["origin"]}, facts)
         for fact in facts:
             self.assertEqual({"value": fact[2], "origin": fact[3]}, shown[fact[1]])

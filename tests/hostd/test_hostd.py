@@ -84,6 +84,15 @@ class Service(Case):
         self.assertEqual(h.get("/v1/status")["identity"]["slice"], "v6e-b")
         self.assertIn("ApiSocket= changed: restart", h.output.read_text())
 
+    def test_reload_of_the_probe_interval(self):
+        """It holds at once, not behind a whole interval of the previous length."""
+        h = self.hostd(ProbeInterval="10min").start()
+        h.config.write_text(h.config.read_text().replace("ProbeInterval=10min", "ProbeInterval=100ms"))
+        h.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: h.notified("READY=1") == 2, 5, "READY=1 again")
+        h.rmem(WRONG)
+        wait_until(lambda: h.get("/v1/status")["state"] != "ready", 20, "three looks at the drift")
+
     def test_options(self):
         h = self.hostd()
 
@@ -149,6 +158,11 @@ class Health(Case):
         self.assertTrue({"nic", "sysctl", "tpu", "memory"} <= {c["check"].split(".")[0] for c in checks},
                         checks)
         self.assertEqual({c["settled"] for c in checks}, {"OK"})
+
+    def test_the_first_samples_know_the_state(self):
+        h = self.hostd(MetricsInterval="60s").start()  # the first tick comes a second behind the start
+        text = h.call("/metrics")[2].decode()
+        self.assertRegex(text, r'tpu_host_state\{[^}]*"ready"\} 1\b')
 
     def test_one_drift_is_one_event(self):
         h = self.hostd().start()

@@ -431,6 +431,15 @@ class WithoutOne(WithRegistry):
         self.assertEqual((s["registry"]["kind"], s["registry"]["state"]), ("static", "member"))
         self.assertFalse(s["registry"]["may_claim"])
 
+    def test_a_registry_that_a_reload_takes_away(self):
+        h = self.hostd(Kind="static")
+        wait_until(lambda: self.check(h, "enroll.identity"), 60, "its checks")
+        h.config.write_text(h.config.read_text().replace("Kind=static", "Kind=none"))
+        h.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.state(h)["kind"] == "none", 20, "the reload")
+        wait_until(lambda: not self.check(h, "enroll.registry") and not self.check(h, "enroll.identity"), 20,
+                   "its checks to be forgotten")
+
     def test_no_identity_is_said(self):
         r = self.registry()
         h = self.hostd(r, identity="[Identity]\nHostName=h2\n")

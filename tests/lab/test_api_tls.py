@@ -98,7 +98,7 @@ class Api(unittest.TestCase):
         self.assertIn(f"{CONTROL} from {self.collector.address()} called PUT /v1/cordon: bad cable", told)
         self.assertIn(f"{ONCALL} from {self.collector.address()} called PUT /v1/cordon: refused: no right "
                       f"to act", told)
-        self.assertIn("who may act over TCP is", told)  # the catalog's explanation
+        self.assertIn("says who may act over TCP", told)  # the catalog's explanation
         # the Unix socket, as ever
         self.assertEqual(scenario.ctl_json(host, "status")["cordon"]["by"], CONTROL)
 

@@ -255,6 +255,13 @@ class Client(Case):
         self.assertEqual((status["cores"], status["why"]),
                          ([], "no process of this host offers libtpu's metrics"))
 
+    def test_a_status_is_answered_when_the_client_ends(self):
+        """Whoever waits for it holds a capture: ports that change must not leave him waiting."""
+        s = self.stand_in()
+        self.say()
+        status, = self.of(self.drive(s.ports[0], STATUS="1", LEAVE="1"), "status")
+        self.assertEqual(status["cores"], [])
+
     def test_cost(self):
         """Printed, not judged; but one connection carries all, one exchange a round."""
         s = self.stand_in()

@@ -387,6 +387,9 @@ class Paths:
         if file.endswith(".md"):
             yield from self.link_faults(file, text)
         with_package = file.startswith(("docs/man/", "systemd/")) or file.endswith(".def")
+        if file == "docs/structure.md":
+            # which makes files, and test_walk.py looks at those that it names
+            text = text.split("\n## A walk")[0]
         for number, line in enumerate(text.splitlines(), 1):
             code = re.sub(r"/\*.*", "", line) if file.endswith(".c") else line
             for path in OF_TREE.findall(line):

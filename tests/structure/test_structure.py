@@ -38,6 +38,24 @@ class Structure(unittest.TestCase):
         self.assertGreater(len(built), 20, "the build files were not understood")
         self.assertEqual(table, built)
 
+    def test_files_that_the_page_names_are_there(self):
+        text = (SOURCE / "docs/structure.md").read_text().split("\n## A walk")[0]  # which makes files
+        names = {"/" + str(f.relative_to(SOURCE)) for top in ("agent", "collector", "netcfg",
+                           "probes", "proto", "tests", "docs") for f in SOURCE.glob(f"{top}/**/*")}
+        for name in sorted(set(re.findall(r"[\w/-]+\.(?:c|h|def|py|proto)\b", text))):
+            with self.subTest(name):
+                self.assertTrue(any(n.endswith("/" + name) for n in names),
+                                f"docs/structure.md names {name}, which is not there")
+
+    def test_picture_is_what_the_build_holds(self):
+        import picture  # which needs calls() of this file
+        held, fresh = picture.in_page((SOURCE / "docs/structure.md").read_text())
+        self.assertEqual(
+    held,
+    picture.picture(),
+     "out of date: tests/structure/picture.py --write draws it again")
+        self.assertIn(held, fresh)
+
     def test_base_and_wire_know_nobody(self):
         for _, name, _, known in calls():
             if name in ("base", "proto_local", "proto_otlp"):

@@ -113,7 +113,7 @@ static inline void scene_slice(struct scene *scene, uint32_t n, uint32_t odd, st
 }
 
 static inline struct diagnosis *scene_diagnose(const struct scene *scene, uint32_t hosts,
-                                               enum run_state run) {
+                                               enum stall_state run) {
         struct diagnose_options o = { .slice = "1", .hosts = hosts, .run = run };
         struct diagnosis *d;
 

@@ -190,7 +190,7 @@ static void test_stopped_explains(void) {
 
 /* --- No stall ------------------------------------------------------------------------------------------ */
 
-static void expect(const struct scene *scene, enum run_state run, enum outcome outcome, const char *says) {
+static void expect(const struct scene *scene, enum stall_state run, enum outcome outcome, const char *says) {
         struct diagnosis *d = scene_diagnose(scene, 4, run);
 
         if (d->outcome != outcome || !strstr(d->summary, says))

@@ -130,7 +130,7 @@ static void test_table(void) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const struct row *t = &table[i];
                 struct exit_record r = { .oom_kills = t->oom_kills };
-                struct evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
+                struct end_evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
                                       .preempted = t->preempted, .checkpoint = t->checkpoint,
                                       .checkpoint_step = 41, .unkillable = t->unkillable, .hints = t->hints,
                                       .hint_text = hint_text,

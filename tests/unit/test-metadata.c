@@ -324,10 +324,11 @@ static void test_hostile_said(void) {
 
 /* Either spelling; nothing that is no plan; and what the text may hold. */
 static void test_upcoming(void) {
-        static const char nothing_yet[] = "{ \"error\": \"no notifications have been received yet, try again "
-                                          "later\" }";
-        static const char *const none[] = { "", "NONE", "{ }", nothing_yet, "[]", "{\"windowStartTime\": 5}",
-                                            "{\"windowStartTime\": \"\"}", "{\"windowStartTimes\": \"x\"}" };
+        static const char *const none[] = { "", "NONE", "{ }",
+                                            ("{ \"error\": \"no notifications have been "
+                                             "received yet, try again later\" }"),
+                                            "[]", "{\"windowStartTime\": 5}", "{\"windowStartTime\": \"\"}",
+                                            "{\"windowStartTimes\": \"x\"}" };
         char text[METADATA_UPCOMING_MAX];
 
         for (size_t i = 0; i < ELEMENTSOF(none); i++)

@@ -39,7 +39,7 @@ int problem_complain(const struct problem *p) {
 #define ASK_AS_ROOT "run it as root, or as a member of the socket's group"
 
 /* Names who should have answered, unless the answer has a remedy of its own. */
-static int ask_json(const struct http_request *q, const char *remedy, json_t **ret,
+static int ask_json(const struct http_question *q, const char *remedy, json_t **ret,
                     struct problem *problem) {
         int r = http_json(q, ret, problem);
 
@@ -86,7 +86,7 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
 
 int hostd_call(const char *root, const char *method, const char *path, usec_t timeout, json_t **ret,
                struct problem *problem) {
-        struct http_request q = { .method = method, .timeout = timeout };
+        struct http_question q = { .method = method, .timeout = timeout };
         _cleanup_free_ char *socket = NULL, *url = NULL;
         int r;
 
@@ -207,7 +207,7 @@ int runs_of_launchd(const char *root, const char *name, json_t **ret, struct pro
 /* --- The agent of another host ------------------------------------------------------------------------- */
 
 void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
-                   char url[static AGENT_URL_MAX], struct http_request *q) {
+                   char url[static AGENT_URL_MAX], struct http_question *q) {
         bool six = strchr(to, ':');
 
         (void) snprintf(url, AGENT_URL_MAX, "https://%s%s%s:%d%s", six ? "[" : "", to, six ? "]" : "",
@@ -254,7 +254,7 @@ int collector_open(const struct options *o, const char *given, struct collector 
 
 static int call_one(struct collector *c, const char *url, const char *method, const char *path,
                     const char *body, usec_t wait, json_t **ret, struct problem *problem) {
-        struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
+        struct http_question q = { .timeout = COLLECTOR_TIMEOUT + wait,
                                   .method = method,
                                   .body = body,
                                   .ca = c->tls.ca,

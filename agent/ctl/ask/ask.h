@@ -61,7 +61,7 @@ int launchd_garbled(struct problem *problem);
 /* Fills in how it is asked; to: its name or address, url: room for the request's. */
 #define AGENT_URL_MAX 320
 void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
-                   char url[static AGENT_URL_MAX], struct http_request *q);
+                   char url[static AGENT_URL_MAX], struct http_question *q);
 
 /* --- A collector --------------------------------------------------------------------------------------- */
 

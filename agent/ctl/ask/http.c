@@ -52,7 +52,7 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
 }
 
 /* What http_loop.h leaves to the owner. */
-static CURLcode set_request(CURL *curl, const struct http_request *q, struct body *b,
+static CURLcode set_request(CURL *curl, const struct http_question *q, struct body *b,
                             struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
@@ -85,12 +85,12 @@ static CURLcode set_request(CURL *curl, const struct http_request *q, struct bod
         return r;
 }
 
-static const char *where(const struct http_request *q) {
+static const char *where(const struct http_question *q) {
         return q->unix_socket ? q->unix_socket : q->url;
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(const struct http_transfer *t, const struct http_request *q,
+static int transport_failure(const struct http_transfer *t, const struct http_question *q,
                              const struct body *b,
                              struct problem *p) {
         CURLcode code = t->code;
@@ -135,7 +135,7 @@ static json_t *read_bytes(CURL *curl, const struct body *b) {
                      : NULL;
 }
 
-static int read_answer(CURL *curl, const struct body *b, const struct http_request *q, json_t **ret,
+static int read_answer(CURL *curl, const struct body *b, const struct http_question *q, json_t **ret,
                        struct problem *p) {
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
@@ -176,7 +176,7 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
 struct transfer {
         struct http_transfer transfer; /* the first member */
         struct http_exchange *exchange;
-        struct http_request request; /* as it is followed */
+        struct http_question request; /* as it is followed */
         char *location;
         struct body body;
         bool whole; /* there is an answer, or why there is none */
@@ -279,7 +279,7 @@ int http_json_many(struct http_exchange *x, size_t n) {
         return MIN(r, 0);
 }
 
-int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
+int http_json(const struct http_question *q, json_t **ret, struct problem *problem) {
         struct http_exchange x = { .request = *q };
         int r = http_json_many(&x, 1);
 

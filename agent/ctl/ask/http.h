@@ -12,7 +12,7 @@
 
 #define HTTP_ANSWER_MAX (32 * 1024 * 1024) /* 200 events with their stacks, or 50,000 hosts */
 
-struct http_request {
+struct http_question {
         const char *unix_socket; /* path, or NULL: by the URL's host */
         const char *url;
         /* PEM files for https; NULL or "": the system's authorities, no certificate. */
@@ -28,12 +28,12 @@ struct http_request {
  * 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
  * answered.
  */
-int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
+int http_json(const struct http_question *q, json_t **ret, struct problem *problem);
 
 /* n exchanges at the same time, each as http_json() would, but those that are to be skipped. -ENOMEM. */
 #define HTTP_MANY_MAX 4096
 struct http_exchange {
-        struct http_request request;
+        struct http_question request;
         bool skip;
         json_t *answer; /* NULL with error and problem */
         int error;

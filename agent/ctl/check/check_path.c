@@ -210,7 +210,7 @@ static void complain_of_agent(const char *name, const char *what, const char *wh
 }
 
 static int ask_agent(const struct ctl_certificates *c, const char *name, struct ctl_reports *ret) {
-        struct http_request q = { .timeout = PATIENCE, .segment = SEGMENT };
+        struct http_question q = { .timeout = PATIENCE, .segment = SEGMENT };
         char url[AGENT_URL_MAX], why[PATH_REPORT_WHY_MAX];
         struct problem problem;
         json_t *answer = NULL;

@@ -34,7 +34,7 @@ static int parse_hosts(const struct options *o, const char *text, uint32_t *ret)
         return 0;
 }
 
-static int parse_run(const struct options *o, const char *text, enum run_state *ret) {
+static int parse_run(const struct options *o, const char *text, enum stall_state *ret) {
         if (text && !streq(text, "stalled") && !streq(text, "running")) {
                 fprintf(stderr, "%s: --run is 'stalled' or 'running', not '%s'\n", o->program, text);
                 return -EINVAL;

@@ -74,9 +74,9 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
                                    strerror(-r));
         for (size_t i = 0; i < a->n; i++) {
                 const char *to = a->hosts[i].address[0] ? a->hosts[i].address : a->hosts[i].host;
-                struct http_request *q = &a->exchanges[i].request;
+                struct http_question *q = &a->exchanges[i].request;
 
-                *q = (struct http_request){ .url = a->urls[i], .method = "POST", .timeout = PATIENCE };
+                *q = (struct http_question){ .url = a->urls[i], .method = "POST", .timeout = PATIENCE };
                 if (i == a->own) {
                         (void) snprintf(a->urls[i], AGENT_URL_MAX, "http://localhost/v1/captures");
                         q->unix_socket = a->socket;

@@ -43,7 +43,7 @@ struct metadata {
         char *user_agent, *base;
         sd_event *event;
         struct watch watches[4]; /* tpu-env, and one for each notice */
-        bool ahead[_METADATA_NOTICE_MAX], env_told, settled;
+        bool ahead[_METADATA_NOTICE_MAX], env_told;
 
         struct metadata_facts facts;
         struct question questions[_METADATA_KEY_MAX];
@@ -211,20 +211,12 @@ static void pick(struct metadata *m) {
                 }
 }
 
-static void settle(struct metadata *m) {
-        if (!m->settled && m->options.settled)
-                m->options.settled(m->options.userdata);
-        m->settled = true;
-}
-
 static void ask_server(struct metadata *m) {
         int r;
 
         pick(m);
-        if (m->waiting) {
+        if (m->waiting)
                 report_facts(m);
-                settle(m);
-        }
         if (m->waiting && !m->poll.known[0]) { /* a server that gives none is asked again now and then */
                 m->questions[METADATA_NICS].state = WANTED;
                 want_again(m);

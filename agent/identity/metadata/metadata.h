@@ -9,7 +9,7 @@
  * It never blocks, never asks DNS (the server is an address) and never gives up: what fails is tried again
  * after a random wait of up to 30 s, once a minute at most when the server has long been away.
  *
- * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address
+ * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP are not read: an address
  * other than the well-known one is configuration.
  */
 #include <systemd/sd-event.h>
@@ -42,8 +42,6 @@ struct metadata_options {
          * printable; of what is upcoming metadata_facts.h's.
          */
         void (*notice)(enum metadata_notice kind, bool ahead, const char *text, void *userdata);
-        /* Every key has been asked for once; may be NULL. */
-        void (*settled)(void *userdata);
         void *userdata;
 };
 

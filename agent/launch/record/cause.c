@@ -84,7 +84,7 @@ static bool exited_with(const struct exit_record *r, int code) {
         return streq(r->code, "exited") && streq(r->status, text);
 }
 
-static void by_notice(const struct evidence *e, struct cause_found *f) {
+static void by_notice(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
         char checkpoint[80] = "its log shows no checkpoint since then";
 
@@ -101,7 +101,7 @@ static void by_notice(const struct evidence *e, struct cause_found *f) {
 }
 
 /* What needs no evidence but the record, and what others say counts for nothing against it. */
-static bool is_plain(const struct evidence *e, struct cause_found *f) {
+static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
         bool killed = streq(r->code, "killed") || streq(r->code, "dumped");
 
@@ -129,7 +129,7 @@ static bool is_plain(const struct evidence *e, struct cause_found *f) {
 }
 
 /* Somebody or something else says why: the kernel's OOM killer, a hint, the run's own lines. */
-static bool is_hinted(const struct evidence *e, struct cause_found *f) {
+static bool is_hinted(const struct end_evidence *e, struct cause_found *f) {
         static const enum hint order[] = { HINT_OOM_KILL, HINT_DEVICE_LOST, HINT_PREEMPTED, HINT_PEER_LOST };
         const struct log_sign *sign = log_sign(e->log);
         const struct exit_record *r = e->record;
@@ -150,7 +150,7 @@ static bool is_hinted(const struct evidence *e, struct cause_found *f) {
         return sign;
 }
 
-static void by_record(const struct evidence *e, struct cause_found *f) {
+static void by_record(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
 
         if (streq(r->result, "unknown"))
@@ -178,7 +178,7 @@ static void by_record(const struct evidence *e, struct cause_found *f) {
                 found(f, CAUSE_EXIT_CODE, "see: tpuctl logs NAME", "its command ended with %s", r->status);
 }
 
-void cause_of(const struct evidence *e, struct cause_found *ret) {
+void cause_of(const struct end_evidence *e, struct cause_found *ret) {
         *ret = (struct cause_found){ .cause = CAUSE_UNKNOWN };
         if (!is_plain(e, ret) && !is_hinted(e, ret))
                 by_record(e, ret);

@@ -49,7 +49,7 @@ int hint_parse(const char *name, enum hint *ret);
 
 #define CAUSE_TEXT_MAX 256
 
-struct evidence {
+struct end_evidence {
         const struct exit_record *record; /* result "unknown": there is none */
         bool rebooted; /* the host is not up any more as it was when the run started */
         bool stop_asked, preempted; /* what we did to it */
@@ -66,7 +66,7 @@ struct cause_found {
         char why[CAUSE_TEXT_MAX]; /* the evidence, in one line; never a line of the run's own log */
         char remedy[CAUSE_TEXT_MAX]; /* may be empty */
 };
-void cause_of(const struct evidence *e, struct cause_found *ret);
+void cause_of(const struct end_evidence *e, struct cause_found *ret);
 
 /* --- The run's own lines ----------------------------------------------------------------------------- */
 

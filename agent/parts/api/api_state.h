@@ -29,7 +29,9 @@ struct api_state {
         bool news; /* waiters_timer stands at the end of the pause behind an event */
 };
 
-/* api_part.c: serves all calls on fd, which is taken over: the Unix socket, or with a certificate TCP, where
+/* api_serve.c: gathers the calls of all parts, once, before the first api_serve(). -ENOMEM. */
+int api_collect_routes(struct api_state *p);
+/* Serves all calls on fd, which is taken over: the Unix socket, or with a certificate TCP, where
  * nobody may call before http_server_allow(). */
 int api_serve(struct api_state *p, int fd, struct server_certificate *certificate,
               struct http_server **ret);

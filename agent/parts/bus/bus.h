@@ -43,7 +43,7 @@ struct bus {
         usec_t started_real, boot_real; /* real clock; boot_real: when this boot began, what counters count from */
 
         const struct host_runs *runs; /* the part "runs": what tpu-launchd reports; never NULL */
-        uint64_t runs_asked; /* likewise: the last question at BUS_ASK_RUNS; what was asked up to it may lack a run */
+        uint64_t runs_asked; /* likewise: its last question, from 1; a list whose question is greater was asked for later */
         struct orders orders;         /* the part "orders" */
 
         /* This file's own. */
@@ -127,7 +127,7 @@ enum bus_topic {
         BUS_IDENTITY,    /* identity and wanted values were read again */
         BUS_NOTICE,      /* notice: of the metadata server */
         BUS_RUNS,        /* bus->runs is another list */
-        BUS_ASK_RUNS,    /* bus->runs may lack a run of the last seconds: it is asked for again, out of turn */
+        BUS_ASK_RUNS,    /* bus->runs is asked for again, unless a question is open: BUS_RUNS follows */
         BUS_RUN_STARTED, /* run */
         BUS_RUN_ENDED,   /* run */
         BUS_LINE,        /* line: of a run */

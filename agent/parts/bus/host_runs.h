@@ -24,7 +24,7 @@ struct host_runs {
         struct host_run runs[HOST_RUNS_MAX];
         size_t n;
         bool known; /* the last question was answered */
-        uint64_t question; /* which one this answers: runs_asked() */
+        uint64_t question; /* which one this answers: bus->runs_asked of then */
 };
 
 /* NULL when there is none of that name. */

@@ -28,7 +28,7 @@ struct part {
 
         /* In the order of the table. What a host may lack is logged and no failure. -errno: tpu-hostd cannot start; stop() follows. */
         int (*start)(void *self);
-        /* SIGHUP: bus->settings are the new ones. */
+        /* SIGHUP: bus->settings are the new ones. In the reverse order of the table: what identity publishes finds them in use. */
         void (*reload)(void *self);
         /* Every MetricsInterval, before anything is sampled. */
         void (*tick)(void *self);

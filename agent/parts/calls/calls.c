@@ -57,6 +57,7 @@ int answer_error(struct http_reply *ret, unsigned status, const char *remedy, co
         return 0;
 }
 
+/* --- Who calls ----------------------------------------------------------------------------------------- */
 
 const char *caller_text(const struct http_caller *c, char buf[static CALLER_TEXT_MAX]) {
         if (!c->remote)

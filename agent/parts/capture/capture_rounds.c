@@ -8,7 +8,6 @@
 #include "libtpu_part.h"
 #include "log.h"
 #include "member.h"
-#include "run_record.h"
 
 #define ROUNDS_MAX   4
 #define EPISODES_MAX 16                  /* that are remembered as answered, beside the files */
@@ -248,7 +247,7 @@ static void note_answered(struct capture_rounds *k, const char *episode) {
 
 void capture_rounds_record(struct capture_rounds *k, const json_t *v, bool fresh) {
         const char *episode = json_text_of(v, "episode"), *run = json_text_of(v, "run");
-        usec_t now = host_now_real(k->bus->host), at = run_number(v, "at");
+        usec_t now = host_now_real(k->bus->host), at = json_number_of(v, "at");
         struct round *c;
 
         capture_send_asked(k->send, v);
@@ -256,13 +255,13 @@ void capture_rounds_record(struct capture_rounds *k, const json_t *v, bool fresh
             (run[0] && !run_name_is_valid(run)) || was_answered(k, episode) ||
             (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
                 return;
-        c = new_round(k, run, at, MIN(run_number(v, "second"), (uint64_t) SECOND_MAX));
+        c = new_round(k, run, at, MIN(json_number_of(v, "second"), (uint64_t) SECOND_MAX));
         if (!c)
                 return;
         note_answered(k, episode);
-        c->capture.what.generation = run_number(v, "generation");
-        c->capture.what.hosts = run_number(v, "hosts");
-        c->capture.what.slice_hosts = run_number(v, "slice_hosts");
+        c->capture.what.generation = json_number_of(v, "generation");
+        c->capture.what.hosts = json_number_of(v, "hosts");
+        c->capture.what.slice_hosts = json_number_of(v, "slice_hosts");
         (void) snprintf(c->capture.what.episode, sizeof(c->capture.what.episode), "%s", episode);
         (void) snprintf(c->capture.name, sizeof(c->capture.name), "%s", episode);
         log_notice("captures of run %s are asked for by %.200s (episode %s): %.300s", run[0] ? run : "(any)",

@@ -2,10 +2,10 @@
 #include "capture_send.h"
 
 #include "capture_host.h"
+#include "json_text.h"
 #include "log.h"
 #include "member.h"
 #include "progress_part.h"
-#include "run_record.h"
 
 #define PATH_BYTES  640
 #define SECOND_TRY  (1 * USEC_PER_SEC) /* then twice as long each time, up to … */
@@ -195,10 +195,10 @@ struct shelf_look {
 static bool on_shelf(const char *name, void *userdata) {
         const struct shelf_look *w = userdata;
         struct capture_send *s = w->send;
-        struct capture_sent c = { .rounds = run_number(w->record, "second") > 0 ? 2 : 1,
-                                  .generation = run_number(w->record, "generation"),
-                                  .hosts = run_number(w->record, "hosts"),
-                                  .slice_hosts = run_number(w->record, "slice_hosts") };
+        struct capture_sent c = { .rounds = json_number_of(w->record, "second") > 0 ? 2 : 1,
+                                  .generation = json_number_of(w->record, "generation"),
+                                  .hosts = json_number_of(w->record, "hosts"),
+                                  .slice_hosts = json_number_of(w->record, "slice_hosts") };
 
         if (capture_shelf_parse(name, &c.taken, &c.round, c.episode) < 0 || !streq(c.episode, s->asked))
                 return true;
@@ -206,7 +206,7 @@ static bool on_shelf(const char *name, void *userdata) {
                 if (streq(s->sent[i].what.file, name))
                         return true;
         (void) snprintf(c.file, sizeof(c.file), "%s", name);
-        (void) snprintf(c.run, sizeof(c.run), "%s", run_text(w->record, "run"));
+        (void) snprintf(c.run, sizeof(c.run), "%s", json_text_of(w->record, "run"));
         (void) add_sent(s, &c);
         return true;
 }
@@ -214,7 +214,7 @@ static bool on_shelf(const char *name, void *userdata) {
 void capture_send_asked(struct capture_send *s, const json_t *record) {
         struct shelf_look w = { .send = s, .record = record };
 
-        (void) snprintf(s->asked, sizeof(s->asked), "%s", run_text(record, "episode"));
+        (void) snprintf(s->asked, sizeof(s->asked), "%s", json_text_of(record, "episode"));
         if (s->asked[0])
                 (void) capture_shelf_visit(s->directory, on_shelf,
                                            &w); /* what cannot be read is not known */

@@ -281,13 +281,13 @@ static void sample_member(void *self, struct bus_sink *s) {
         struct member_state *m = self;
 
         (void) s; /* its checks are judged between two ticks, too: they have rounds of their own */
+        judge_member(m); /* also when a reload has taken the registry away: its checks go with it */
         if (!m->registry && !m->who.why_not[0])
                 return;
         if (m->registry && tls_files_configured(&m->tls) && tls_files_look(&m->tls))
                 registry_renew(m->registry);
         if (m->registry)
                 member_report_figures(m);
-        judge_member(m);
         bus_publish(m->bus, &(struct bus_news){ .topic = BUS_REGISTRY });
         member_apply_orders(m); /* one of this host's own may have stood before it */
         bus_tell(m->bus, BUS_MEMBER);
@@ -353,16 +353,6 @@ const json_t *member_slice_record(const struct bus *b) {
 
 const json_t *member_run_record(const struct bus *b, const char *name) {
         return run_parts_find(state_of(b), name);
-}
-
-json_t *member_run_records(const struct bus *b) {
-        const struct run_parts *all = &state_of(b)->runs;
-        json_t *list = json_array();
-
-        for (size_t i = 0; list && i < all->n; i++)
-                if (all->parts[i]->record)
-                        list = json_list_add(list, json_incref(all->parts[i]->record));
-        return list;
 }
 
 static json_t *registry_json(const struct member_state *m) {

@@ -33,5 +33,3 @@ struct registry *member_collector(const struct bus *b);
 const json_t *member_slice_record(const struct bus *b);
 /* The record run/NAME; borrowed, NULL: none came. */
 const json_t *member_run_record(const struct bus *b, const char *name);
-/* All of them. New reference. */
-json_t *member_run_records(const struct bus *b);

@@ -5,13 +5,13 @@
  * stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
 #include "calls.h"
+#include "json_text.h"
 #include "local_call.h"
 #include "member.h"
 #include "member_state.h"
 #include "orders_part.h"
 #include "progress_part.h"
 #include "run_record.h"
-#include "runs_part.h"
 
 #define START_TIME (120 * USEC_PER_SEC) /* a unit waits for its exec, and for the end of a previous one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
@@ -114,7 +114,7 @@ static void on_launchd(const struct local_answer *l, void *userdata) {
         bool already = false;
         json_t *v;
 
-        runs_ask(c->call.bus);
+        bus_tell(c->call.bus, BUS_ASK_RUNS);
         if (l->no_answer) {
                 finish_call(c, 503, NULL, l->text, l->remedy);
                 return;
@@ -218,10 +218,10 @@ static int post_run(void *self, const struct http_request *r, struct http_reply 
 }
 
 /* A run over slices that has not ended. */
-static bool is_of_registry(const struct bus *b, const char *name) {
-        const json_t *record = member_run_record(b, name);
+static bool is_of_registry(const struct member_state *m, const char *name) {
+        const json_t *record = run_parts_find(m, name);
 
-        return record && !streq(run_text(record, "state"), "ended");
+        return record && !streq(json_text_of(record, "state"), "ended");
 }
 
 static int delete_run(void *self, const struct http_request *r, struct http_reply *ret) {
@@ -237,7 +237,7 @@ static int delete_run(void *self, const struct http_request *r, struct http_repl
         if (!run_name_is_valid(name))
                 return answer_error(ret, 404, "GET /v1/runs has the names",
                                     "the path holds no name of a run");
-        if (is_of_registry(b, name))
+        if (is_of_registry(self, name))
                 return refuse_slices(b, r, what, ret);
         c = run_call_new(b, r, what);
         if (!c)
@@ -251,13 +251,12 @@ static int delete_run(void *self, const struct http_request *r, struct http_repl
 
 /* What tpu-launchd and the logs of this host say of its runs, and the registry's records of those over slices. */
 static int get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
-        struct bus *b = *(struct bus **) self;
+        const struct member_state *m = self;
 
         (void) r;
         return answer_json(ret, 200,
-                           json_pack("{s:o, s:s, s:o}", "runs", progress_runs_to_json(b), "registry",
-                                     registry_kind_name(member_of(b)->kind), "records",
-                                     member_run_records(b)));
+                           json_pack("{s:o, s:s, s:o}", "runs", progress_runs_to_json(m->bus), "registry",
+                                     registry_kind_name(m->who.kind), "records", run_parts_records(m)));
 }
 
 const struct part_route run_calls[] = {

@@ -11,8 +11,33 @@
 #include "log.h"
 #include "member_state.h"
 #include "orders_part.h"
-#include "runs_part.h"
 #include "utf8.h"
+
+#define AGAIN (1 * USEC_PER_SEC)
+
+/* --- Its state ----------------------------------------------------------------------------------------- */
+
+void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
+        char text[sizeof(p->detail)];
+
+        assert(state < _PART_STATE_MAX);
+        utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
+        p->now = (struct member_part){ .generation = generation, .state = state };
+        memcpy(p->detail, text, sizeof(text));
+        p->step_said = p->step;
+        p->absent = 0;
+        if (state != PART_EXITED && state != PART_STOPPED)
+                p->cause[0] = p->code[0] = p->status[0] = '\0';
+        bus_tell(p->owner->bus, BUS_MEMBER);
+        if (state == PART_PREPARED)
+                run_parts_keep(p->owner);
+}
+
+void run_parts_try_again(struct member_state *m) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
+        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
+}
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */
 
@@ -51,10 +76,10 @@ static void judge_unlike_host(const struct member_state *m, struct finding *f) {
         size_t i;
 
         json_array_foreach(list, i, u)
-                if (run_number(u, "worker") == m->who.worker &&
+                if (json_number_of(u, "worker") == m->who.worker &&
                     json_is_integer(json_object_get(u, "worker"))) {
-                check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, run_text(u, "part"),
-                           run_text(u, "found"), run_text(u, "others"));
+                check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, json_text_of(u, "part"),
+                           json_text_of(u, "found"), json_text_of(u, "others"));
                 return;
         }
 }
@@ -109,7 +134,7 @@ static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
         const struct member_state *m = p->owner;
         char nics[INTENT_NICS_TEXT_MAX];
 
-        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
+        (void) snprintf(p->serial, sizeof(p->serial), "%s", json_text_of(p->record, "serial"));
         p->step = -1;
         data_nics(m->bus, nics);
         local__run_request__free_unpacked(TAKE_PTR(p->request), NULL);
@@ -122,7 +147,7 @@ void run_part_prepare(struct run_part *p) {
         int r;
 
         p->preflight = preflight_free(p->preflight);
-        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARING, "");
+        run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARING, "");
         own_objection(p->owner, why, sizeof(why));
         if (why[0]) {
                 refuse_part(p, why);
@@ -168,7 +193,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);
-        runs_ask(p->owner->bus); /* its list says how far it is */
+        bus_tell(p->owner->bus, BUS_ASK_RUNS); /* its list says how far it is */
 }
 
 void run_part_start(struct run_part *p) {
@@ -200,14 +225,14 @@ static void on_stopped(const struct local_answer *a, void *userdata) {
         }
         p->call = local_call_free(p->call);
         p->stopping = false;
-        runs_ask(p->owner->bus);
+        bus_tell(p->owner->bus, BUS_ASK_RUNS);
 }
 
 void run_part_stop(struct run_part *p) {
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct bus *b = p->owner->bus;
         static const Run__Spec standard = RUN__SPEC__INIT;
-        usec_t grace = run_number(json_object_get(p->record, "intent"), "grace");
+        usec_t grace = json_number_of(json_object_get(p->record, "intent"), "grace");
         int r;
 
         if (p->call && p->stopping)
@@ -218,7 +243,7 @@ void run_part_stop(struct run_part *p) {
         p->stop_asked = p->now.generation;
         p->stopping = true;
         log_info("run %s, generation %" PRIu64 " is stopped: %s", p->name, p->now.generation,
-                 run_text(p->record, "why"));
+                 json_text_of(p->record, "why"));
         r = local_call_new(b->event,
                            &(struct local_question){ "tpu-launchd", bus_launchd_socket(b),
                                                      LOCAL__KIND__KIND_STOP_REQUEST,
@@ -270,14 +295,14 @@ void run_parts_keep(struct member_state *m) {
 }
 
 static bool was_prepared(const struct run_part *p) {
-        uint64_t generation = run_number(p->record, "generation");
+        uint64_t generation = json_number_of(p->record, "generation");
         const json_t *v;
         size_t i;
 
         json_array_foreach(json_object_get(p->owner->runs.kept, "parts"), i, v)
-                if (streq(run_text(v, "name"), p->name) && generation > 0 &&
-                    streq(run_text(v, "serial"), run_text(p->record, "serial")) &&
-                    run_number(v, "generation") == generation)
+                if (streq(json_text_of(v, "name"), p->name) && generation > 0 &&
+                    streq(json_text_of(v, "serial"), json_text_of(p->record, "serial")) &&
+                    json_number_of(v, "generation") == generation)
                         return true;
         return false;
 }
@@ -288,8 +313,8 @@ void run_part_restore(struct run_part *p) {
         if (!was_prepared(p) || make_request(p, why) < 0)
                 return; /* it is prepared again, and refused with that reason */
         log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was restarted", p->name,
-                 run_number(p->record, "generation"));
-        run_part_enter(p, run_number(p->record, "generation"), PART_PREPARED, "");
+                 json_number_of(p->record, "generation"));
+        run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARED, "");
 }
 
 int run_parts_keep_start(struct member_state *m) {
@@ -305,11 +330,66 @@ int run_parts_keep_start(struct member_state *m) {
                 return -ENOMEM;
         }
         if (state_file_load_json(AT_FDCWD, path, &prepared_file, &o) == 0) {
-                (void) snprintf(m->leader, sizeof(m->leader), "%s", run_text(o, "leader"));
+                (void) snprintf(m->leader, sizeof(m->leader), "%s", json_text_of(o, "leader"));
                 /* Of this boot, or nothing: a run's processes end with the boot. */
-                if (b->boot_id[0] && streq(run_text(o, "boot_id"), b->boot_id))
+                if (b->boot_id[0] && streq(json_text_of(o, "boot_id"), b->boot_id))
                         m->runs.kept = json_incref(o);
                 json_decref(o);
         }
         return file_writer_new(b->event, path, &prepared_file, NULL, NULL, &m->runs.writer);
+}
+
+/* --- What to do ---------------------------------------------------------------------------------------- */
+
+/* A preflight for what is not wanted any more. */
+static void drop_preflight(struct run_part *p) {
+        bool wanted = p->record && streq(json_text_of(p->record, "state"), "preparing") &&
+                      json_number_of(p->record, "generation") == p->now.generation;
+
+        if (!p->preflight || wanted)
+                return;
+        p->preflight = preflight_free(p->preflight);
+        run_part_enter(p, p->now.generation, PART_NONE, "");
+}
+
+/* The agent was killed between its report that it is prepared and the start. */
+static void restore_prepared(struct run_part *p) {
+        const char *state = json_text_of(p->record, "state");
+        bool older = p->now.state == PART_NONE || p->now.generation < json_number_of(p->record, "generation"),
+             runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
+
+        if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
+                run_part_restore(p);
+}
+
+void run_part_act(struct run_part *p) {
+        const struct member_state *m = p->owner;
+        enum part_action action;
+        int r;
+
+        /* Nothing is started or stopped on the word of a registry that is not there. */
+        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
+                return;
+        drop_preflight(p);
+        restore_prepared(p);
+        r = part_decide(p->record, m->who.slice, m->who.worker, &p->now, &action);
+        if (r < 0) {
+                log_warning("run %s: its record cannot be understood and is passed over", p->name);
+                return;
+        }
+        switch (action) {
+        case PART_PREPARE:
+                run_part_prepare(p);
+                break;
+        case PART_START:
+                if (!p->call)
+                        run_part_start(p);
+                break;
+        case PART_STOP:
+                run_part_stop(p);
+                break;
+        case PART_NOTHING:
+        case _PART_ACTION_MAX:
+                break;
+        }
 }

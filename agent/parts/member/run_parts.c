@@ -8,8 +8,6 @@
 #include "runs_part.h"
 #include "utf8.h"
 
-#define AGAIN (1 * USEC_PER_SEC)
-
 /* --- Parts --------------------------------------------------------------------------------------------- */
 
 static struct run_part *part_free(struct run_part *p) {
@@ -32,7 +30,7 @@ static struct run_part *find_part(const struct member_state *m, const char *name
 
 static bool is_over(const struct run_part *p) {
         return !p->preflight && !p->call && p->now.state != PART_STARTING && p->now.state != PART_RUNNING &&
-               (!p->record || streq(run_text(p->record, "state"), "ended"));
+               (!p->record || streq(json_text_of(p->record, "state"), "ended"));
 }
 
 /* Room for one more: of what is over, the oldest goes. */
@@ -63,82 +61,7 @@ static struct run_part *find_or_add_part(struct member_state *m, const char *nam
         return p;
 }
 
-void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail) {
-        char text[sizeof(p->detail)];
-
-        assert(state < _PART_STATE_MAX);
-        utf8_copy(text, sizeof(text), detail); /* it goes into the member report, and may be cut anywhere */
-        p->now = (struct member_part){ .generation = generation, .state = state };
-        memcpy(p->detail, text, sizeof(text));
-        p->step_said = p->step;
-        p->absent = 0;
-        if (state != PART_EXITED && state != PART_STOPPED)
-                p->cause[0] = p->code[0] = p->status[0] = '\0';
-        bus_tell(p->owner->bus, BUS_MEMBER);
-        if (state == PART_PREPARED)
-                run_parts_keep(p->owner);
-}
-
-void run_parts_try_again(struct member_state *m) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
-        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
-}
-
-/* --- What to do ---------------------------------------------------------------------------------------- */
-
-/* A preflight for what is not wanted any more. */
-static void drop_preflight(struct run_part *p) {
-        bool wanted = p->record && streq(run_text(p->record, "state"), "preparing") &&
-                      run_number(p->record, "generation") == p->now.generation;
-
-        if (!p->preflight || wanted)
-                return;
-        p->preflight = preflight_free(p->preflight);
-        run_part_enter(p, p->now.generation, PART_NONE, "");
-}
-
-/* The agent was killed between its report that it is prepared and the start. */
-static void restore_prepared(struct run_part *p) {
-        const char *state = run_text(p->record, "state");
-        bool older = p->now.state == PART_NONE || p->now.generation < run_number(p->record, "generation"),
-             runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
-
-        if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))
-                run_part_restore(p);
-}
-
-void run_part_act(struct run_part *p) {
-        const struct member_state *m = p->owner;
-        enum part_action action;
-        int r;
-
-        /* Nothing is started or stopped on the word of a registry that is not there. */
-        if (!m->runs.known || !m->complete || m->status.state != REGISTRY_MEMBER)
-                return;
-        drop_preflight(p);
-        restore_prepared(p);
-        r = part_decide(p->record, m->who.slice, m->who.worker, &p->now, &action);
-        if (r < 0) {
-                log_warning("run %s: its record cannot be understood and is passed over", p->name);
-                return;
-        }
-        switch (action) {
-        case PART_PREPARE:
-                run_part_prepare(p);
-                break;
-        case PART_START:
-                if (!p->call)
-                        run_part_start(p);
-                break;
-        case PART_STOP:
-                run_part_stop(p);
-                break;
-        case PART_NOTHING:
-        case _PART_ACTION_MAX:
-                break;
-        }
-}
+/* --- All of them --------------------------------------------------------------------------------------- */
 
 void run_parts_act(struct member_state *m) {
         for (size_t i = 0; i < m->runs.n; i++)
@@ -157,7 +80,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct member_state *m = userdata;
 
         (void) source, (void) usec;
-        runs_ask(m->bus); /* what became of what was not answered? */
+        bus_tell(m->bus, BUS_ASK_RUNS); /* what became of what was not answered? */
         run_parts_act(m);
         if (!m->bus->runs->known && any_lives(m))
                 run_parts_try_again(m);
@@ -220,7 +143,7 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
                 return;
         if (p->absent == 0 ||
             l->question <= p->absent) { /* this list may have been made before it started */
-                p->absent = MAX(p->absent, runs_asked(p->owner->bus));
+                p->absent = MAX(p->absent, p->owner->bus->runs_asked);
                 run_parts_try_again(p->owner);
                 return;
         }
@@ -257,15 +180,15 @@ void run_parts_listed(struct member_state *m) {
 /* The event of a record that has changed. */
 static void report_run(const struct member_state *m, const char *name, const json_t *before,
                        const json_t *now) {
-        const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
+        const char *state = json_text_of(now, "state"), *outcome = json_text_of(now, "outcome");
         const json_t *waits = json_object_get(now, "waits_for");
-        uint64_t generation = run_number(now, "generation");
+        uint64_t generation = json_number_of(now, "generation");
         bool ended = streq(state, "ended"),
              good = !ended || streq(outcome, "success") || streq(outcome, "stopped");
         char waits_for[200];
 
-        if (before && streq(run_text(before, "state"), state) &&
-            run_number(before, "generation") == generation)
+        if (before && streq(json_text_of(before, "state"), state) &&
+            json_number_of(before, "generation") == generation)
                 return;
         (void) snprintf(waits_for, sizeof(waits_for), "%.190s",
                         json_array_size(waits) > 0 && json_is_string(json_array_get(waits, 0)) ?
@@ -276,17 +199,17 @@ static void report_run(const struct member_state *m, const char *name, const jso
         bus_note(m->bus,
                  EVENT_AS(RUN_CHANGED, good ? SEVERITY_INFO : SEVERITY_WARN, .run = name,
                           .generation = (int64_t) generation, .state = state, .outcome = outcome,
-                          .reason = run_text(now, "why"), .cause = run_text(now, "cause"),
-                          .blame = run_text(now, "blame"), .waits_for = waits_for,
+                          .reason = json_text_of(now, "why"), .cause = json_text_of(now, "cause"),
+                          .blame = json_text_of(now, "blame"), .waits_for = waits_for,
                           .slices = (int64_t) json_array_size(json_object_get(now, "slices"))));
 }
 
 /* While a host of it is missing, the planner asks the others by turns how far the run is. */
 static void answer_step(struct run_part *p) {
         const json_t *ask = json_object_get(p->record, "ask");
-        uint64_t number = run_number(ask, "number");
+        uint64_t number = json_number_of(ask, "number");
 
-        if (number == 0 || number == p->asked || !streq(run_text(ask, "host"), p->owner->who.host))
+        if (number == 0 || number == p->asked || !streq(json_text_of(ask, "host"), p->owner->who.host))
                 return;
         p->asked = number;
         p->step_said = part_step(p);
@@ -379,6 +302,15 @@ json_t *run_parts_to_member(const struct member_state *m) {
         return list;
 }
 
+json_t *run_parts_records(const struct member_state *m) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < m->runs.n; i++)
+                if (m->runs.parts[i]->record)
+                        list = json_list_add(list, json_incref(m->runs.parts[i]->record));
+        return list;
+}
+
 json_t *run_parts_to_json(const struct member_state *m) {
         json_t *list = json_array();
 
@@ -386,12 +318,12 @@ json_t *run_parts_to_json(const struct member_state *m) {
                 const struct run_part *p = m->runs.parts[i];
                 json_t *waits = json_object_get(p->record, "waits_for");
                 json_t *o = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:s, s:o}", "name", p->name,
-                                      "state", p->record ? run_text(p->record, "state") : "unknown",
-                                      "generation", (json_int_t) run_number(p->record, "generation"), "part",
-                                      part_state_name(p->now.state), "part_generation",
+                                      "state", p->record ? json_text_of(p->record, "state") : "unknown",
+                                      "generation", (json_int_t) json_number_of(p->record, "generation"),
+                                      "part", part_state_name(p->now.state), "part_generation",
                                       (json_int_t) p->now.generation, "detail", p->detail, "why",
-                                      run_text(p->record, "why"), "outcome", run_text(p->record, "outcome"),
-                                      "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
+                                      json_text_of(p->record, "why"), "outcome",
+                                      json_text_of(p->record, "outcome"), "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
 
                 list = json_list_add(list, o);
         }

@@ -59,11 +59,13 @@ void run_parts_forget(struct member_state *m);
 void run_parts_freshen(struct member_state *m);
 /* The run/ record of this name as it came; borrowed, NULL: none came. */
 const json_t *run_parts_find(const struct member_state *m, const char *name);
+/* All records of runs, as they came. New reference. */
+json_t *run_parts_records(const struct member_state *m);
 /* For the record member/, and for GET /v1/status. New references. */
 json_t *run_parts_to_member(const struct member_state *m);
 json_t *run_parts_to_json(const struct member_state *m);
 
-/* --- One part: between run_parts.c and run_part.c ------------------------------------------------------ */
+/* --- One part: run_part.c ------------------------------------------------------------------------------ */
 
 /* Another state, and the registry is told. */
 void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail);

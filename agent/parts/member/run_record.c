@@ -9,24 +9,12 @@
 #define HOSTS_MAX 65536
 #define SLICES_MAX 4096
 
-const char *run_text(const json_t *o, const char *key) {
-        const char *text = json_string_value(json_object_get(o, key));
-
-        return text ? text : "";
-}
-
-uint64_t run_number(const json_t *o, const char *key) {
-        const json_t *v = json_object_get(o, key);
-
-        return json_is_integer(v) && json_integer_value(v) > 0 ? (uint64_t) json_integer_value(v) : 0;
-}
-
 void run_coordinator_of(const json_t *run, struct run_coordinator *ret) {
         const json_t *c = json_object_get(run, "coordinator");
-        uint64_t port = run_number(c, "port");
+        uint64_t port = json_number_of(c, "port");
 
-        *ret = (struct run_coordinator){ .host = run_text(c, "host"),
-                                         .address = run_text(c, "address"),
+        *ret = (struct run_coordinator){ .host = json_text_of(c, "host"),
+                                         .address = json_text_of(c, "address"),
                                          .port = port > UINT16_MAX ? 0 : (uint16_t) port };
 }
 
@@ -51,7 +39,7 @@ static const json_t *host_at(const json_t *run, size_t at, const char **ret_slic
                 const json_t *hosts = json_object_get(s, "hosts");
 
                 if (at < json_array_size(hosts)) {
-                        *ret_slice = run_text(s, "slice");
+                        *ret_slice = json_text_of(s, "slice");
                         return json_array_get(hosts, at);
                 }
                 at -= json_array_size(hosts);
@@ -60,12 +48,7 @@ static const json_t *host_at(const json_t *run, size_t at, const char **ret_slic
 }
 
 static size_t count_hosts(const json_t *run) {
-        const json_t *s;
-        size_t i, n = 0;
-
-        json_array_foreach(slices_of(run), i, s)
-                n += json_array_size(json_object_get(s, "hosts"));
-        return MIN(n, (size_t) HOSTS_MAX);
+        return MIN(json_sizes_sum(slices_of(run), "hosts"), (size_t) HOSTS_MAX);
 }
 
 static size_t own_place(const json_t *run, const char *slice, unsigned worker) {
@@ -76,7 +59,7 @@ static size_t own_place(const json_t *run, const char *slice, unsigned worker) {
                 const json_t *h = host_at(run, i, &of);
 
                 if (streq(of, slice) && json_is_integer(json_object_get(h, "worker")) &&
-                    run_number(h, "worker") == worker)
+                    json_number_of(h, "worker") == worker)
                         return i;
         }
         return n;
@@ -90,9 +73,10 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                 const char *of;
                 const json_t *h = host_at(run, (own + i) % n, &of);
 
-                if (!*run_text(h, "host")) /* of a large run: only how many there are (docs/registry.md) */
+                /* Of a large run: only how many there are (docs/registry.md). */
+                if (!*json_text_of(h, "host"))
                         continue;
-                if (!visit(run_text(h, "host"), address_of(h), userdata))
+                if (!visit(json_text_of(h, "host"), address_of(h), userdata))
                         return;
         }
 }
@@ -123,7 +107,7 @@ static void draft_clear(struct draft *q) {
 
 /* How it is reached: what goes into the variables of a run. */
 static const char *name_or_address(const json_t *host) {
-        return address_of(host)[0] ? address_of(host) : run_text(host, "host");
+        return address_of(host)[0] ? address_of(host) : json_text_of(host, "host");
 }
 
 static int take_own_hosts(const json_t *hosts, struct draft *q) {
@@ -153,7 +137,7 @@ static int take_slices(const json_t *run, const char *slice, struct draft *q) {
         if (!q->slices || !q->counts)
                 return -ENOMEM;
         json_array_foreach(list, i, s) {
-                q->slices[i] = wire(run_text(s, "slice"));
+                q->slices[i] = wire(json_text_of(s, "slice"));
                 q->counts[i] = (uint32_t) json_array_size(json_object_get(s, "hosts"));
                 if (!streq(q->slices[i], slice))
                         continue;
@@ -216,7 +200,7 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
         int r = run_spec_from_json(intent, NULL, &q->spec, reason);
 
         if (r == 0)
-                r = run_key_set_text(run_key_find("name"), q->spec, run_text(run, "name"));
+                r = run_key_set_text(run_key_find("name"), q->spec, json_text_of(run, "name"));
         if (r == 0)
                 r = run_spec_check(q->spec, RUN_SLICES, reason);
         if (r == -ENOMEM)
@@ -228,8 +212,8 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
         }
         run_key_unset(run_key_find("restarts"), q->spec);
         m->spec = q->spec;
-        m->generation = run_number(run, "generation");
-        m->intent = wire(run_text(run, "serial")[0] ? run_text(run, "serial") : run_text(intent, "serial"));
+        m->generation = json_number_of(run, "generation");
+        m->intent = wire(json_text_of(json_text_of(run, "serial")[0] ? run : intent, "serial"));
         m->slice = wire(slice);
         m->worker = q->worker;
         return 0;

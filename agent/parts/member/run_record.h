@@ -12,11 +12,6 @@
 #include "local.pb-c.h"
 #include "run_spec.h"
 
-/* "" when it is not there, or no text. */
-const char *run_text(const json_t *o, const char *key);
-/* 0 when it is not there, no number, or below 0. */
-uint64_t run_number(const json_t *o, const char *key);
-
 struct run_coordinator {
         const char *host, *address; /* of the record */
         uint16_t port;              /* 0: it has none */

@@ -20,8 +20,10 @@ static void sample_agent(const struct bus *b, struct sink *s) {
 }
 
 static void sample_state(struct bus *b, struct sink *s) {
+        enum host_state now = check_table_state(&b->checks); /* bus->state is the reported one: behind the first round */
+
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
-                put_int(s, METRIC_HOST_STATE, state == b->state, host_state_name(state), NULL, NULL);
+                put_int(s, METRIC_HOST_STATE, state == now, host_state_name(state), NULL, NULL);
         for (enum order_kind k = 0; k < ORDER_SILENCE; k++)
                 put_int(s, METRIC_HOST_ORDERED, orders_find(&b->orders, k) != NULL, order_kind_name(k), NULL,
                         NULL);

@@ -343,8 +343,8 @@ static int give_order(struct orders_state *p, const struct http_request *r, cons
         orders_report(b, &o, true, o.by);
         orders_changed(b);
         if (o.kind == ORDER_DRAIN) { /* the list that is here may lack a run of the last seconds */
-                bus_tell(b, BUS_ASK_RUNS);
                 p->drain_asked = b->runs_asked;
+                bus_tell(b, BUS_ASK_RUNS);
         }
         return answer_when_durable(p, r, order_to_public_json(&o), ret);
 }

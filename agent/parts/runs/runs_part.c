@@ -115,6 +115,15 @@ static void start_lines(struct runs_part_state *p, const char *journal) {
 
 /* --- Their steps --------------------------------------------------------------------------------------- */
 
+/* out_of_turn: a question that is open is left alone, however old it is. */
+static void ask_launchd(struct runs_part_state *p, bool out_of_turn) {
+        if (out_of_turn)
+                launchd_runs_ask(p->launchd);
+        else
+                launchd_runs_refresh(p->launchd);
+        p->bus->runs_asked = launchd_runs_asked(p->launchd);
+}
+
 static void on_line(const struct run_log_line *l, void *userdata) {
         struct runs_part_state *p = userdata;
         usec_t now = host_now(p->bus->host);
@@ -123,7 +132,7 @@ static void on_line(const struct run_log_line *l, void *userdata) {
         if (!l->step || host_runs_find(p->bus->runs, l->run) || (p->asked > 0 && now - p->asked < ASK_AGAIN))
                 return;
         p->asked = now;
-        launchd_runs_ask(p->launchd);
+        ask_launchd(p, true);
 }
 
 static void on_read(void *userdata) {
@@ -223,7 +232,7 @@ static int start_runs(void *self) {
         r = launchd_runs_new(b->event, bus_launchd_socket(b), b->started_real, &handlers, p, &p->launchd);
         if (r < 0)
                 return r;
-        launchd_runs_refresh(p->launchd);
+        ask_launchd(p, false);
         if (b->host->real_root || b->settings.journal[0])
                 start_log(p, b->settings.journal[0] ? b->settings.journal : NULL);
         return 0;
@@ -239,7 +248,7 @@ static void tick_runs(void *self) {
                 (void) run_log_look(p->log); /* what is left is read in the next turns */
                 run_log_follow(p->log, p->quiet < QUIET_TICKS);
         }
-        launchd_runs_refresh(p->launchd);
+        ask_launchd(p, false);
 }
 
 static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
@@ -269,10 +278,8 @@ static void hear_runs(void *self, const struct bus_news *n) {
 
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_LOGS && p->lines)
                 run_lines_durable(p->lines, n->durable.seq);
-        if (n->topic == BUS_ASK_RUNS) {
-                p->bus->runs_asked = launchd_runs_asked(p->launchd);
-                launchd_runs_ask(p->launchd);
-        }
+        if (n->topic == BUS_ASK_RUNS && p->launchd)
+                ask_launchd(p, true);
 }
 
 static void stop_runs(void *self) {
@@ -282,18 +289,6 @@ static void stop_runs(void *self) {
         p->log = run_log_free(p->log);
         bus_forget_runs(p->bus);
         p->launchd = launchd_runs_free(p->launchd);
-}
-
-void runs_ask(struct bus *b) {
-        struct runs_part_state *p = bus_part(b, &runs_part);
-
-        launchd_runs_ask(p->launchd);
-}
-
-uint64_t runs_asked(const struct bus *b) {
-        const struct runs_part_state *p = bus_part(b, &runs_part);
-
-        return launchd_runs_asked(p->launchd);
 }
 
 struct run_log *run_log_of(const struct bus *b) {

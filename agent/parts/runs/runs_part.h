@@ -4,7 +4,8 @@
  * The part that knows the runs of this host: their life from tpu-launchd (bus->runs), their steps and
  * what they print from the journal, which goes out into the uplink's class of its own. Samples
  * tpu.run.step and what step lines say beside it; the events tpu.run.started and tpu.run.exited.
- * Publishes BUS_RUNS, BUS_RUN_STARTED, BUS_RUN_ENDED and BUS_LINE.
+ * Publishes BUS_RUNS, BUS_RUN_STARTED, BUS_RUN_ENDED and BUS_LINE; whoever wants the list again publishes
+ * BUS_ASK_RUNS.
  *
  * The journal wakes tpu-hostd at every write of anybody. So it is followed only while a run lives or the
  * runs are not known; otherwise it is read at each MetricsInterval, which is enough for what a run that
@@ -15,12 +16,5 @@
 
 extern const struct part runs_part;
 
-/* Asks tpu-launchd for its list, unless that question is open already: BUS_RUNS follows. */
-void runs_ask(struct bus *b);
-/*
- * The number of the last question, from 1: a list of a greater number (bus->runs->question) was asked for
- * later than now.
- */
-uint64_t runs_asked(const struct bus *b);
 /* NULL: there is no journal. */
 struct run_log *run_log_of(const struct bus *b);

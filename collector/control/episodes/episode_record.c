@@ -38,10 +38,6 @@ json_t *asked_names(const json_t *expected) {
 
 #define SLICES_MAX 256
 
-static usec_t time_of(const json_t *v, const char *key) {
-        return (usec_t) MAX(json_integer_value(json_object_get(v, key)), (json_int_t) 0);
-}
-
 /* --- Made ------------------------------------------------------------------------------------------ */
 
 /* Their names, once each. */
@@ -135,11 +131,11 @@ static int begin_from_record(struct store *s, const char *id, const json_t *reco
                                          .run = json_text_of(record, "run"),
                                          .generation =
                                                  json_integer_value(json_object_get(record, "generation")),
-                                         .at = time_of(record, "at"),
+                                         .at = json_number_of(record, "at"),
                                          .suspected = json_is_true(json_object_get(record, "suspected")),
                                          .by = json_text_of(record, "by"),
                                          .why = json_text_of(record, "why"),
-                                         .hosts = time_of(record, "hosts"),
+                                         .hosts = json_number_of(record, "hosts"),
                                          .expected = text },
                 list, n);
         json_decref(expected);
@@ -154,27 +150,27 @@ static int set_verdict(struct store *s, const char *id, const json_t *record) {
                                                              .outcome = json_text_of(record, "outcome"),
                                                              .summary = json_text_of(record, "summary"),
                                                              .report = text,
-                                                             .diagnosed = time_of(record, "diagnosed"),
-                                                             .confirmed = time_of(record, "confirmed") });
+                                                             .diagnosed = json_number_of(record, "diagnosed"),
+                                                             .confirmed = json_number_of(record, "confirmed") });
 }
 
 static int take_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
-        bool judged = *json_text_of(record, "outcome") && time_of(record, "diagnosed") > 0, news = false;
+        bool judged = *json_text_of(record, "outcome") && json_number_of(record, "diagnosed") > 0, news = false;
         int r = store_list_episodes(s, &f, on_known, &known);
 
         if (r >= 0 && !known.there) {
                 news = true;
                 r = begin_from_record(s, id, record, slices);
         }
-        if (r >= 0 && judged && time_of(record, "diagnosed") > known.diagnosed) {
+        if (r >= 0 && judged && json_number_of(record, "diagnosed") > known.diagnosed) {
                 news = true;
                 r = set_verdict(s, id, record);
         }
-        if (r >= 0 && time_of(record, "recovered") > 0 && known.recovered == 0) {
+        if (r >= 0 && json_number_of(record, "recovered") > 0 && known.recovered == 0) {
                 news = true;
-                r = store_set_recovered(s, id, time_of(record, "recovered"));
+                r = store_set_recovered(s, id, json_number_of(record, "recovered"));
         }
         return r < 0 ? r : news;
 }

@@ -104,8 +104,8 @@ static int begin_stored(struct episodes *e, struct episode *x, const struct stor
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
         const char *id = json_text_of(record, "episode"), *names[SLICES_MAX];
         json_t *expected, *v;
-        usec_t at = (usec_t) MAX(json_integer_value(json_object_get(record, "at")), (json_int_t) 0),
-               second = (usec_t) MAX(json_integer_value(json_object_get(record, "second")), (json_int_t) 0);
+        usec_t at = json_number_of(record, "at"),
+               second = json_number_of(record, "second");
         _cleanup_free_ char *text = NULL;
         struct episode *x;
         size_t i, n = 0;
@@ -129,9 +129,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         x->rounds = second > 0 ? 2 : 1;
         x->at = at;
         x->expected = asked_names(expected);
-        x->hosts = x->expected ? json_object_size(x->expected)
-                               : (uint64_t) MAX(json_integer_value(json_object_get(record, "hosts")),
-                                                (json_int_t) 0);
+        x->hosts = x->expected ? json_object_size(x->expected) : json_number_of(record, "hosts");
         x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
         (void) begin_stored(e, x,

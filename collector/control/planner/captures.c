@@ -31,7 +31,7 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
         *ret_again = 0;
         json_array_foreach (t->slices, i, v) {
                 const json_t *q = request_of(g, json_text_of(v, "slice"));
-                usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
+                usec_t at = json_number_of(q, "at");
 
                 if (!q || !*json_text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART ||
                     /* of no clock of ours */ !streq(json_text_of(q, "run"), t->run) ||
@@ -40,21 +40,9 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
                         continue;
                 last = at;
                 *ret_episode = json_text_of(q, "episode");
-                *ret_again = json_integer_value(json_object_get(q, "again")) > 0
-                                     ? (unsigned) MIN(json_integer_value(json_object_get(q, "again")),
-                                                      (json_int_t) CAPTURES_AGAIN)
-                                     : 0;
+                *ret_again = (unsigned) MIN(json_number_of(q, "again"), (uint64_t) CAPTURES_AGAIN);
         }
         return last;
-}
-
-static size_t count_hosts(const json_t *slices) {
-        size_t i, n = 0;
-        json_t *v;
-
-        json_array_foreach (slices, i, v)
-                n += json_array_size(json_object_get(v, "hosts"));
-        return n;
 }
 
 struct round {
@@ -78,7 +66,7 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
                                       "v", 1, "episode", episode, "at", (json_int_t) at, "second",
                                       (json_int_t) o->second, "run", t->run, "serial", t->serial,
                                       "generation", (json_int_t) t->generation, "hosts",
-                                      (json_int_t) count_hosts(t->slices), "slice_hosts",
+                                      (json_int_t) json_sizes_sum(t->slices, "hosts"), "slice_hosts",
                                       (json_int_t) json_array_size(json_object_get(v, "hosts")), "again",
                                       (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
 

@@ -106,16 +106,6 @@ usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t,
         return w->quiet > 0 ? MAX(w->quiet, w->began) + patience : USEC_INFINITY;
 }
 
-void run_evidence_clear(struct gang_run *r) {
-        unsigned number = r->watch.number;
-
-        if (r->watch.began == 0 && !r->watch.host[0] && r->watch.quiet == 0)
-                return;
-        set_quiet(r, 0);
-        stop_asking(r);
-        r->watch = (struct gang_watch){ .number = number };
-}
-
 /* --- What follows ---------------------------------------------------------------------------------- */
 
 /* Nobody can say how it is: so long only agents are taken to be away. */

@@ -32,5 +32,3 @@ int run_step_ended(struct gang *g, struct gang_run *r);
 
 /* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
 usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
-/* Nobody is missing (any more). */
-void run_evidence_clear(struct gang_run *r);

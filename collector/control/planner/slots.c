@@ -4,75 +4,6 @@
 #define NEXT_MAX 4
 #define HINT_MAX 128 /* a name of the network, or an address */
 
-void slot_changed(struct slot *s) {
-        json_decref(s->entry);
-        json_decref(s->place);
-        s->entry = s->place = NULL;
-}
-
-static void claim_clear(struct claim *c) {
-        json_decref(c->host);
-        json_decref(c->id);
-        json_decref(c->address);
-        *c = (struct claim){ 0 };
-}
-
-/* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
-static void forget_words(struct gang *g, struct slot *s) {
-        s->fingerprint = gang_fingerprint_drop(g, s->fingerprint);
-        free(s->reasons);
-        free(s->orders);
-        s->reasons = s->orders = NULL;
-        s->unfit = s->observe = false;
-}
-
-void slot_clear(struct gang *g, struct slot *s) {
-        unsigned worker = s->worker;
-
-        forget_words(g, s);
-        host_runs_free(s->runs, s->n_runs);
-        slot_changed(s);
-        claim_clear(&s->claim);
-        json_decref(s->host);
-        json_decref(s->id);
-        json_decref(s->address);
-        json_decref(s->incarnation);
-        json_decref(s->before);
-        free(s->why);
-        free(s->hint);
-        *s = (struct slot){ .worker = worker };
-}
-
-const char *slot_text(const struct slot *s, char buf[static 160]) {
-        const char *host = json_string_value(s->host),
-                   *address = json_string_value(json_array_get(s->address, 0));
-
-        if ((!host || !*host) && s->hint)
-                (void) snprintf(buf, 160, "worker %u (%s)", s->worker, s->hint);
-        else if (!host || !*host)
-                (void) snprintf(buf, 160, "worker %u", s->worker);
-        else if (address)
-                (void) snprintf(buf, 160, "%s (%s)", host, address);
-        else
-                (void) snprintf(buf, 160, "%s", host);
-        return buf;
-}
-
-struct gang_host_run *slot_run(const struct slot *s, const char *name) {
-        for (size_t i = 0; i < s->n_runs; i++)
-                if (streq(s->runs[i].name, name))
-                        return &s->runs[i];
-        return NULL;
-}
-
-int slot_place(struct slot *s, json_t **ret) {
-        if (!s->place)
-                s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
-                                     "address", s->address);
-        *ret = s->place;
-        return s->place ? 0 : -ENOMEM;
-}
-
 /* --- Whose is it ----------------------------------------------------------------------------------- */
 
 static int set_text(json_t **at, const char *text) {
@@ -132,7 +63,7 @@ static int note_claim(struct slice *s, struct slot *slot, const struct said *w, 
         s->claimed = true;
         if (set_text(&c->host, w->host) < 0 || set_text(&c->id, w->id) < 0 ||
             set_address(&c->address, w->address) < 0) {
-                claim_clear(c);
+                slot_clear_claim(c);
                 return -ENOMEM;
         }
         return 0;
@@ -345,7 +276,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
         s->live--;
         if (slot->presumed)
                 s->presumed--;
-        forget_words(g, slot);
+        slot_forget_words(g, slot);
         slot->live = slot->presumed = false;
         slot->shut_down = shut_down;
         slot->since = now;

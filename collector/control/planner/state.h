@@ -197,9 +197,12 @@ int slice_compare(struct slice *s);
 void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                                  char ret[static TEXT_MAX]);
 
-/* --- slots.c, slices.c, slice_load.c --------------------------------------------------------------- */
+/* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
 
 void slot_clear(struct gang *g, struct slot *s);
+/* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
+void slot_forget_words(struct gang *g, struct slot *s);
+void slot_clear_claim(struct claim *c);
 void slot_changed(struct slot *s); /* its parts in records are to be made again */
 /* "h2 (10.0.0.3)" */
 const char *slot_text(const struct slot *s, char buf[static 160]);

@@ -2,12 +2,16 @@
 /* What every step of a run is made of, and how a generation begins. */
 #include <assert.h>
 
-#include "missing.h"
 #include "transitions.h"
 
 #define HISTORY_MAX 32
 
 /* --- Transitions ----------------------------------------------------------------------------------- */
+
+void run_evidence_clear(struct gang_run *r) {
+        r->dirty = r->dirty || r->watch.host[0] || r->watch.quiet > 0;
+        r->watch = (struct gang_watch){ .number = r->watch.number };
+}
 
 void run_enter(struct gang_run *r, enum run_state state, usec_t now) {
         r->state = state;

@@ -3,6 +3,8 @@
 /* From one state of a run to the next. Inside this room only. -ENOMEM. */
 #include "state.h"
 
+/* No host is missing any more: what the hosts were asked for (missing.h) is forgotten. */
+void run_evidence_clear(struct gang_run *r);
 void run_enter(struct gang_run *r, enum run_state state, usec_t now);
 /* Takes waits over; NULL is out of memory. */
 int run_set_waits(struct gang_run *r, json_t *waits);

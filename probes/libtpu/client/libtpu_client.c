@@ -398,7 +398,8 @@ struct libtpu_client *libtpu_client_free(struct libtpu_client *c) {
         c->none = sd_event_source_disable_unref(c->none);
         for (size_t i = 0; i < c->n_ports; i++)
                 (void) grpc_local_free(c->ports[i].grpc);
-        free(c->status);
+        c->status_waits = 0;
+        end_status(c);
         libtpu_reader_clear(&c->reader);
         c->event = sd_event_unref(c->event);
         free(c);

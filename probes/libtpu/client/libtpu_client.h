@@ -44,7 +44,7 @@ struct libtpu_client;
 /* ports and h are copied, n at most LIBTPU_PORTS_MAX. user_agent is copied. */
 int libtpu_client_new(sd_event *e, const uint16_t *ports, size_t n, const char *user_agent,
                       const struct libtpu_handlers *h, void *userdata, struct libtpu_client **ret);
-/* Not from inside of a handler. No handler is called. */
+/* Not from inside of a handler. No handler is called, but done of a status that is under way: with what came so far. */
 struct libtpu_client *libtpu_client_free(struct libtpu_client *c);
 DEFINE_CLEANUP(struct libtpu_client *, libtpu_client_free)
 

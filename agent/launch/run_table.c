@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_table.h"
+
+#include "handover.h"
+#include "log.h"
+#include "secret.h"
+
+struct run *run_free(struct run *run) {
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        run->tail = tail_free(run->tail);
+        run->capture = child_free(run->capture);
+        (void) kept_run_free(run->kept);
+        (void) kept_run_free(run->replaced);
+        (void) kept_run_free(run->coming);
+        free(run);
+        return NULL;
+}
+
+struct run *run_find(const struct runs *r, const char *name) {
+        for (struct run *run = r->list; run; run = run->next)
+                if (streq(run->kept->name, name))
+                        return run;
+        return NULL;
+}
+
+void run_unlink(struct runs *r, struct run *run) {
+        for (struct run **p = &r->list; *p; p = &(*p)->next)
+                if (*p == run) {
+                        *p = run->next;
+                        return;
+                }
+}
+
+struct run *run_insert(struct runs *r, struct kept_run *kept) {
+        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
+
+        if (!run)
+                return NULL;
+        run->owner = r;
+        run->kept = kept;
+        while (*p && (*p)->kept->started_real > kept->started_real)
+                p = &(*p)->next;
+        run->next = *p;
+        *p = run;
+        return run;
+}
+
+void run_remove_files(struct runs *r, const char *name, bool exits) {
+        /* a file that stays is read, and forgotten again, at the next start */
+        (void) unlinkat(r->runs_fd, name, 0);
+        if (exits)
+                (void) unlinkat(r->exits_fd, name, 0);
+        run_remove_handover(r, name);
+        secrets_remove(r->secrets_fd, name);
+}
+
+void run_remove_handover(struct runs *r, const char *name) {
+        char preempt[RUN_NAME_MAX + 16];
+
+        handover_remove(r->handover_fd, name);
+        (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
+        handover_remove(r->handover_fd, preempt);
+}
+
+int run_pids(const struct run *run, struct pid_list *ret) {
+        const char *group = run->kept->control_group;
+
+        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
+}
+
+int no_such_run(const char *name, struct problem *p) {
+        return problem_set(p, -ENOENT, "see: tpuctl runs", "there is no run '%.64s' on this host", name);
+}
+
+void runs_prune(struct runs *r) {
+        unsigned kept = 0;
+
+        for (struct run *run = r->list, *next; run; run = next) {
+                next = run->next;
+                if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
+                        continue;
+                run_remove_files(r, run->kept->name, true);
+                run_unlink(r, run);
+                (void) run_free(run);
+        }
+}
+
+unsigned runs_count_active(const struct runs *r) {
+        unsigned n = 0;
+
+        for (struct run *run = r->list; run; run = run->next)
+                n += run->kept->state != LAUNCH_EXITED;
+        return n;
+}
+
+pid_t run_left_over(const struct run *run) {
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+
+        if (!pids || run_pids(run, pids) < 0)
+                return 0;
+        return pids->n > 0 ? pids->pids[0] : 0;
+}
+
+int run_refuse_existing(const struct kept_run *kept, struct problem *p) {
+        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+                            kept->name, launch_state_name(kept->state));
+
+        return problem_fill(p, k, kept->name, 0);
+}

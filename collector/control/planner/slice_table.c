@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slices and their worker slots: found, made, forgotten and named. What happens to them is in slots.c
+ * and slices.c. */
+#include "said.h"
+
+/* --- Slots ----------------------------------------------------------------------------------------- */
+
+void slot_changed(struct slot *s) {
+        json_decref(s->entry);
+        json_decref(s->place);
+        s->entry = s->place = NULL;
+}
+
+void slot_clear_claim(struct claim *c) {
+        json_decref(c->host);
+        json_decref(c->id);
+        json_decref(c->address);
+        *c = (struct claim){ 0 };
+}
+
+void slot_forget_words(struct gang *g, struct slot *s) {
+        s->fingerprint = gang_fingerprint_drop(g, s->fingerprint);
+        free(s->reasons);
+        free(s->orders);
+        s->reasons = s->orders = NULL;
+        s->unfit = s->observe = false;
+}
+
+void slot_clear(struct gang *g, struct slot *s) {
+        unsigned worker = s->worker;
+
+        slot_forget_words(g, s);
+        host_runs_free(s->runs, s->n_runs);
+        slot_changed(s);
+        slot_clear_claim(&s->claim);
+        json_decref(s->host);
+        json_decref(s->id);
+        json_decref(s->address);
+        json_decref(s->incarnation);
+        json_decref(s->before);
+        free(s->why);
+        free(s->hint);
+        *s = (struct slot){ .worker = worker };
+}
+
+const char *slot_text(const struct slot *s, char buf[static 160]) {
+        const char *host = json_string_value(s->host),
+                   *address = json_string_value(json_array_get(s->address, 0));
+
+        if ((!host || !*host) && s->hint)
+                (void) snprintf(buf, 160, "worker %u (%s)", s->worker, s->hint);
+        else if (!host || !*host)
+                (void) snprintf(buf, 160, "worker %u", s->worker);
+        else if (address)
+                (void) snprintf(buf, 160, "%s (%s)", host, address);
+        else
+                (void) snprintf(buf, 160, "%s", host);
+        return buf;
+}
+
+struct gang_host_run *slot_run(const struct slot *s, const char *name) {
+        for (size_t i = 0; i < s->n_runs; i++)
+                if (streq(s->runs[i].name, name))
+                        return &s->runs[i];
+        return NULL;
+}
+
+int slot_place(struct slot *s, json_t **ret) {
+        if (!s->place)
+                s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
+                                     "address", s->address);
+        *ret = s->place;
+        return s->place ? 0 : -ENOMEM;
+}
+
+/* --- Slices ---------------------------------------------------------------------------------------- */
+
+static size_t slice_place(const struct gang *g, const char *name) {
+        size_t low = 0, high = g->n_slices;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(g->slices[middle]->name, name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+struct slice *slice_find(const struct gang *g, const char *name) {
+        size_t i = slice_place(g, name);
+
+        return i < g->n_slices && streq(g->slices[i]->name, name) ? g->slices[i] : NULL;
+}
+
+int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]) {
+        size_t i = slice_place(g, name);
+        struct slice *s, **more;
+
+        if (i < g->n_slices && streq(g->slices[i]->name, name)) {
+                *ret = g->slices[i];
+                return 0;
+        }
+        if (g->n_slices >= GANG_SLICES_MAX) {
+                why_set(why, "%d slices are known, which is the limit", GANG_SLICES_MAX);
+                return -E2BIG;
+        }
+        more = reallocarray(g->slices, g->n_slices + 1, sizeof(g->slices[0]));
+        s = calloc(1, sizeof(*s));
+        if (more)
+                g->slices = more;
+        if (!more || !s) {
+                free(s);
+                return -ENOMEM;
+        }
+        (void) snprintf(s->name, sizeof(s->name), "%s", name);
+        s->dirty = true;
+        memmove(&g->slices[i + 1], &g->slices[i], (g->n_slices - i) * sizeof(g->slices[0]));
+        g->slices[i] = s;
+        g->n_slices++;
+        *ret = s;
+        return 0;
+}
+
+int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret) {
+        unsigned n = s->n_slots;
+        struct slot *more;
+
+        (void) g;
+        if (worker >= n) {
+                unsigned wanted = MAX(worker + 1, MIN(2 * n, (unsigned) GANG_HOSTS_MAX));
+
+                more = reallocarray(s->slots, wanted, sizeof(s->slots[0]));
+                if (!more)
+                        return -ENOMEM;
+                s->slots = more;
+                for (; n < wanted; n++)
+                        s->slots[n] = (struct slot){ .worker = n };
+                s->n_slots = wanted;
+        }
+        *ret = &s->slots[worker];
+        return 0;
+}
+
+struct slice *slice_free(struct gang *g, struct slice *s) {
+        if (!s)
+                return NULL;
+        for (unsigned i = 0; i < s->n_slots; i++)
+                slot_clear(g, &s->slots[i]);
+        free(s->slots);
+        json_decref(s->unlike);
+        free(s->obstacle);
+        free(s);
+        return NULL;
+}
+
+void slices_of_host_dirty(struct gang *g, const char *host) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                for (unsigned w = 0; w < g->slices[i]->n_slots; w++) {
+                        const char *name = json_string_value(g->slices[i]->slots[w].host);
+
+                        if (name && streq(name, host))
+                                g->slices[i]->dirty = true;
+                }
+}
+
+int slot_put(struct gang *g, const struct slice *s, const struct slot *slot) {
+        json_t *v = json_pack("{s:i, s:s, s:I, s:O, s:O, s:O}", "v", 1, "slice", s->name, "worker",
+                              (json_int_t) slot->worker, "host", slot->host, "id", slot->id, "address",
+                              slot->address);
+
+        return v ? record_putf(g, v, "slot/%s/%u", s->name, slot->worker) : -ENOMEM;
+}
