@@ -9,7 +9,8 @@ static void print_row(const char *name, const char *argument, const char *help) 
 }
 
 static void print_help(const struct options *o) {
-        printf("Usage: %s %s\n\n%s\n\nOptions:\n", o->program, o->synopsis, o->summary);
+        printf("Usage: %s%s%s\n\n%s\n\nOptions:\n", o->program, o->synopsis[0] ? " " : "", o->synopsis,
+               o->summary);
         for (size_t i = 0; i < o->n_defs; i++)
                 print_row(o->defs[i].name, o->defs[i].argument, o->defs[i].help);
         print_row("root", "DIR", "look at the machine below DIR instead of /");

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A RunRequest as any local user may send it: what is taken of it can be a run, and comes back from its own
- * JSON the same; secrets are whole variables.
+ * JSON the same; secrets are whole variables. An expression for step lines is not compiled where requests
+ * are taken, but where JSON is read: one that is none does not come back.
  */
 #include <assert.h>
 
 #include "request.h"
 #include "request_world.h"
 #include "secret.h"
+#include "steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool is_expression(const char *text) {
+        _cleanup_(step_expression_freep) struct step_expression *e = NULL;
+        char why[RUN_WHY_MAX];
+
+        return !text || !text[0] || step_expression_new(text, why, sizeof(why), &e) >= 0;
+}
 
 static void check_round_trip(const Run__Spec *s) {
         char why[RUN_WHY_MAX];
         Run__Spec *back = NULL;
-        json_t *o = run_spec_to_json(s), *again;
+        json_t *o, *again;
 
+        if (!is_expression(s->step_regex))
+                return;
+        o = run_spec_to_json(s);
         assert(o && run_spec_from_json(o, (const char *const[]){ NULL }, &back, why) == 0);
         again = run_spec_to_json(back);
         assert(json_equal(o, again));
