@@ -92,7 +92,7 @@ class Metadata(unittest.TestCase):
         self.assertEqual(oct(self.host.path(COPY).stat().st_mode & 0o777), "0o600")
         self.assertEqual(self.host.sh(f"stat -c %U {COPY}").strip(), "tpu-hostd")
         nobody = self.host.run(["tpuctl", "identity", "--json"], user="nobody")  # tpu-hostd answers
-        self.assertEqual((nobody.err, json.loads(nobody.out)["machine-type"]["value"]),
+        self.assertEqual((nobody.err, json.loads(nobody.out)["identity"]["machine-type"]["value"]),
                          ("", "ct6e-standard-4t"))
 
     def test_3_a_change_is_followed_at_once(self):
