@@ -323,7 +323,8 @@ json_t *run_parts_to_json(const struct member_state *m) {
                                       "part", part_state_name(p->now.state), "part_generation",
                                       (json_int_t) p->now.generation, "detail", p->detail, "why",
                                       json_text_of(p->record, "why"), "outcome",
-                                      json_text_of(p->record, "outcome"), "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
+                                      json_text_of(p->record, "outcome"), "waits_for",
+                                      json_is_array(waits) ? json_incref(waits) : json_array());
 
                 list = json_list_add(list, o);
         }
