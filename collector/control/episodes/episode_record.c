@@ -150,14 +150,17 @@ static int set_verdict(struct store *s, const char *id, const json_t *record) {
                                                              .outcome = json_text_of(record, "outcome"),
                                                              .summary = json_text_of(record, "summary"),
                                                              .report = text,
-                                                             .diagnosed = json_number_of(record, "diagnosed"),
-                                                             .confirmed = json_number_of(record, "confirmed") });
+                                                             .diagnosed = json_number_of(record,
+                                                                                         "diagnosed"),
+                                                             .confirmed = json_number_of(record,
+                                                                                         "confirmed") });
 }
 
 static int take_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
-        bool judged = *json_text_of(record, "outcome") && json_number_of(record, "diagnosed") > 0, news = false;
+        bool judged = *json_text_of(record, "outcome") && json_number_of(record, "diagnosed") > 0,
+                news = false;
         int r = store_list_episodes(s, &f, on_known, &known);
 
         if (r >= 0 && !known.there) {
