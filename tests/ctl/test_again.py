@@ -132,7 +132,8 @@ class Again(Ctl):
         roster = [{"host": "h0", "worker": 0, "address": ["127.0.0.1"]}]
         hostd = self.scripted({status: [(200, None, {"host": "h0", "slice": {"slice": "s0", "roster": roster,
                                                                              "missing": []}})],
-                               capture: [(503, 1, {"error": "captures are in progress already", "remedy": ""}),
+                               capture: [(503, 1, {"error": "captures are in progress already",
+                                                  "remedy": ""}),
                                          (200, None, b"")]})
         done = self.expect(["diagnose", "s0", "--from", "agents"], 3, stdout="")
         self.assertIn("no agent of the slice gives a capture", done.stderr)
