@@ -35,6 +35,6 @@ struct collector_settings {
 
 /*
  * 1: go on; 0: nothing is to be run (--help, --show-config …), *ret_exit is the exit code; errors are logged
- * and end the same way.
+ * and end alike.
  */
 int collector_settings_load(int argc, char *argv[], struct collector_settings *ret, int *ret_exit);

@@ -187,7 +187,7 @@ static bool is_silent(struct netcfg *n, const struct route *gateway) {
         return true;
 }
 
-/* The host's only way out is never lost: what answered before the change must answer after it. */
+/* The host's only path out is never lost: what answered before the change must answer after it. */
 static int apply_guarded(struct netcfg *n, const struct plan_op *op, bool restoring) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         const struct route *gateway;
@@ -208,7 +208,7 @@ static int apply_guarded(struct netcfg *n, const struct plan_op *op, bool restor
         return roll_back(n, op);
 }
 
-/* What can cost the host its way out: a private flag can make the driver set its queues up anew. */
+/* What can cost the host its path out: a private flag can make the driver set its queues up anew. */
 static bool is_guarded(const struct plan_op *op) {
         return op->kind == OP_MTU || op->kind == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
 }

@@ -4,7 +4,7 @@
 #include "plan.h"
 
 /*
- * One metric of one route, changed in place: the route is given back to the kernel as it was told, but for
+ * One metric of one route, changed in place: the route is given back to the kernel as it was read, but for
  * RTAX_RTO_MIN and its lock. The subject is route_subject()'s, the value route_value()'s (op.h). The route
  * is looked up anew, so that one that a DHCP client has just replaced is never put back as it was.
  *

@@ -41,19 +41,19 @@ static bool is_7x(const struct host *h) {
         return tpu_inventory_read(h, &v) == 0 && v.n > 0 && streq(v.chips[0].model.generation, "tpu7x");
 }
 
-/* Words are parted by blanks; told holds the telling ones, missing those that TPU7x wants and that are not
+/* Words are parted by blanks; known holds the telling ones, missing those that TPU7x wants and that are not
  * there. */
 static void judge_cmdline(const struct host *h, char *text, struct sink *s) {
-        char told[CMDLINE_MAX] = "", missing[128] = "", *save = NULL;
+        char known[CMDLINE_MAX] = "", missing[128] = "", *save = NULL;
         bool seen[ELEMENTSOF(wanted_7x)] = { false };
 
         for (char *w = strtok_r(text, " \t\n", &save); w; w = strtok_r(NULL, " \t\n", &save)) {
-                size_t used = strlen(told);
+                size_t used = strlen(known);
 
                 for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
                         seen[i] |= streq(w, wanted_7x[i]);
                 if (is_telling(w))
-                        (void) snprintf(told + used, sizeof(told) - used, "%s%s", used > 0 ? " " : "", w);
+                        (void) snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? " " : "", w);
         }
         for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
                 if (!seen[i])
@@ -63,7 +63,7 @@ static void judge_cmdline(const struct host *h, char *text, struct sink *s) {
                    !is_7x(h)  ? WORDS_CMDLINE :
                    missing[0] ? WORDS_CMDLINE_7X_LACKS :
                                 WORDS_CMDLINE_7X,
-                   NULL, missing, "%s", told[0] ? told : "nothing special");
+                   NULL, missing, "%s", known[0] ? known : "nothing special");
 }
 
 int probe_cmdline(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -43,7 +43,7 @@ static void check_space(const char *place, const struct host_space *v, struct si
                            "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
 }
 
-/* The file systems that were told: each once, under the path that it was found at first. */
+/* The file systems that were reported: each once, under the path that it was found at first. */
 struct told {
         uint64_t devices[ELEMENTSOF(places) + OTHERS_MAX];
         size_t n;

@@ -34,8 +34,8 @@ static int count_queue(const char *name, void *userdata) {
 }
 
 /*
- * nic.driver, nic.speed and nic.queues, as far as there is a device (a veth has none) and it says so: told
- * for comparison between hosts, judged by nobody, since no source wants a value.
+ * nic.driver, nic.speed and nic.queues, as far as there is a device (a veth has none) and it says so:
+ * reported for comparison between hosts, judged by nobody, since no source wants a value.
  */
 static void nic_look_at_device(const struct host *h, const char *nic, struct sink *s) {
         struct queues q = { 0 };

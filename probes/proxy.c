@@ -104,7 +104,7 @@ static int manager_environment_visit(const struct host *h,
 /*
  * Proxy variables that every run would inherit: gRPC obeys them, and a distributed start then hangs (JAX
  * warns of it at jax.distributed.initialize()). A proxy's address may hold a password: no value is ever
- * told.
+ * reported.
  */
 
 #define ENVIRONMENT_MAX (64 * 1024)

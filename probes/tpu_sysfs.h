@@ -37,7 +37,7 @@ struct tpu_inventory {
  * there is a device of the vendor and no machines.conf. */
 int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret);
 
-/* 1: this host has TPU chips; 0: none; -errno: it cannot be told. What is wanted for TPUs is wanted nowhere
+/* 1: this host has TPU chips; 0: none; -errno: it is not known. What is wanted for TPUs is wanted nowhere
  * else. */
 int tpu_are_there(const struct host *h);
 
@@ -53,7 +53,7 @@ int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *
                               int (*visit)(const char *node, void *userdata), void *userdata);
 
 /*
- * The machine type of a probe's context: told by whoever runs the probe, else looked up in machines.conf.
+ * The machine type of a probe's context: given by whoever runs the probe, else looked up in machines.conf.
  * False: no machine type is known, or machines.conf does not have it.
  */
 bool machine_of(const struct host *h, const struct probe_context *c, struct machine_type *ret);

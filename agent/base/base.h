@@ -69,10 +69,10 @@ static inline void freep(void *p) {
         free(*(void **) p);
 }
 
-/* Closes and returns -1. Not retried on EINTR: on Linux the descriptor is gone either way. */
+/* Closes and returns -1. Not retried on EINTR: on Linux the descriptor is gone in both cases. */
 static inline int close_fd(int fd) {
         if (fd >= 0)
-                (void) close(fd); /* nothing is written through descriptors closed this way */
+                (void) close(fd); /* nothing is written through descriptors closed like this */
         return -1;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The host seam: the only way to /proc, /sys, /dev and /etc. A host is a root directory and a clock, so that
- * a whole machine can be a folder of fixtures (--root DIR). Paths are absolute ("/proc/meminfo") and, with a
- * root other than "/", are resolved inside it: absolute symlinks stay inside, ".." cannot leave it, magic
- * links are refused (openat2 RESOLVE_IN_ROOT, kernel 5.6).
+ * The host seam: the only access to /proc, /sys, /dev and /etc. A host is a root directory and a clock, so
+ * that a whole machine can be a folder of fixtures (--root DIR). Paths are absolute ("/proc/meminfo") and,
+ * with a root other than "/", are resolved inside it: absolute symlinks stay inside, ".." cannot leave it,
+ * magic links are refused (openat2 RESOLVE_IN_ROOT, kernel 5.6).
  */
 #include "base.h"
 #include "clock.h"

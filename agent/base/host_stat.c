@@ -167,7 +167,7 @@ static bool mount_unescape(const char *from, size_t len, char *to, size_t size) 
         return n > 0;
 }
 
-/* "36 35 98:0 /root-of-it /mnt rw,noatime master:1 - ext4 /dev/sda1 rw" */
+/* "36 35 98:0 /root-of-it /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
 bool mountinfo_parse(const char *line, struct mount_entry *ret) {
         const char *separator = strstr(line, " - ");
         unsigned major, minor;

@@ -14,7 +14,8 @@ static int add_hostds(const struct options *o, struct identity *i) {
 
         if (r < 0) {
                 fprintf(stderr,
-                        "%s: only root may read what the metadata server answered (%s), and tpu-hostd is silent\n",
+                        "%s: only root may read what the metadata server answered (%s), and tpu-hostd is "
+                        "silent\n",
                         o->program, PATH_METADATA_COPY);
                 return 0;
         }

@@ -27,7 +27,7 @@ struct sync_client {
         sd_event_source *next;    /* when to ask */
         sd_event_source *claim;   /* when the lease may have ended on the other side */
         json_t *member, *figures; /* figures: NULL: nothing runs */
-        uint64_t said, heard, asking; /* members: the last, what the collector has, what is on its way */
+        uint64_t said, heard, asking; /* members: the last, what the collector has, what is being sent */
         bool joined;    /* the splay is over */
         bool renewed;   /* certificates changed: the end of the exchange at work is no failure */
         bool left, leaving;

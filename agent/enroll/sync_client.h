@@ -9,7 +9,7 @@
 
 struct sync_client;
 
-/* told and the texts of o are borrowed. -EINVAL with *why. */
+/* The registry and the texts of o are borrowed. -EINVAL with *why. */
 int sync_client_new(struct registry_known *told, const struct registry_options *o, struct sync_client **ret,
                     char why[static 256]);
 struct sync_client *sync_client_free(struct sync_client *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. Start, reload, tick, samples
- * and end follow from the table: no other file knows more parts than those it uses.
+ * All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. Start,
+ * reload, tick, samples and end follow from the table: no other file knows more parts than those it uses.
  */
 #include "agent.h"
 

@@ -14,8 +14,9 @@
  * So between a change and a later one for the better there is always hold, and within flap_window there are
  * never more than flap_after changes for the worse after which it got better sooner than flap_quiet.
  *
- * The host's state follows from all its checks that are not silenced, nor extra and UNKNOWN: unfit: a check FAILs · degraded: a
- * check WARNs · unknown: nothing worse, but something could not be looked at · ready: all OK.
+ * The host's state follows from all its checks that are not silenced, nor extra and UNKNOWN: unfit: a check
+ * FAILs · degraded: a check WARNs · unknown: nothing worse, but something could not be looked at · ready:
+ * all OK.
  */
 #include "base.h"
 #include "finding.h"

@@ -53,15 +53,17 @@ static int block_signals(void) {
 }
 
 /*
- * What is large (what a push is made of, a segment of the spool that is read, an answer) is mapped, and goes back to the
- * kernel when it is freed; of tables that are large for the worst host, only what is used becomes memory. Left alone,
- * glibc moves the limit of "large" up to the largest block it has seen freed, and keeps up to twice that: 4 MiB after
- * every restart. The end of the heap that libraries left behind before main() is given back, because malloc
- * would take it for large blocks, too. The sync thread allocates nothing worth an arena of its own.
+ * What is large (what a push is made of, a segment of the spool that is read, an answer) is mapped, and goes
+ * back to the kernel when it is freed; of tables that are large for the worst host, only what is used
+ * becomes memory. Left alone, glibc moves the limit of "large" up to the largest block it has seen freed,
+ * and keeps up to twice that: 4 MiB after every restart. The end of the heap that libraries left behind
+ * before main() is given back, because malloc would take it for large blocks, too. The sync thread allocates
+ * nothing worth an arena of its own.
  */
 static void keep_memory_small(void) {
 #ifdef M_MMAP_THRESHOLD /* glibc */
-        (void) mallopt(M_MMAP_THRESHOLD, 40 * 1024); /* above the 32 KiB of opendir(3) and of a netlink dump */
+        /* above the 32 KiB of opendir(3) and of a netlink dump */
+        (void) mallopt(M_MMAP_THRESHOLD, 40 * 1024);
         (void) mallopt(M_TRIM_THRESHOLD, 64 * 1024);
         (void) mallopt(M_TOP_PAD, 8 * 1024);
         (void) malloc_trim(0);

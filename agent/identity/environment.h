@@ -2,11 +2,11 @@
 #pragma once
 /*
  * The environment of a run: complete and frozen, derived from the identity, for one framework, and from the
- * gang when the run spans more than this host's own slice. What the user set is never overridden; a
+ * run's hosts when the run spans more than this host's own slice. What the user set is never overridden; a
  * difference is kept as a conflict. Pure.
  *
  * Every framework: TPU_NAME, TPU_ACCELERATOR_TYPE, TPU_TOPOLOGY, TPU_WORKER_ID, TPU_WORKER_HOSTNAMES as far
- * as known. With a gang also the run's own: TPU_RUN_NAME, TPU_RUN_GENERATION (a training finds the
+ * as known. Of a run over slices also the run's own: TPU_RUN_NAME, TPU_RUN_GENERATION (a training finds the
  * checkpoint of the generation before by it), TPU_RUN_SLICES, TPU_RUN_SLICE (index), TPU_RUN_HOSTS,
  * TPU_RUN_RANK (of this host, over all slices), TPU_RUN_COORDINATOR (host:port).
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who runs together, as one view of the two sources of it: the gang that the registry gave, else the slice
- * of the identity alone. Pure.
+ * Who runs together, as one view of the two sources of it: the hosts of the run that the registry gave, else
+ * the slice of the identity alone. Pure.
  */
 #include "environment.h"
 
@@ -23,8 +23,8 @@ struct world {
 };
 #define WORLD_NULL ((struct world){ .n_slices = 1, .n_hosts = 1, .size = 1 })
 
-/* framework_port: where the coordinator listens when nobody chose a port. -EINVAL: the gang does not fit
- * together (why); -ENOMEM. */
+/* framework_port: where the coordinator listens when nobody chose a port. -EINVAL: the hosts of the run do
+ * not fit together (why); -ENOMEM. */
 int world_of(const struct identity *i, const struct environment_options *o, uint16_t framework_port,
              struct world *ret, char why[static ENVIRONMENT_WHY_MAX]);
 void world_clear(struct world *w);

@@ -89,7 +89,7 @@ int runs_capture(struct runs *r, const char *name, bool native, bool remote, str
                 return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
         if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
                 return problem_set(p, -EBUSY, "ask again in a second",
-                                   "run %s: a capture is under way, or was taken a moment ago", name);
+                                   "run %s: a capture is in progress, or was taken a moment ago", name);
         if (!pids)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         k = run_pids(run, pids);

@@ -21,7 +21,7 @@ struct run {
         struct kept_run *coming; /* of a higher generation: it is started when this one is gone */
         sd_event_source *kill_timer, *free_timer;
         usec_t free_deadline, free_pause;
-        struct child *capture; /* under way */
+        struct child *capture; /* in progress */
         bool captured_native;  /* likewise */
         struct tail *tail; /* the end is being looked at */
         sd_event_source *stuck_timer; /* after KILL */

@@ -75,7 +75,7 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
  * run's end is reported. */
 void runs_give_up(struct runs *r, const char *name);
 /*
- * "captured" is reported later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL
+ * "captured" is reported later. -EBUSY while one is in progress or the last began less than CAPTURE_INTERVAL
  * ago. remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who
  * is not trusted must not be able to stop a run's threads again and again.
  */

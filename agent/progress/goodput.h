@@ -2,7 +2,7 @@
 #pragma once
 /*
  * What a run's time on this host went into, as sums that only grow and add up to the time since it began,
- * but for the step that is under way. Of an interval between two steps, what a step usually takes is a
+ * but for the step that is in progress. Of an interval between two steps, what a step usually takes is a
  * step's, and all of it while it is no pause; the rest is the pause's. A first step is compiled: it counts
  * as that, as long as its line says it took. Pure; time is the caller's, of the boot clock.
  */
@@ -28,7 +28,7 @@ enum goodput_cause goodput_cause_of(enum pause_kind k); /* GOODPUT_STALL for PAU
 struct goodput {
         usec_t spent[_GOODPUT_MAX];
         usec_t mark;    /* up to here all is counted; 0: it has not begun */
-        usec_t counted; /* of the step under way, by goodput_lose() */
+        usec_t counted; /* of the step in progress, by goodput_lose() */
         bool starting, again; /* before the first step; it is not the first start */
         uint64_t best;  /* the highest step so far */
 };

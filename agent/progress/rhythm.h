@@ -61,7 +61,7 @@ const char *pause_kind_name(enum pause_kind k);
 enum pause_sign {
         PAUSE_SIGN_NONE,
         PAUSE_BEGINS, /* from here on no step may come for a while */
-        PAUSE_GOES_ON, /* a pause of that kind is under way, or has just begun unsaid */
+        PAUSE_GOES_ON, /* a pause of that kind is in progress, or has just begun unsaid */
         PAUSE_ENDS,
 };
 /* Lines of MaxText, Orbax, JAX, Megatron and Hugging Face's Trainer (rhythm.c names each), else words in

@@ -89,8 +89,8 @@ usec_t silence_due(const struct silence *s);
  * last step, whichever is longer. It is suspected later only
  *  - behind a step where a pause was before, or after a line that announces a kind of pause seen before: one
  *    and a half times the longest of those after the step, or the line;
- *  - while the log says that a pause is under way and the run works: a minute later, if none of its kind was
- *    seen before.
+ *  - while the log says that a pause is in progress and the run works: a minute later, if none of its kind
+ *    was seen before.
  * A run whose log reports no steps at all is suspected when all other signs agree (struct silence). Before
  * SUSPICION_STEPS intervals are known it is suspected after a minute or five times the longest, whichever
  * is longer; with one step alone, after ten minutes (the second step may be compiled, too); before the

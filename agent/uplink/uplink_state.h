@@ -17,7 +17,7 @@ struct channel {
         unsigned sync_failures;
         sd_event_source *sync_timer;
 
-        uint8_t *record; /* read from the spool, on its way; seq 0: none */
+        uint8_t *record; /* read from the spool, being sent; seq 0: none */
         size_t size, len;
         uint8_t *packed; /* as large as record; packed_len 0: it is sent as it is */
         size_t packed_len;
@@ -26,9 +26,9 @@ struct channel {
         unsigned part, parts; /* parts is 0 while it is sent as a whole */
         bool taken; /* something of it */
         bool ahead;  /* there are older ones */
-        bool tried;  /* it was on its way */
+        bool tried;  /* it was sent once, or more often */
         bool unsure; /* it may have been taken, for all we know: nothing else may happen to it */
-        uint64_t spared;      /* was on its way when the process before ended: not thinned */
+        uint64_t spared;      /* was being sent when the previous process ended: not thinned */
         uint64_t kept_minute; /* of the last record that was not thinned out */
         struct spool_gap lost[_SPOOL_LOSS_MAX]; /* of it: records and items */
         usec_t oldest_real;
@@ -78,7 +78,7 @@ void channel_pack(struct channel *ch);
 /* A record that waited for a good route may not be the newest any more, which is to go first. */
 int channel_freshen(struct channel *ch);
 
-/* uplink_send.c. Sends the next durable record, if there is one and nothing is in the way. */
+/* uplink_send.c. Sends the next durable record, if there is one and nothing prevents it. */
 void channel_send(struct channel *ch);
 int channel_init_send(struct channel *ch);
 void channel_clear_send(struct channel *ch);

@@ -64,7 +64,7 @@ void api_act_mode(const struct api *a, const struct http_request *q, struct http
 /* The last word of a call that acts: the event, and the answer waits until what was asked is stored. */
 void api_acted(const struct api *a, const struct http_request *q, struct http_reply *reply,
                const char *result);
-/* A slice's gang for the list of slices; null when the registry does not know it. */
+/* What the registry knows of a slice, for the list of slices; null when it does not know it. */
 json_t *api_slice_gang(const struct api *a, const char *slice);
 
 /*

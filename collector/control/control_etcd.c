@@ -112,7 +112,7 @@ static void on_other(const json_t *value, int64_t revision, void *userdata) {
         if (streq(c->base.agents_url, c->o.agents_url))
                 forget_leader(c);
         if (value && revision > 0)
-                /* or it is under way */
+                /* or it is in progress */
                 (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, on_watch_ended, c);
 }
 

@@ -11,7 +11,8 @@ unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body)
         *ret_body = *r->control->agents_url ?
                             body_elsewhere(r->control->agents_url) :
                             body_error("no collector leads",
-                                       "try again; see /usr/share/doc/tpu-collector/operations.md, No leader");
+                                       "try again; see /usr/share/doc/tpu-collector/operations.md, "
+                                       "No leader");
         return *ret_body && *r->control->agents_url ? 421 : 503;
 }
 

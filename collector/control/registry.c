@@ -114,7 +114,7 @@ static void on_written(struct registry *r) {
                 r->o.events(r->o.userdata);
 }
 
-/* What is pending is sent, unless a batch is under way. */
+/* What is pending is sent, unless a batch is in progress. */
 static int commit_pending(struct registry *r) {
         json_t *fresh;
         int x;
@@ -326,7 +326,7 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
 }
 
 bool registry_is_stored(const struct registry *r) {
-        return r->stored == r->decided; /* the collector's own records may still be on their way */
+        return r->stored == r->decided; /* the collector's own records may not be stored yet */
 }
 
 int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata) {

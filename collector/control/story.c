@@ -18,7 +18,8 @@ static int add_event(const struct story *y, const struct event *e, const char *h
 
 /* --- Slices ---------------------------------------------------------------------------------------- */
 
-/* Who is missing first, and how many more: "worker 1, h1 (10.0.0.2): its lease ended, and 3 more". */
+/* The first of the missing hosts, and how many more: "worker 1, h1 (10.0.0.2): its lease ended, and
+ * 3 more". */
 static void missing_text(const json_t *missing, char *buf, size_t size) {
         const json_t *first = json_array_get(missing, 0);
         const char *host = json_text_of(first, "host"),

@@ -145,7 +145,7 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
                 registry_arm(r);
                 return ask_for_member(r, ret);
         }
-        if (q->said > 0 && s->said != q->said) /* what it said last was lost, or overtaken on the way */
+        if (q->said > 0 && s->said != q->said) /* what it said last was lost, or overtaken */
                 return ask_for_member(r, ret);
         return keep_call(r, s, q, false, call, ret);
 }

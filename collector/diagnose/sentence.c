@@ -287,7 +287,7 @@ static void put_path(FILE *f, const struct diagnosis *d, const struct path_end *
                 fprintf(f, " and %" PRIu32 " other%s are lost", end->missing, end->missing == 1 ? "" : "s");
 }
 
-/* What the agent of that host said of the way, else the agent at its other end. */
+/* What the agent of that host said of the path, else the agent at its other end. */
 static void put_quote(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const char *words = link_quote_own(&d->evidence, s->host, s->path);
         uint32_t other;

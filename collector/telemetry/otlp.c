@@ -8,7 +8,7 @@
 
 #define AGENT_SERVICE "tpu-hostd"
 
-/* One request on its way into the store. */
+/* One request while it is stored. */
 struct rows {
         struct store *store;
         usec_t now;

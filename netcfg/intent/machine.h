@@ -40,7 +40,7 @@ int machine_type(const struct host *h, const char *name, struct machine_type *re
 
 /*
  * Whether there may be a TPU: a device of Google's on the PCI bus that neither stores nor is a NIC, known by
- * machines.conf or not. 1, 0, or -errno: it cannot be told.
+ * machines.conf or not. 1, 0, or -errno: it is not known.
  */
 int machine_may_have_tpu(const struct host *h);
 

@@ -71,7 +71,7 @@ struct intent {
         char rp_filter_source[128];
         bool source_routing; /* with several data NICs what is sent from one's address leaves by it */
         char source_routing_source[128];
-        /* Nics=, IgnoreNics=: names or patterns, blanks between; empty: told apart */
+        /* Nics=, IgnoreNics=: names or patterns, blanks between; empty: by what they are */
         char nics[256], ignore_nics[256];
         /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the profile wants and this
          * site does not */

@@ -25,7 +25,7 @@ struct contest_entry {
         bool contested;
         usec_t changed; /* contested: when its value last changed … */
         char value[96]; /* … to this */
-        int error;      /* contested: 0, or what contest_hold() was told */
+        int error;      /* contested: 0, or what contest_hold() was given */
 };
 
 struct contest {

@@ -47,7 +47,7 @@ void source_route_subject(const struct route *r, char buf[static 64]) {
         finding_format(buf, 64, "table %u %s", r->table, dst);
 }
 
-/* One more metric, when the text has room for it: without it a route still leads the right way. */
+/* One more metric, when the text has room for it: without it a route still leads to the right NIC. */
 static void add_metric(char buf[static 96], unsigned k, const struct route *r) {
         size_t used = strlen(buf);
         char text[40];

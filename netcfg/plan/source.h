@@ -46,7 +46,7 @@ void source_route_value(const struct route *r, char buf[static 96]);
 /* Those of the machine that are ours, as ops whose value is in .to. -ENOMEM. */
 int source_found(const struct rule_table *rules, const struct route_table *routes,
                  const struct link_table *links, struct plan *ret);
-/* The same of those that are wanted, in the order in which they are written; empty while it cannot be told.
+/* The same of those that are wanted, in the order in which they are written; empty while it is not known.
  * -ENOMEM; -E2BIG: more than SOURCE_MAX. */
 int source_wanted(const struct intent *i, const struct found *f, struct plan *ret);
 /* Whether two data-centre NICs or more have addresses of the family. */

@@ -89,7 +89,7 @@ static const int families[] = { AF_INET, AF_INET6 };
 /* What is to be done for one NIC, and what is there for it. */
 struct account {
         size_t addresses, pending, rules, routes;
-        bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no way out */
+        bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no default route */
         const struct rule *foreign;
         const struct plan_op *first; /* of those that are pending */
 };

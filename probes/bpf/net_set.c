@@ -16,7 +16,7 @@ static int prepare(struct bpf_object *o, const struct btf *kernel) {
         return r < 0 ? r : bpf_set_constant(o, "tells_socket", &tells_socket, sizeof(tells_socket));
 }
 
-/* The numbers of reasons differ from kernel to kernel: names are told with the figures. */
+/* The numbers of reasons differ from kernel to kernel: names come with the figures. */
 static void fill(void *figures, size_t size, const struct btf *kernel) {
         int id = btf__find_by_name_kind(kernel, "skb_drop_reason", BTF_KIND_ENUM);
         struct net_figures *f = figures;

@@ -38,9 +38,9 @@ int libtpu_status_read(struct libtpu_reader *r, const void *data, size_t len, st
 struct libtpu_reading {
         usec_t at;           /* boot clock; 0: nothing holds the TPU runtime, or it does not answer */
         unsigned processes;  /* that answered in this round */
-        double duty_cycle;   /* 0…1, of the chip at work least; NAN: not told */
-        double idle_seconds; /* of the chip idle longest; NAN: not told */
-        int64_t queued;      /* programs waiting for cores, all together; -1: not told */
+        double duty_cycle;   /* 0…1, of the chip at work least; NAN: not reported */
+        double idle_seconds; /* of the chip idle longest; NAN: not reported */
+        int64_t queued;      /* programs waiting for cores, all together; -1: not reported */
         bool error;          /* libtpu itself says that slices hang or failed */
         char error_type[LIBTPU_TEXT_MAX]; /* "HANG_DETECTED" */
         /* of the last status (above): the least of its cores; -1: none */

@@ -146,9 +146,9 @@ int kmsg_parse(const char *data, size_t size, struct kmsg_record *ret) {
 
 struct waiting {
         uint64_t total;   /* lines since we started */
-        uint64_t lines;   /* of them not told yet */
-        usec_t told;      /* when it was told last */
-        unsigned level;   /* from here on: of the first that was not told */
+        uint64_t lines;   /* of them not reported yet */
+        usec_t told;      /* when it was reported last */
+        unsigned level;   /* from here on: of the first that was not reported */
         bool by_kernel;
         uint64_t seq;
         usec_t at;

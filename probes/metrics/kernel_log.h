@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The kernel log, read without ever blocking and without drowning: each fault is counted by its kind, and
- * told once and then, with the number of lines since, at most once in KERNEL_FAULT_QUIET; what was
+ * reported once and then, with the number of lines since, at most once in KERNEL_FAULT_QUIET; what was
  * overwritten before it was read is counted, too.
  */
 #include "probe.h"
@@ -77,8 +77,8 @@ DEFINE_CLEANUP(struct kernel_log *, kernel_log_free)
 /* Reads up to KERNEL_LOG_BATCH records. 1: there may be more; 0: that was all; -errno: this log cannot be
  * read any more. */
 int kernel_log_read(struct kernel_log *l);
-/* Hands over each kind that waits and may be told again. all: without regard to when it was told last.
- * Returns how many. */
+/* Hands over each kind that waits and may be reported again. all: without regard to when it was reported
+ * last. Returns how many. */
 unsigned kernel_log_tell(struct kernel_log *l, usec_t now, bool all,
                          void (*tell)(const struct kernel_fault_report *r, void *userdata), void *userdata);
 /* The last record that was read; UINT64_MAX: none. */

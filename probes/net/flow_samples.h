@@ -7,7 +7,7 @@
 #include "flows.h"
 #include "probe.h"
 
-/* What sockets told: its counters begin with the runs. */
+/* What sockets reported: its counters begin with the runs. */
 void flow_samples(const struct flows *f, struct sink *s);
 /* What BPF counted: its counters begin with the agent. What never happened has no series. */
 void flow_event_samples(const struct flows *f, struct sink *s);

@@ -88,7 +88,7 @@ struct flow_link {
         usec_t bad_since;  /* boot clock */
 
         uint64_t events[_FLOW_EVENT_MAX];
-        uint64_t events_before[_FLOW_EVENT_MAX]; /* as told before it was named */
+        uint64_t events_before[_FLOW_EVENT_MAX]; /* as reported before it was named */
         bool has_events; /* BPF has an entry for it */
 
         bool named, named_judged;  /* has metrics of its own (flow_samples.h); as one that is judged */
@@ -167,8 +167,8 @@ void flows_pause(struct flows *f);
 
 /*
  * One dump: begin, each socket, end. place is asked once for each socket that is new; -ENOMEM, -ENOSPC: the
- * socket is left out and counted. After flows_end() the links say what was. complete: the kernel told all,
- * so that those that it did not tell are closed.
+ * socket is left out and counted. After flows_end() the links say what was. complete: the kernel listed all,
+ * so that those that it did not list are closed.
  */
 void flows_begin(struct flows *f, usec_t now);
 int flows_take(struct flows *f, const struct tcp_connection *s,
@@ -180,7 +180,7 @@ void flows_take_events(struct flows *f, const struct net_figures *figures,
                        struct flow_place (*place)(const struct tcp_connection *s, void *userdata),
                        void *userdata);
 
-/* A link whose name or way is not settled; NULL: none. The caller fills both in and sets asked. */
+/* A link whose name or path is not settled; NULL: none. The caller fills both in and sets asked. */
 struct flow_link *flows_next_unasked(struct flows *f);
 /* All are to be asked anew: the slice or the routes may be other ones now. */
 void flows_ask_again(struct flows *f);

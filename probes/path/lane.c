@@ -138,7 +138,7 @@ int lane_send(struct lane *l, const union path_address *to, const struct proof_p
         assert(packet->size >= headers + sizeof(payload)); /* PROOF_SMALL holds both */
         peer.in.sin_port = ping ? 0 : htons(LANE_CLOSED_PORT); /* at the same place for IPv6 */
         /* An error that waits on the UDP socket belongs to an earlier packet, is in the error queue as well,
-         * and goes by being told. */
+         * and goes by being reported. */
         for (int i = 0; i < 3; i++) {
                 if (sendmsg(ping ? l->ping_fd : l->udp_fd, &m, MSG_NOSIGNAL) >= 0)
                         return 0;
@@ -246,7 +246,8 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
         int r;
 
         if (n < 0)
-                return errno == EAGAIN ? -EAGAIN : 0; /* an earlier packet's error: taken by being told */
+                /* an earlier packet's error: taken by being reported */
+                return errno == EAGAIN ? -EAGAIN : 0;
         got = MIN((size_t) n, sizeof(data));
         lane_parse_control(&m, &said);
         if (ping) {

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * One address of this host as the start of paths: a datagram ping socket and a UDP socket bound to it, both
- * with IP_PMTUDISC_PROBE, so that every packet carries "don't fragment" and no remembered path MTU stands in
- * its way. Needs no right but a group in net.ipv4.ping_group_range (which counts for IPv6, too).
+ * with IP_PMTUDISC_PROBE, so that every packet carries "don't fragment" and no remembered path MTU holds
+ * it back. Needs no right but a group in net.ipv4.ping_group_range (which counts for IPv6, too).
  *
  * What comes back is foreign: it counts only from the peer's own address, with our identifier (the kernel's
  * part), our secret and the length that was asked for.
@@ -26,7 +26,7 @@ int lane_ping_fd(const struct lane *l);
 int lane_udp_fd(const struct lane *l);
 
 /* Sends one packet of packet->size bytes. -EAGAIN: no room now (as good as lost); -EMSGSIZE: larger than the
- * NIC's MTU; others: no way there. */
+ * NIC's MTU; others: no path there. */
 int lane_send(struct lane *l, const union path_address *to, const struct proof_packet *packet);
 
 /* One answer. from: who gave it. */

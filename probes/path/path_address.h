@@ -33,7 +33,7 @@ struct path_route {
         int nic; /* interface index */
         bool local; /* the address is this host's own */
 };
-/* s: of NETLINK_ROUTE (netlink.h). from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way
+/* s: of NETLINK_ROUTE (netlink.h). from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no path
  * there. */
 int path_route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
               struct path_route *ret);

@@ -11,7 +11,7 @@
  *     neighbours; then the one that did not pass three times more: a lost packet is no verdict;
  *   with these, UDP datagrams to a closed port, small and full. The answer to one is a short ICMP
  *   message, so a
- *     full one that is answered clears the way there.
+ *     full one that is answered clears the path there.
  *
  * An answer counts whenever it comes, also after its round. Sizes are bytes of the whole IP packet, header
  * included.
@@ -60,7 +60,7 @@ enum proof_answer {
 
 enum proof_direction {
         PROOF_DIRECTION_UNKNOWN,
-        PROOF_THERE, /* towards the peer; the way back is then not seen */
+        PROOF_THERE, /* towards the peer; the path back is then not seen */
         PROOF_BACK, /* from the peer */
 };
 

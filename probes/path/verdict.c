@@ -159,7 +159,7 @@ static const char *direction_of(const struct path_legs *w) {
         return "direction UNKNOWN";
 }
 
-/* Of full datagrams: what the sender's closed-port answers told. */
+/* Of full datagrams: what the sender's closed-port answers prove. */
 static const char *told_here(const struct proof_result *r) {
         return r->direction == PROOF_THERE  ? "full datagrams do not arrive there"
                : r->direction == PROOF_BACK ? "full datagrams do arrive there"
@@ -172,7 +172,8 @@ static void tell_of(const struct path_report *report, const struct path_result *
         char what[96];
 
         if (r->answer == PROOF_PASSES)
-                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed in both directions", theirs->mtu);
+                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed in both directions",
+                                theirs->mtu);
         else if (r->answer != PROOF_SMALLER)
                 (void) snprintf(what, sizeof(what), "no path was settled");
         else if (r->direction == PROOF_DIRECTION_UNKNOWN)

@@ -63,7 +63,7 @@ struct capture {
 /*
  * Captures pid into *c: empty before but for what is marked so above, or that of an earlier capture, which
  * makes it quicker; everything in it is read anew. tasks.keep may be set, too. 0, or -errno with why for
- * people. Clear with capture_clear() either way.
+ * people. Clear with capture_clear() in both cases.
  */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 

@@ -213,7 +213,7 @@ int python_layout_describe(const struct python_layout *column, uint64_t py_versi
                         return -EBADMSG;
                 memcpy((uint8_t *) &l + d->to, &(uint32_t) { (uint32_t) v }, sizeof(uint32_t));
         }
-        /* Not told: what lies at a fixed distance from what is. */
+        /* Not read from there: what lies at a fixed distance from what is. */
         l.runtime.main_thread =
                 l.runtime.interpreters + column->runtime.main_thread - column->runtime.interpreters;
         l.frame.locals = l.frame.size; /* a frame ends where they begin */

@@ -31,7 +31,7 @@ struct native {
 void native_clear(struct native *n);
 
 /*
- * *ret is empty before; clear it either way. Errors as unwinder_new(). kernel: the kernel's stacks and the
+ * *ret is empty before; clear it in any case. Errors as unwinder_new(). kernel: the kernel's stacks and the
  * registers of those that do not run, taken just now; NULL: not to be had, then /proc/TID/stack is tried,
  * which takes CAP_SYS_ADMIN.
  */

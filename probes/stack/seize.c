@@ -77,7 +77,8 @@ static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
                 if (r == tid) {
                         *ret = status >> 16
                                        ? 0
-                                       : WSTOPSIG(status); /* an event of ours, or a signal on its way */
+                                       /* an event of ours, or a signal to be delivered */
+                                       : WSTOPSIG(status);
                         return 0;
                 }
                 if (now_ns() - start > SEIZE_WAIT_USEC * UINT64_C(1000))

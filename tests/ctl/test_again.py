@@ -9,7 +9,7 @@ from ctl_case import Ctl
 from stand_ins import Handler, Launchd, LaunchdHandler, UnixHttp, field, capture_wire
 
 STACK = ("POST", "/v1/runs/train/capture")
-BUSY = {"error": "run train: a capture is under way, or was taken a moment ago",
+BUSY = {"error": "run train: a capture is in progress, or was taken a moment ago",
         "remedy": "ask again in a second"}
 TAKEN = {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 1,
          "text": "Thread 1\n", "record": {"spool": "ab", "class": "events", "seq": 9}}
@@ -127,12 +127,13 @@ class Again(Ctl):
         self.assertEqual(server.seen, [ask] * 2 + [verdict] * 2)
 
     def test_agents(self):
-        """An agent whose captures are all under way is asked again, by itself."""
+        """An agent whose captures are all in progress is asked again, by itself."""
         status, capture = ("GET", "/v1/status"), ("POST", "/v1/captures")
         roster = [{"host": "h0", "worker": 0, "address": ["127.0.0.1"]}]
         hostd = self.scripted({status: [(200, None, {"host": "h0", "slice": {"slice": "s0", "roster": roster,
                                                                              "missing": []}})],
-                               capture: [(503, 1, {"error": "captures are under way already", "remedy": ""}),
+                               capture: [(503, 1, {"error": "captures are in progress already",
+                                                  "remedy": ""}),
                                          (200, None, b"")]})
         done = self.expect(["diagnose", "s0", "--from", "agents"], 3, stdout="")
         self.assertIn("no agent of the slice gives a capture", done.stderr)

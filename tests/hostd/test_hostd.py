@@ -429,7 +429,7 @@ class Runs(Case):
         wait_until(lambda: launchd.asked.count(CAPTURE_REQUEST) == 4, 60, "four captures")
         code, _, body = h.call("/v1/runs/train/capture", "POST")
         self.assertEqual(code, 503)
-        self.assertIn("under way", json.loads(body)["error"])
+        self.assertIn("in progress", json.loads(body)["error"])
         for s in waiting:
             s.close()
         go_on.set()

@@ -151,7 +151,7 @@ class Good(Case):
         self.netcfg.stop()
         (self.h.folder / "netcfg.sock").unlink()
         self.h.start()
-        wait_until(lambda: self.said("cannot be told the networks' MTUs"), 5, "a word about tpu-netcfg")
+        wait_until(lambda: self.said("cannot be sent the networks' MTUs"), 5, "a word about tpu-netcfg")
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         self.handed(8896)
 
@@ -165,7 +165,8 @@ class Good(Case):
         self.netcfg.stop()
         (self.h.folder / "netcfg.sock").unlink()
         self.assertEqual(self.h.call("/v1/observe", "DELETE")[0], 200)
-        wait_until(lambda: self.said("cannot be told to act as configured"), 5, "a word about tpu-netcfg")
+        wait_until(lambda: self.said("cannot be sent the order to act as configured"), 5,
+                   "a word about tpu-netcfg")
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         wait_until(lambda: self.netcfg.observe == [False], 15, "the end of the order")
 

@@ -80,7 +80,7 @@ static void test_capture_hangs(void) {
         start(&b, "a");
         runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
         fd = ask_capture(&b);
-        expect_error(&b, ask_capture(&b), EBUSY, "under way");
+        expect_error(&b, ask_capture(&b), EBUSY, "in progress");
         for (int i = 0; i < 60; i++)
                 (void) sd_event_run(b.event, 100 * USEC_PER_MSEC);
         expect_error(&b, fd, ETIMEDOUT, "within 5 s");

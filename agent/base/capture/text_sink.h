@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Text on its way into a file, gathered in one buffer: a capture is tens of thousands of short pieces, and
- * neither printf() nor a tree of JSON values is a way to put them together within a millisecond. What is
+ * Text for a file, gathered in one buffer: a capture is tens of thousands of short pieces, and
+ * neither printf() nor a tree of JSON values puts them together within a millisecond. What is
  * put must be UTF-8 already (text_to_utf8(), text_clean()). That the file could not be written is
  * remembered for sink_flush().
  */

@@ -129,7 +129,7 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
 static void retry_telling(struct local_telling *t, int error) {
         t->call = local_call_free(t->call);
         if (t->failures == 0)
-                (void) log_warning_errno(error, "%s (%s) cannot be told %s: %m; it is tried again",
+                (void) log_warning_errno(error, "%s (%s) cannot be sent %s: %m; it is tried again",
                                          t->program, t->socket, t->what);
         (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, backoff_random()));
         (void) sd_event_source_set_enabled(t->again, SD_EVENT_ONESHOT); /* both fail only without a timer */

@@ -49,7 +49,7 @@ struct local_telling {
         unsigned failures;
 };
 int local_telling_init(sd_event *e, const char *socket, struct local_telling *t);
-/* Says it now, in place of what is at work. what: for the log, "PROGRAM cannot be told WHAT" (static). */
+/* Sends it now, in place of what is at work. what: for the log, "PROGRAM cannot be sent WHAT" (static). */
 void local_telling_start(struct local_telling *t, const char *what);
 void local_telling_stop(struct local_telling *t);
 int local_telling_ask(struct local_telling *t, uint16_t kind, const ProtobufCMessage *m, uint16_t want);

@@ -165,7 +165,8 @@ bool journal_reader_watch(struct journal_reader *j, bool on) {
         if (j->off != on)
                 return false;
         j->off = !on;
-        (void) sd_event_source_set_enabled(j->io, on ? SD_EVENT_ON : SD_EVENT_OFF); /* fails without a loop */
+        /* fails without a loop */
+        (void) sd_event_source_set_enabled(j->io, on ? SD_EVENT_ON : SD_EVENT_OFF);
         arm_timer(j);
         return true;
 }

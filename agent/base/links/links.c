@@ -164,7 +164,7 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
         char path[64], name[64];
 
         if (h->other_netns)
-                return; /* a NIC of that name in sysfs is another one */
+                return; /* a NIC of that name in sysfs is not this one */
         (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device/%s", l->name, what);
         if (host_link_name(h, path, name, sizeof(name)) == 0 && strlen(name) < size)
                 (void) snprintf(dest, size, "%s", name);

@@ -31,7 +31,7 @@ struct link {
         int lower_nsid;       /* … which this namespace calls so; -1: in this one, or no name for it */
         bool beside_hardware; /* the same table holds an Ethernet device that is hardware */
         /* Of a container's NIC that the host makes (link_is_made()), filled in by who looks at it from the
-         * host: the most that its packets' way through the host carries (0: none of this is filled in), and
+         * host: the most that its packets' path through the host carries (0: none of this is filled in), and
          * which device says so (empty: it is not known, and carried_mtu is what the NIC has). */
         uint32_t carried_mtu;
         char carried_by[IF_NAMESIZE];

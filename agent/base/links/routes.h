@@ -60,5 +60,5 @@ int route_parse_message(struct nlmsghdr *h, void *ret_route);
 /* "default", "default6", "10.0.0.0/24", "fd00::/64". */
 #define ROUTE_DST_MAX 64
 void route_format_dst(const struct route *r, char buf[static ROUTE_DST_MAX]);
-/* A default route: the way to everywhere else, in the main table. */
+/* A default route: the path to everywhere else, in the main table. */
 bool route_is_default(const struct route *r);

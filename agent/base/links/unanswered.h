@@ -49,9 +49,9 @@ int unanswered_parse(const void *data, size_t len, struct unanswered_table *ret)
 int unanswered_tell(const struct unanswered_table *t, struct finding_list *list);
 
 /*
- * Whether the machines that this host has TCP connections with can be reached now, also where nothing is on
- * its way (unanswered.h sees only data that is): one datagram to a port where nobody listens, from the same
- * address as the connection. The peer's kernel says so (ICMP port unreachable, RFC 1122 3.2.2.1); where
+ * Whether the machines that this host has TCP connections with can be reached now, also where nothing is
+ * in flight (unanswered.h sees only data that is): one datagram to a port where nobody listens, from the
+ * same address as the connection. The peer's kernel says so (ICMP port unreachable, RFC 1122 3.2.2.1); where
  * firewalls keep that back, nobody is answered, and that is no evidence against one host. Nothing blocks and
  * nothing is waited for: begin it, look some seconds later.
  */

@@ -150,7 +150,7 @@ int check_path(const struct options *o, const struct check_path_request *q) {
         return print_path_report(&report, q->json);
 }
 
-/* --- What the peers' own agents found ------------------------------------------------------------------- */
+/* --- What the peers' own agents found ------------------------------------------------------------------ */
 
 #define ASKED_MAX 32 /* peers: more do not fit on a screen, and show the same */
 #define PATIENCE (3 * USEC_PER_SEC)

@@ -28,7 +28,7 @@ struct question {
 struct watch {
         struct poll poll; /* the first */
         struct metadata *metadata;
-        /* At first, and when it is another one: up to VALUE_MAX bytes of it, trimmed, with what cannot be
+        /* At first, and when it changed: up to VALUE_MAX bytes of it, trimmed, with what cannot be
          * printed replaced. */
         void (*changed)(struct metadata *m, const char *value);
         const char *path;

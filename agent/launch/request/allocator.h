@@ -35,7 +35,7 @@ int allocator_parse(const char *name, enum allocator *ret);
  */
 struct allocator_choice {
         char *preload, *threshold;
-        char *conflict; /* NULL, or what of the user's was changed or stood in the way */
+        char *conflict; /* NULL, or what of the user's was changed or prevented it */
         char note[ALLOCATOR_NOTE_MAX]; /* what it became, and why */
 };
 

@@ -16,7 +16,7 @@
 #define DEV "/proc/1/root/dev"
 #define NODES_MAX (64 + DEVICE_LIST_MAX)
 
-/* Whether nobody holds a lock on it, in either of the two ways. */
+/* Whether nobody holds a lock on it, by flock() or by fcntl(). */
 static bool is_unlocked(int fd) {
         struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 

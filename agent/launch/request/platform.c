@@ -49,7 +49,8 @@ bool platform_has_systemd(const struct host *h) {
 int platform_check(const struct host *h, const char *service_host, struct problem *p) {
         if (is_pod(h, service_host))
                 return problem_set(p, -EOPNOTSUPP,
-                                   "start it as the cluster does (a Job or JobSet); on a TPU VM without "
+                                   "start it as the cluster does (for example as a JobSet); on a TPU VM "
+                                   "without "
                                    "Kubernetes: tpuctl run",
                                    "runs are not started inside a Kubernetes pod: the pod's processes and "
                                    "devices are the kubelet's");

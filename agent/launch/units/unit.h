@@ -30,7 +30,7 @@ struct unit_events {
          * when the bus was lost before the answer (then it is not known whether a unit was made, and query()
          * reports later). */
         void (*refused)(const char *name, int error, const char *text, void *userdata);
-        /* systemd's start job ended: "done", else "failed", "timeout", … */
+        /* systemd ended the start: "done", else "failed", "timeout", … */
         void (*started)(const char *name, const char *result, void *userdata);
         void (*running)(const char *name, uint32_t main_pid, const char *control_group, void *userdata);
         /* The unit is not active any more, or not there. Its recorder has ended. */

@@ -69,7 +69,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 
 /*
  * A reason to ask, and no more: at each daemon-reload systemd removes all units and makes them again. While
- * a start is under way the signal is of the unit before it; the end of the start asks in any case.
+ * a start is in progress the signal is of the unit before it; the end of the start asks in any case.
  */
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         struct watch *w = userdata;
@@ -85,7 +85,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 
 /*
  * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this
- * rule lets in the jobs of all units, and so it stands only while a start is under way.
+ * rule lets in the signals of all units, and so it stands only while a start is in progress.
  */
 int watch_start(struct watch *w) {
         int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH,
@@ -120,7 +120,7 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
         return 0;
 }
 
-/* --- Questions: state, then job or pid and group ------------------------------------------------------- */
+/* --- Questions: state, then start or pid and group ----------------------------------------------------- */
 
 static int get_property(struct watch *w, const char *interface, const char *property,
                         sd_bus_message_handler_t handler) {

@@ -16,7 +16,7 @@ struct watch {
         sd_bus_slot *job_removed, *unit_removed, *call;
         bool starting; /* call, then start_job, are those of a start: nothing else is asked meanwhile */
         char *start_job; /* object path; NULL before the answer to the start */
-        bool asking, again; /* a question is under way; the unit was removed meanwhile */
+        bool asking, again; /* a question is in progress; the unit was removed meanwhile */
         uint32_t main_pid;
 };
 

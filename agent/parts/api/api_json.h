@@ -2,16 +2,16 @@
 #pragma once
 /*
  * The JSON of the API's own calls, as docs/api.md has it. Pure: every function returns a new reference, or
- * NULL when memory ran out. now and now_real are the same instant on both clocks, to date what is kept on the
- * boot clock.
+ * NULL when memory ran out. now and now_real are the same instant on both clocks, to date what is kept on
+ * the boot clock.
  */
 #include <jansson.h>
 
 #include "bus.h"
 
 /*
- * [{check, subject, verdict, reason, remedy, since, worsened, last_good, flapping}] of the checks that count,
- * and not as OK.
+ * [{check, subject, verdict, reason, remedy, since, worsened, last_good, flapping}] of the checks that
+ * count, and not as OK.
  */
 json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_real);
 /* {checks: [finding + {settled, silenced, since, worsened, last_good, flapping}]}. */

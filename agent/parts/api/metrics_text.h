@@ -19,7 +19,8 @@ int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const 
 
 struct metrics_about {
         const char *version;
-        struct exposition_label target[METRICS_LABELS_MAX]; /* whose numbers these are; value NULL: not known */
+        /* whose numbers these are; value NULL: not known */
+        struct exposition_label target[METRICS_LABELS_MAX];
 };
 /* *ret is malloc'ed. */
 int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics,

@@ -67,7 +67,8 @@ int bus_emit(struct bus *b, const struct event *e, uint64_t *ret_seq) {
         bus_note(b, e);
         for (size_t i = 0; i < n; i++)
                 body[i] = (struct otlp_attribute){ values[i].key, values[i].text, values[i].number };
-        r = telemetry_event(&b->telemetry, event_def(e->id)->name, e->severity, host_now_real(b->host), body, n,
+        r = telemetry_event(&b->telemetry, event_def(e->id)->name, e->severity, host_now_real(b->host), body,
+                            n,
                             ret_seq);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(e->id)->name);
@@ -155,7 +156,8 @@ void bus_take_finding(struct bus *b, unsigned source, unsigned round, const stru
                 report_check(&change, b);
                 bus_tell(b, BUS_CHECKS);
         } else if (r < 0 && b->table_full++ == 0)
-                (void) log_warning_errno(r, "more than %d checks: %s %s and further ones are not watched: %m",
+                (void) log_warning_errno(r,
+                                         "more than %d checks: %s %s and further ones are not watched: %m",
                                          CHECKS_MAX, f->check, f->subject);
 }
 
@@ -191,7 +193,8 @@ void bus_forget_runs(struct bus *b) {
 
 /* --- Samples ------------------------------------------------------------------------------------------- */
 
-void bus_take_sample(struct bus *b, unsigned source, unsigned round, const struct sample *m, usec_t start_real) {
+void bus_take_sample(struct bus *b, unsigned source, unsigned round, const struct sample *m,
+                     usec_t start_real) {
         const struct sample_origin o = {
                 .source = source, .run = round, .now_real = host_now_real(b->host), .start_real = start_real
         };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the parts of tpu-hostd share, and nothing else of each other: who this host is and what is wanted of it, what is known of
- * its checks, samples, events, orders and runs, and the functions by which a part says something. Each member names the one part
- * that writes it; all others read. Valid from bus_init() to bus_clear(), which enclose the life of all parts.
+ * What the parts of tpu-hostd share, and nothing else of each other: who this host is and what is wanted of
+ * it, what is known of its checks, samples, events, orders and runs, and the functions by which a part says
+ * something. Each member names the one part that writes it; all others read. Valid from bus_init() to
+ * bus_clear(), which enclose the life of all parts.
  */
 #include <jansson.h>
 #include <sys/types.h>
@@ -40,10 +41,12 @@ struct bus {
         struct machine_type machine; /* read once, and at a reload */
         struct probe_context context;
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40];
-        usec_t started_real, boot_real; /* real clock; boot_real: when this boot began, what counters count from */
+        /* real clock; boot_real: when this boot began, what counters count from */
+        usec_t started_real, boot_real;
 
         const struct host_runs *runs; /* the part "runs": what tpu-launchd reports; never NULL */
-        uint64_t runs_asked; /* likewise: its last question, from 1; a list of a greater one is newer */
+        /* likewise: its last question, from 1; a list whose question is greater was asked for later */
+        uint64_t runs_asked;
         struct orders orders;         /* the part "orders" */
 
         /* This file's own. */
@@ -64,19 +67,22 @@ struct bus {
         size_t n_parts;
 };
 
-/* Probes are sources 0 to SOURCE_PROBES_MAX - 1 (checks.h, samples.h); part number i is SOURCE_PROBES_MAX + i. */
+/* Probes are sources 0 to SOURCE_PROBES_MAX - 1 (checks.h, samples.h); part number i is SOURCE_PROBES_MAX +
+ * i. */
 #define SOURCE_PROBES_MAX 32u
 
 /* -ENOMEM. */
 int bus_init(struct bus *b);
 void bus_clear(struct bus *b);
 
-/* n numbers for findings and samples that a part gives outside of sample(), in rounds of its own. Returns the first. */
+/* n numbers for findings and samples that a part gives outside of sample(), in rounds of its own. Returns
+ * the first. */
 unsigned bus_sources(struct bus *b, unsigned n);
 
 /* --- Events -------------------------------------------------------------------------------------------- */
 
-/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink said. */
+/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
+ * said. */
 int bus_emit(struct bus *b, const struct event *e, uint64_t *ret_seq);
 /* To the journal and the ring alone: what another program reports to the fleet. */
 void bus_note(struct bus *b, const struct event *e);
@@ -104,7 +110,8 @@ void bus_forget_runs(struct bus *b);
 /* --- Samples ------------------------------------------------------------------------------------------- */
 
 /* start_real: since when a counter counts. */
-void bus_take_sample(struct bus *b, unsigned source, unsigned round, const struct sample *m, usec_t start_real);
+void bus_take_sample(struct bus *b, unsigned source, unsigned round, const struct sample *m,
+                     usec_t start_real);
 
 /* Where a part puts what it found in this round. */
 struct bus_sink {
@@ -173,7 +180,8 @@ void bus_tell(struct bus *b, enum bus_topic topic);
 
 /* --- Of this machine ----------------------------------------------------------------------------------- */
 
-/* What is configured, else this machine's own; with another root nothing of the machine is that host's: NULL. */
+/* What is configured, else this machine's own; with another root nothing of the machine is that host's:
+ * NULL. */
 const char *bus_own(const struct bus *b, const char *configured, const char *own);
 /* NULL: nobody answers there. */
 const char *bus_launchd_socket(const struct bus *b);

@@ -226,7 +226,8 @@ static int keep(struct kept_finding **slot, struct kept_finding *other, const st
         return 0;
 }
 
-/* A check that is seen for the first time. 1: it is remembered from before; 0; -errno: there is none then. */
+/* A check that is seen for the first time. 1: it is remembered from before; 0; -errno: there is none
+ * then. */
 static int begin(struct check_table *t, const struct finding *f, usec_t now) {
         struct check_entry e = { 0 };
         struct finding settled = *f;

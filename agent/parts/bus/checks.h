@@ -18,8 +18,8 @@
 
 struct check_entry {
         struct kept_finding *latest;  /* what was seen last */
-        struct kept_finding *settled; /* the last finding whose verdict is the settled one: why the check counts as
-                                         it does */
+        /* The last finding whose verdict is the settled one: why the check counts as it does. */
+        struct kept_finding *settled;
         unsigned source, run;
 };
 
@@ -28,7 +28,7 @@ struct check_table {
         struct check_entry *entries; /* n, same order */
         size_t n;
         uint64_t refused; /* findings that found no room */
-        json_t *remembered; /* of before the agent's restart, and not seen again yet; NULL: nothing */
+        json_t *remembered; /* from before the agent's restart, and not seen again yet; NULL: nothing */
 };
 int check_table_init(struct check_table *t);
 void check_table_clear(struct check_table *t);
@@ -53,8 +53,8 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
 /* UNKNOWN before the first finding. */
 enum host_state check_table_state(const struct check_table *t);
 
-/* The checks that count, and not as OK, as "nic.mtu eth0 FAIL, …", gravest first; cut with "…" when buf is too
- * small. Returns buf. */
+/* The checks that count, and not as OK, as "nic.mtu eth0 FAIL, …", gravest first; cut with "…" when buf is
+ * too small. Returns buf. */
 const char *check_table_reasons(const struct check_table *t, char *buf, size_t size);
 
 /*
@@ -67,8 +67,9 @@ json_t *check_table_to_memory(const struct check_table *t); /* an array; NULL: o
 void check_table_remember(struct check_table *t, json_t *memory);
 
 /*
- * A finding in as many bytes as its texts have: a struct finding takes a kilobyte, and a host has hundreds that are
- * looked at again and again and say the same. Counted, because what was seen last mostly is what settled the check.
+ * A finding in as many bytes as its texts have: a struct finding takes a kilobyte, and a host has hundreds
+ * that are looked at again and again and say the same. Counted, because what was seen last mostly is what
+ * settled the check.
  */
 
 struct kept_finding {

@@ -46,7 +46,8 @@ json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
 
         for (uint64_t seq = MAX(since, oldest); list && seq < r->next_seq; seq++)
                 list = json_list_add(list, record_to_json(&r->records[seq % EVENT_RING]));
-        return list ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
+        return list
+               ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
                                 (json_int_t) (since > 0 && since < oldest ? oldest - since : 0))
                     : NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs of this host as tpu-launchd reports them: bounded to HOST_RUNS_MAX, and every text to its field. Pure.
+ * The runs of this host as tpu-launchd reports them: bounded to HOST_RUNS_MAX, and every text to its field.
+ * Pure.
  */
 #include "base.h"
 #include "run_key.h"
@@ -14,7 +15,7 @@ struct host_run {
         char intent[64], why[200], remedy[160]; /* intent: its serial; why: what shows the cause */
         char step_expression[256]; /* how its step lines look; empty: as usual */
         uint64_t generation; /* of the intent; 0: a local run */
-        int64_t last_step;   /* -1: its log told none before it ended */
+        int64_t last_step;   /* -1: its log reported none before it ended */
         usec_t started_real, ended_real; /* 0: not yet */
         uint32_t last_pid; /* its first process, also when that is over; 0: it was not seen */
         uint32_t main_pid, processes, restarts, restarts_max; /* restarts: done so far */

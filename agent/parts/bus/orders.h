@@ -35,7 +35,7 @@ struct order {
         usec_t since, until; /* real clock; until is 0: until a person ends it */
         usec_t since_boot;   /* boot clock of that boot */
         char boot_id[BOOT_ID_MAX];
-        bool drained; /* of a drain: that the last run ended was told */
+        bool drained; /* of a drain: that the last run ended was reported */
 };
 
 struct orders {

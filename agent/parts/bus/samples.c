@@ -56,7 +56,8 @@ static bool same_series(const struct sample_slot *slot, const struct sample *m, 
                         return false;
                 if (m->keys[k] &&
                     (!streq(m->keys[k], slot->sample.keys[k]) ||
-                     strncmp(slot->sample.values[k], m->values[k] ? m->values[k] : "", SAMPLE_TEXT_MAX - 1) != 0))
+                     strncmp(slot->sample.values[k], m->values[k] ? m->values[k] : "",
+                             SAMPLE_TEXT_MAX - 1) != 0))
                         return false;
         }
         return true;

@@ -2,8 +2,9 @@
 #pragma once
 /*
  * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded;
- * allocates once, and for a series when it comes and, of a histogram, when it gets more buckets. Names, units, descriptions and keys of a sample are static texts; attribute values are
- * copied (cut at SAMPLE_TEXT_MAX - 1).
+ * allocates once, and for a series when it comes and, of a histogram, when it gets more buckets. Names,
+ * units, descriptions and keys of a sample are static texts; attribute values are copied (cut at
+ * SAMPLE_TEXT_MAX - 1).
  */
 #include "base.h"
 #include "probe.h"

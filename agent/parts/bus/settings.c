@@ -43,7 +43,8 @@ static int parse_listen(const char *value, void *dest, char why[static 96]) {
         struct tcp_address a;
 
         if (tcp_address_parse(value, &a) < 0) {
-                (void) snprintf(why, 96, "no ADDRESS:PORT as [::]:9470 or 10.0.0.9:9470; names are not looked up");
+                (void) snprintf(why, 96,
+                                "no ADDRESS:PORT as [::]:9470 or 10.0.0.9:9470; names are not looked up");
                 return -EINVAL;
         }
         return config_parse_string63(value, dest, why);
@@ -114,7 +115,8 @@ static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]
         return config_parse_words(value, CONFIG_BETWEEN, SETTINGS_PORTS_MAX, check_port, dest, why);
 }
 
-size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]) {
+size_t settings_stack_paths(const char *list,
+                            char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]) {
         size_t n = 0;
 
         for (const char *p = list + strspn(list, " \t"); *p && n < SETTINGS_STACK_PATHS_MAX;
@@ -148,7 +150,8 @@ static void check_api(const struct settings_api *a, struct config *c) {
 
         if (!any || (a->certificate[0] && a->key[0] && a->client_ca[0]))
                 return;
-        log_warning("[Api] Certificate=, Key= and ClientCa= belong together: without all of them nothing listens on %s",
+        log_warning("[Api] Certificate=, Key= and ClientCa= belong together: without all of them nothing "
+                    "listens on %s",
                     a->listen);
         c->warnings++;
 }
@@ -158,7 +161,8 @@ static void check_api(const struct settings_api *a, struct config *c) {
         "read when they change"
 static const struct config_retired retired[] = {
         { "Hook", "*", NULL,
-          "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert rules "
+          "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert "
+          "rules "
           "there call what acts" },
         { "Registry", "Kind", "etcd",
           "collectors speak to etcd now, with Store=etcd in [Control] of collectord.conf" },

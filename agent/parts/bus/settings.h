@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Metadata] and [Registry]. Each value's bounds
- * and default stand in one table in settings.c.
+ * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Metadata] and [Registry]. Each value's
+ * bounds and default stand in one table in settings.c.
  */
 #include "base.h"
 #include "config.h"
@@ -21,7 +21,8 @@ struct settings_registry {
         char endpoint[256]; /* of one to four collectors; empty: Endpoint= of [Hostd] */
         char tenant[64];
         char ca_file[256], cert_file[256], key_file[256]; /* empty: those of the uplink */
-        char address[256]; /* of this host, as its peers reach it; a comma list; empty: of its data-centre NICs */
+        /* of this host, as its peers reach it; a comma list; empty: of its data-centre NICs */
+        char address[256];
         usec_t splay;
 };
 
@@ -79,6 +80,7 @@ size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORT
 #define SETTINGS_STACK_PATHS_MAX 4
 #define SETTINGS_STACK_PATH_MAX 256
 /* The paths of a list that was taken. */
-size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]);
+size_t settings_stack_paths(const char *list,
+                            char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]);
 /* The constants of one check's health. */
 struct health_policy settings_policy(const struct settings *s, const char *check);

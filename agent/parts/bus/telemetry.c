@@ -7,7 +7,8 @@ int telemetry_describe(struct telemetry *t, const struct identity *i, const char
                 { .key = "host.name", .text = host },
                 { .key = "host.id", .text = host_id[0] ? host_id : NULL },
                 { .key = "service.name", .text = "tpu-hostd" },
-                { .key = "service.instance.id", .text = host }, /* Prometheus' label "instance": one series a host */
+                /* Prometheus' label "instance": one series a host */
+                { .key = "service.instance.id", .text = host },
                 { .key = "service.version", .text = TPU_HOSTD_VERSION },
                 { .key = "tpu.boot.id", .text = boot_id },
                 { .key = "tpu.slice.name", .text = identity_get(i, IDENTITY_SLICE_NAME) },

@@ -97,7 +97,8 @@ void call_audit(struct bus *b, const char *call, const struct http_caller *who, 
 static bool refusal_is_told(struct bus *b, bool remote) {
         usec_t now = host_now(b->host);
 
-        if (calls_of(b)->refusals[remote].since == 0 || now >= calls_of(b)->refusals[remote].since + 60 * USEC_PER_SEC) {
+        if (calls_of(b)->refusals[remote].since == 0 ||
+            now >= calls_of(b)->refusals[remote].since + 60 * USEC_PER_SEC) {
                 calls_of(b)->refusals[remote].since = now;
                 calls_of(b)->refusals[remote].n = 0;
         }
@@ -148,7 +149,8 @@ bool caller_is_refused(struct bus *b, const struct http_request *r, struct http_
         if (r->denied && !(reads_only(r->method) && streq(r->path, "/healthz"))) {
                 refuse_stranger(b, r, what);
                 return answer_error(ret, 403,
-                                          "a certificate of ClientCa= whose URI AllowReaders= or AllowActors= "
+                                          "a certificate of ClientCa= whose URI AllowReaders= or "
+                                          "AllowActors= "
                                           "lists: hostd.conf of the host that answers",
                                           "%s", r->denied) == 0;
         }
@@ -177,7 +179,9 @@ void *late_call_new(struct bus *b, const struct http_request *r, size_t size, co
         assert(size >= sizeof(*c));
         if (!c)
                 return NULL;
-        *c = (struct late_call){ .bus = b, .caller = *r->caller, .next = all->waiting, .previous = &all->waiting };
+        *c = (struct late_call){
+                .bus = b, .caller = *r->caller, .next = all->waiting, .previous = &all->waiting
+        };
         (void) snprintf(c->what, sizeof(c->what), "%s", what);
         if (c->next)
                 c->next->previous = &c->next;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the calls of the query API are made with, in every part that has some: answers, who may make which call, the trace that
- * acting calls leave, and calls that are answered later. On the Unix socket the kernel says who calls: everybody may read, and each
- * acting call decides by uid. Over TCP a certificate says it, and the site's lists ([Api] of hostd.conf) decide once for all calls:
- * who may act there acts for everybody's runs, as root does here.
+ * What the calls of the query API are made with, in every part that has some: answers, who may make which
+ * call, the trace that acting calls leave, and calls that are answered later. On the Unix socket the kernel
+ * says who calls: everybody may read, and each acting call decides by uid. Over TCP a certificate says it,
+ * and the site's lists ([Api] of hostd.conf) decide once for all calls: who may act there acts for
+ * everybody's runs, as root does here.
  */
 #include "part.h"
 
@@ -16,10 +17,12 @@ extern const struct part calls_part;
 int answer_json(struct http_reply *ret, unsigned status, json_t *v);
 /* An instant of the real clock; null: there is none. */
 json_t *answer_instant(usec_t real);
-/* An instant of the boot clock as one of the real clock; null: at is 0. now and now_real: the same instant. */
+/* An instant of the boot clock as one of the real clock; null: at is 0. now and now_real: the same
+ * instant. */
 json_t *answer_boot_instant(usec_t at, usec_t now, usec_t now_real);
 /* remedy may be NULL. */
-int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt, ...) _printf_(4, 5);
+int answer_error(struct http_reply *ret, unsigned status, const char *remedy, const char *fmt,
+                 ...) _printf_(4, 5);
 
 /* --- Who calls ----------------------------------------------------------------------------------------- */
 
@@ -38,7 +41,8 @@ void call_audit(struct bus *b, const char *call, const struct http_caller *who, 
 /* The same of a refused one: beyond some a minute it goes to the journal alone. */
 void call_audit_refusal(struct bus *b, const char *call, const struct http_caller *who, const char *result);
 /* Says why to the caller and in the trace. what: NULL: method and path. Returns 0. */
-int call_refuse(struct bus *b, const struct http_request *r, struct http_reply *ret, const char *what, unsigned status,
+int call_refuse(struct bus *b, const struct http_request *r, struct http_reply *ret, const char *what,
+                unsigned status,
                 const char *why, const char *remedy);
 /* What no call needs to look at: strangers, and readers who would act. True: *ret says why. */
 bool caller_is_refused(struct bus *b, const struct http_request *r, struct http_reply *ret);

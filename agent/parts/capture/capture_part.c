@@ -15,7 +15,7 @@
 
 #define STACK_CALLS_MAX    4
 #define RECORD_TEXT_MAX    (900 * 1024) /* leaves room for the rest of a record of 1 MiB */
-#define STACK_BUSY_AGAIN   1            /* seconds: somebody else's capture is under way */
+#define STACK_BUSY_AGAIN   1            /* seconds: somebody else's capture is in progress */
 #define CAPTURE_BUSY_AGAIN 5            /* seconds: a round takes about as long */
 #define SHOWN              2            /* of GET /v1/captures: a round */
 #define RUN_NAME_SIZE      sizeof(((struct host_run *) NULL)->name)
@@ -211,8 +211,8 @@ static bool owns_run(const struct bus *b, const char *run, uid_t uid) {
 
 /*
  * As tpu-launchd decides when it is asked directly (authority.h): we are trusted with the stacks of any run,
- * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
- * others.
+ * and must not let anybody get round its answer. Members of tpu-run may start runs, but not look into those
+ * of others.
  */
 static bool may_act(const struct bus *b, const struct http_caller *caller, const char *run) {
         return caller->remote ? caller->acts : caller->peer.uid == 0 || owns_run(b, run, caller->peer.uid);
@@ -234,7 +234,7 @@ static int refuse_start(struct capture_state *p, const char *what, const struct 
                         struct http_reply *ret) {
         call_audit_refusal(p->bus, what, r->caller, strerror(-error));
         if (error == -EBUSY)
-                return answer_error(ret, 503, "try again in a minute", "%d captures are under way already",
+                return answer_error(ret, 503, "try again in a minute", "%d captures are in progress already",
                                     STACK_CALLS_MAX);
         return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd cannot be asked: %s",
                             strerror(-error));
@@ -378,7 +378,7 @@ static int post_capture(void *self, const struct http_request *r, struct http_re
         if (capture_rounds_order(p->rounds, run ? run : "", on_captured, c) == 0)
                 return 1;
         late_call_free(c);
-        (void) answer_error(ret, 503, "try again in a minute", "captures are under way already");
+        (void) answer_error(ret, 503, "try again in a minute", "captures are in progress already");
         ret->retry_after = CAPTURE_BUSY_AGAIN;
         return 0;
 }

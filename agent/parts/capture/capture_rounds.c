@@ -20,7 +20,7 @@
 #define BUSY_AGAIN   (1 * USEC_PER_SEC)
 #define TRIES_MAX    5
 
-/* A round under way. */
+/* A round in progress. */
 struct round {
         struct capture_round capture; /* capture.bus is NULL: the place is free */
         usec_t began;                 /* boot clock, of the first */
@@ -163,7 +163,7 @@ static void on_answer(const struct local_answer *a, void *userdata) {
         struct round *c = userdata;
         bool waits = false;
 
-        if (a->error == -EBUSY && c->tries++ < TRIES_MAX) { /* somebody else's capture is under way */
+        if (a->error == -EBUSY && c->tries++ < TRIES_MAX) { /* somebody else's capture is in progress */
                 c->call = local_call_free(c->call);
                 take_capture_in(c, BUSY_AGAIN);
                 return;
@@ -214,14 +214,14 @@ static void take_capture(struct round *c) {
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */
 
-/* NULL: too many are under way. */
+/* NULL: too many are in progress. */
 static struct round *new_round(struct capture_rounds *k, const char *run, usec_t wanted, usec_t second) {
         struct round *c = k->rounds;
 
         while (c < k->rounds + ROUNDS_MAX && c->capture.bus)
                 c++;
         if (c == k->rounds + ROUNDS_MAX) {
-                log_warning("a capture is asked for, but %d are under way: it is left out", ROUNDS_MAX);
+                log_warning("a capture is asked for, but %d are in progress: it is left out", ROUNDS_MAX);
                 return NULL;
         }
         c->capture = (struct capture_round) { .bus = k->bus,

@@ -28,7 +28,7 @@ void capture_rounds_record(struct capture_rounds *k, const json_t *record, bool 
  */
 void capture_rounds_suspected(struct capture_rounds *k, const char *run, uint64_t generation,
                               const struct suspicion *s);
-/* The registry may be back, or led by another collector; other: it is another one altogether. */
+/* The registry may be back, or led by another collector; other: it is a different registry altogether. */
 void capture_rounds_registry(struct capture_rounds *k, bool other);
 /*
  * One capture of the run ("": of the one that runs here) for somebody, which goes to no collector. answer is

@@ -31,7 +31,7 @@ struct capture_send {
         const char *directory; /* borrowed */
         struct sent sent[SHELF_KEPT]; /* the oldest first */
         size_t n;
-        struct sent *posted; /* NULL: nothing is on its way */
+        struct sent *posted; /* NULL: nothing is being sent */
         unsigned tries;      /* in vain, since the last answer or news */
         sd_event_source *timer;
         char asked[64]; /* the episode of capture/SLICE */
@@ -138,7 +138,8 @@ static int post_capture(struct capture_send *s, struct registry *g, struct sent 
                 "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64
                 "&suspicion=%s&taken=%" PRIu64,
                 c->episode, c->round, c->rounds, who->slice, who->worker, who->host,
-                member_incarnation(s->bus), c->run, c->generation, c->hosts, c->slice_hosts, x->suspicion, c->taken);
+                member_incarnation(s->bus), c->run, c->generation, c->hosts, c->slice_hosts, x->suspicion,
+                c->taken);
         return registry_post(g, path, "application/x-protobuf", data ? data : own, len, on_posted,
                              s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * This host's captures on their way to the collector that answers its syncs (POST /registry/v1/capture,
+ * Sends this host's captures to the collector that answers its syncs (POST /registry/v1/capture,
  * docs/registry.md): off the shelf, the oldest first, one at a time, until it has said that it has them or
  * does not want them. A new leader is sent those of the episode that stands in capture/SLICE
  * again. What is not answered is tried again for some minutes; and when the registry is back.
@@ -31,5 +31,5 @@ void capture_send_add(struct capture_send *s, const struct capture_sent *c, cons
 void capture_send_asked(struct capture_send *s, const json_t *record);
 /* The registry may be back, or led by another collector: looked at now and then. */
 void capture_send_look(struct capture_send *s);
-/* It is another registry: what was on its way to the previous one is not answered. */
+/* It is another registry: what was being sent to the previous one is not answered. */
 void capture_send_reset(struct capture_send *s);

@@ -9,7 +9,7 @@
 
 struct port_probe {
         sd_event_source *io, *timer;
-        int fd, error; /* error: of connect(2), told by the timer */
+        int fd, error; /* error: of connect(2), reported by the timer */
         void (*done)(enum port_answer a, int error, void *userdata);
         void *userdata;
 };
@@ -106,7 +106,7 @@ struct port_probe *port_probe_free(struct port_probe *p) {
         return NULL;
 }
 
-/* As the run will: connections of before that have not quite ended are no hindrance. */
+/* As the run will: earlier connections that have not quite ended are no hindrance. */
 int port_is_free(uint16_t port) {
         _cleanup_close_ int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
         bool six = fd >= 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the way as well as
+ * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the path as well as
  * a connection does, silence proves that something in between drops. Nothing is sent over a connection.
  */
 #include <systemd/sd-event.h>
@@ -10,7 +10,7 @@
 
 enum port_answer {
         PORT_ANSWERS,  /* somebody listens, and took the connection */
-        PORT_REFUSES,  /* nobody listens: the way is good */
+        PORT_REFUSES,  /* nobody listens: the path is good */
         PORT_SILENT,   /* no answer in time */
         PORT_NO_WAY,   /* the network says that there is none: see error */
         _PORT_ANSWER_MAX,

@@ -24,8 +24,9 @@ struct slot {
         /* Of a probe that blocks: */
         struct worker worker;
         sd_event_source *output, *child, *deadline;
-        int failure; /* of this run, told when the worker is gone or stuck; 0: none so far */
-        bool told;   /* this run's end was told: the worker is stuck, and only its own end is waited for */
+        int failure; /* of this run, reported when the worker is gone or stuck; 0: none so far */
+        /* this run's end was reported: the worker is stuck, and only its own end is waited for */
+        bool told;
 };
 
 struct schedule {

@@ -23,7 +23,7 @@ struct identity_state {
         sd_event_source *patience;  /* its end: the last good copy stands in */
         struct metadata_copy known; /* what the metadata server said; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
-        struct mtu_handover *handover; /* NULL: nobody is told */
+        struct mtu_handover *handover; /* NULL: the MTUs are sent to nobody */
 };
 
 static const char *copy_path(const struct identity_state *p) {
@@ -65,7 +65,8 @@ static int load_identity(struct identity_state *p) {
         identity_clear(&b->identity);
         b->identity = fresh;
         if (identity_get(&b->identity, IDENTITY_HOST_NAME))
-                (void) snprintf(b->name, sizeof(b->name), "%s", identity_get(&b->identity, IDENTITY_HOST_NAME));
+                (void) snprintf(b->name, sizeof(b->name), "%s",
+                                identity_get(&b->identity, IDENTITY_HOST_NAME));
         return 0;
 }
 
@@ -240,7 +241,8 @@ static int start_copy(struct identity_state *p) {
         r = file_writer_new(e, copy_path(p), &metadata_copy_file, on_written, p, &p->writer);
         if (r >= 0)
                 r = sd_event_add_time_relative(e, &p->patience, CLOCK_BOOTTIME,
-                                               p->bus->settings.metadata_copy_after, 0, on_patience_ended, p);
+                                               p->bus->settings.metadata_copy_after, 0, on_patience_ended,
+                                               p);
         if (r >= 0)
                 (void) sd_event_source_set_description(p->patience, "metadata-patience");
         return r;

@@ -118,7 +118,8 @@ static int send_order(struct local_telling *t) {
 void observe_handover_offer(struct observe_handover *h, bool observe, usec_t until) {
         h->observe = observe;
         h->until = observe ? until : 0;
-        local_telling_start(&h->telling, observe ? "to observe" : "to act as configured");
+        local_telling_start(&h->telling,
+                            observe ? "the order to observe" : "the order to act as configured");
 }
 
 int observe_handover_new(sd_event *e, const char *socket, struct observe_handover **ret) {

@@ -24,7 +24,7 @@ struct leave_state {
 
 /*
  * Systemd is asked for the property SystemState of its manager, which is "stopping" while shutdown.target is
- * active or has a job (org.freedesktop.systemd1(5), systemctl(1) is-system-running), a reboot included; not
+ * active or queued (org.freedesktop.systemd1(5), systemctl(1) is-system-running), a reboot included; not
  * where this daemon alone is stopped. Not logind's PrepareForShutdown: it is heard by who listens before,
  * and not every machine has logind. Over the system bus, in the loop. Where nobody answers, the machine goes
  * on.

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The part that ends tpu-hostd on a signal: what was recorded up to then is delivered first, where that is a
- * matter of moments. Where the whole machine goes down, the registry is told, so that a run over slices does
- * not wait for this host. The last part of all: its stop() says AGENT_STOPPING where nobody called
+ * matter of moments. Where the whole machine goes down, the registry hears of it, so that a run over slices
+ * does not wait for this host. The last part of all: its stop() says AGENT_STOPPING where nobody called
  * leave_begin().
  */
 #include "part.h"

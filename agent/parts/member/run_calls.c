@@ -192,7 +192,7 @@ static int refuse_slices(struct bus *b, const struct http_request *r, const char
 
 static int refuse_more(struct bus *b, const struct http_request *r, const char *what,
                        struct http_reply *ret) {
-        return call_refuse(b, r, ret, what, 503, "16 starts and stops are under way",
+        return call_refuse(b, r, ret, what, 503, "16 starts and stops are in progress",
                            "try again in a minute");
 }
 
@@ -249,7 +249,8 @@ static int delete_run(void *self, const struct http_request *r, struct http_repl
                            STOP_TIME, ret);
 }
 
-/* What tpu-launchd and the logs of this host say of its runs, and the registry's records of those over slices. */
+/* What tpu-launchd and the logs of this host say of its runs, and the registry's records of those over
+ * slices. */
 static int get_runs(void *self, const struct http_request *r, struct http_reply *ret) {
         const struct member_state *m = self;
 

@@ -357,7 +357,8 @@ static void drop_preflight(struct run_part *p) {
 /* The agent was killed between its report that it is prepared and the start. */
 static void restore_prepared(struct run_part *p) {
         const char *state = json_text_of(p->record, "state");
-        bool older = p->now.state == PART_NONE || p->now.generation < json_number_of(p->record, "generation"),
+        bool older = p->now.state == PART_NONE ||
+                     p->now.generation < json_number_of(p->record, "generation"),
              runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
 
         if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")))

@@ -67,7 +67,7 @@ json_t *run_parts_to_json(const struct member_state *m);
 
 /* --- One part: run_part.c ------------------------------------------------------------------------------ */
 
-/* Another state, and the registry is told. */
+/* Another state, which is reported to the registry. */
 void run_part_enter(struct run_part *p, uint64_t generation, enum part_state state, const char *detail);
 /* What the record wants is done. */
 void run_part_act(struct run_part *p);

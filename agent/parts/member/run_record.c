@@ -170,7 +170,7 @@ static int take_world(const json_t *run, const char *slice, unsigned worker, con
 
 /* --- The request --------------------------------------------------------------------------------------- */
 
-/* The run's restarts are the gang's: the planner counts them. */
+/* All hosts of the run restart together: the planner counts it. */
 static int take_spec(const json_t *run, const char *slice, struct draft *q, char why[static RUN_WHY_MAX]) {
         const json_t *intent = json_object_get(run, "intent");
         char reason[RUN_WHY_MAX];

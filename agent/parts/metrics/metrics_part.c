@@ -20,7 +20,8 @@ static void sample_agent(const struct bus *b, struct sink *s) {
 }
 
 static void sample_state(struct bus *b, struct sink *s) {
-        enum host_state now = check_table_state(&b->checks); /* bus->state is reported behind this round */
+        /* bus->state is the reported one: behind the first round */
+        enum host_state now = check_table_state(&b->checks);
 
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++)
                 put_int(s, METRIC_HOST_STATE, state == now, host_state_name(state), NULL, NULL);

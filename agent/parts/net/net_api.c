@@ -235,7 +235,8 @@ int get_net(void *self, const struct http_request *r, struct http_reply *ret) {
                                   : json_null(),
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
-                          "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f), "receive_buffer",
+                          "links", links_json(f, route_text(r, "peer")), "nics", nics_json(f),
+                          "receive_buffer",
                           receive_json(f), "kernel", kernel_json(f, bpf_net_figures(n->bus))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small

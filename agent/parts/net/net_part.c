@@ -89,7 +89,7 @@ static int take_connection(const struct tcp_connection *c, void *userdata) {
         struct net_state *n = userdata;
         int r = flows_take(&n->flows, c, net_place_of, n->places);
 
-        return r == -ENOSPC ? 0 : r; /* counted, and told by tpu.net.left_out */
+        return r == -ENOSPC ? 0 : r; /* counted, and reported as tpu.net.left_out */
 }
 
 static void read_limit(struct net_state *n) {

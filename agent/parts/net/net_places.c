@@ -192,7 +192,8 @@ static bool find_in_run(const struct bus *b, const char *run, const char *addres
         json_array_foreach (json_object_get(record, "slices"), i, slice) {
                 const char *of = json_text_of(slice, "slice");
 
-                if (find_host(json_object_get(slice, "hosts"), streq(of, member_of(b)->slice) ? NULL : of, address,
+                if (find_host(json_object_get(slice, "hosts"), streq(of, member_of(b)->slice) ? NULL : of,
+                              address,
                               name))
                         return true;
         }

@@ -31,7 +31,8 @@ int get_net(void *self, const struct http_request *r, struct http_reply *ret);
 struct net_places;
 int net_places_new(struct bus *b, struct flows *f, struct net_places **ret);
 struct net_places *net_places_free(struct net_places *p);
-/* The runs that live have their places, the others are forgotten. True: there is one; also, while it is not known, when there was one. */
+/* The runs that live have their places, the others are forgotten. True: there is one; also, while it is not
+ * known, when there was one. */
 bool net_places_take_runs(struct net_places *p, bool was);
 /* Before a dump: what was looked up may be looked up again. all: addresses, too. */
 void net_places_begin(struct net_places *p, bool all);

@@ -13,7 +13,7 @@
 struct path_state {
         struct bus *bus;
         struct path_peers configured;
-        struct pathproof *proof; /* NULL: none is under way */
+        struct pathproof *proof; /* NULL: none is in progress */
         struct http_call *call; /* waits for it; NULL: nobody does */
         struct http_caller caller; /* who started it */
         usec_t started; /* boot clock, of the last; 0: never */
@@ -68,7 +68,7 @@ static int check_call(const struct path_state *p, const struct http_request *r, 
                                    "POST /v1/path without peer= tries the workers of the slice; "
                                    "tpuctl check path --peer A,B runs as you") == 0;
         if (p->proof)
-                return call_refuse(b, r, ret, NULL, 409, "a proof is under way",
+                return call_refuse(b, r, ret, NULL, 409, "a proof is in progress",
                                    "GET /v1/path has its result within 3 s") == 0;
         if (!caller_is_root(r->caller) && p->started > 0 && host_now(b->host) < p->started + APART)
                 return call_refuse(b, r, ret, NULL, 429, "the last proof was started less than 10 s ago",

@@ -20,7 +20,7 @@ extern const struct state_format health_file;
 struct health_memory {
         struct orders orders;
         bool same_boot;        /* the rest is valid */
-        enum host_state state; /* that was told last */
+        enum host_state state; /* that was reported last */
         json_t *checks;        /* for check_table_remember(); NULL: none */
         unsigned bad;          /* orders and checks that could not be read, and were passed over */
 };

@@ -30,7 +30,7 @@ struct orders_state {
         struct order_call *calls;
         bool write_failed; /* the last one: logged once */
         uint64_t drain_asked; /* bus->runs_asked of the drain: lists up to that question may lack a run */
-        bool handed_observe; /* what tpu-netcfg was told last, */
+        bool handed_observe; /* what tpu-netcfg was sent last, */
         usec_t handed_until; /* and until when */
 };
 

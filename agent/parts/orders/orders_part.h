@@ -3,7 +3,7 @@
 /*
  * The part that keeps what people ordered for this host (orders.h), and what follows from it: PUT and DELETE
  * of /v1/cordon, /v1/drain, /v1/observe and /v1/silence, the orders in GET /v1/status, their events, and
- * what tpu-netcfg is told to observe. It writes bus->orders. Orders and the health of checks outlive the
+ * whether tpu-netcfg is to observe. It writes bus->orders. Orders and the health of checks outlive the
  * agent in one file (health_file.h); an order is answered once it is on the disk. Only root may order: an
  * order is about everybody's runs, a member of tpu-run acts on its own only.
  */

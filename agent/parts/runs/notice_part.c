@@ -77,7 +77,7 @@ static void signal_run(struct notice_state *p, const struct host_run *run, const
                                    on_signalled, s, &s->call);
         }
         if (r < 0 && s) {
-                report_signal(s, false, "not told: out of memory");
+                report_signal(s, false, "not sent: out of memory");
                 forget_signal(s);
         }
 }

@@ -22,7 +22,7 @@ struct run_lines {
         const struct run_lines_handlers *handlers;
         void *userdata;
         char *path;
-        struct run_lines_state durable, state; /* state: with the batch on its way */
+        struct run_lines_state durable, state; /* state: with the batch that is being written */
         uint64_t waiting;  /* the record that is to be durable; 0: none */
         bool news;         /* there may be more to read */
         bool here;         /* the entry that the journal stands on was not read yet */

@@ -12,7 +12,7 @@
  *
  * A line that was handed on and not durable when the process was killed comes again with the same number
  * (of the run's invocation, from 1), so that who stores it can drop the repeat, and sees by a missing
- * number what was lost on the way. At most RUN_LINES_RATE lines a second go out; who prints more than
+ * number what was lost in between. At most RUN_LINES_RATE lines a second go out; who prints more than
  * that for longer than RUN_LINES_BEHIND loses lines, which count in the numbers. Lines that the journal
  * itself has dropped while nobody read count as one.
  *

@@ -24,7 +24,7 @@ void run_totals_died(const struct bus *b, const char *run, const struct death *d
 /* --- What is added up of one run: pure, of fixed size -------------------------------------------------- */
 
 #define RUN_TOTALS_MAX 8u   /* runs */
-#define RUN_DEATHS_MAX 16u /* ways to die, of one run */
+#define RUN_DEATHS_MAX 16u /* causes of death, of one run */
 
 enum watch_kind { WATCH_SCHED, WATCH_IO, _WATCH_KIND_MAX };
 

@@ -26,7 +26,7 @@ struct watch_state {
                 char run[64];
                 usec_t began; /* boot clock */
         } now[_WATCH_KIND_MAX];
-        struct round *round; /* NULL: none is under way */
+        struct round *round; /* NULL: none is in progress */
 };
 
 static const char *const sets[] = { [WATCH_SCHED] = "sched", [WATCH_IO] = "io" };

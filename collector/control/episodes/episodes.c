@@ -384,7 +384,7 @@ void episodes_run(struct episodes *e, const json_t *run) {
                 x->looks = EPISODES_LOOKS_MAX;
                 if (x->generation == generation && runs) /* the oldest of a stall says since when */
                         end_stall(e, x, !episode_has_older(x));
-                x->confirmed = 0; /* that is over, one way or the other */
+                x->confirmed = 0; /* that is over, by recovery or by its end */
         }
 }
 

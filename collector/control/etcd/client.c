@@ -19,7 +19,7 @@ struct lane {
         struct exchange *exchanges[ETCD_MEMBERS_MAX]; /* made when needed */
         size_t member, tried; /* tried: members in a row that did not answer this call */
         const char *path;
-        char *text; /* of the call; NULL: none is under way */
+        char *text; /* of the call; NULL: none is in progress */
         usec_t give_up, try_for; /* boot clock; how long one member has */
         bool asks_token, asked_token; /* this very exchange; for this call already */
         void (*done)(const struct gateway_answer *a, void *userdata);

@@ -28,14 +28,14 @@ struct etcd_client_options {
 
 /* o's texts are borrowed. -EINVAL with why: the members cannot be understood. */
 int etcd_client_new(const struct etcd_client_options *o, struct etcd_client **ret, char why[static 256]);
-/* done of calls under way is not called. */
+/* done of calls in progress is not called. */
 struct etcd_client *etcd_client_free(struct etcd_client *c);
 DEFINE_CLEANUP(struct etcd_client *, etcd_client_free)
 struct etcd_port etcd_client_port(struct etcd_client *c);
 
 /*
  * Tells of every change of a key from revision on; ended: the stream is of no use any more (another may be
- * started from inside of neither). -EBUSY: one is under way.
+ * started from inside of neither). -EBUSY: one is in progress.
  */
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
                       void (*ended)(void *userdata), void *userdata);

@@ -5,7 +5,7 @@
  *
  * The leader's own deadline is 9/10 of the lease on CLOCK_BOOTTIME, counted from before the last renewal
  * that succeeded was sent: etcd cannot have given the key to anybody else by then, however long an answer
- * was on its way and however long this process was stopped. Who is past it leads no more, whatever a late
+ * took and however long this process was stopped. Who is past it leads no more, whatever a late
  * answer says.
  *
  * No loop and no clock of its own: the owner calls election_step() when it is due, and after every answer.
@@ -35,7 +35,7 @@ struct election {
         bool leads, busy, unwanted, resigning; /* unwanted: the lease is to be given back */
         bool failing; /* etcd does not answer: said once */
         int64_t lease; /* 0: none */
-        usec_t sent, deadline, next, heard; /* boot clock; sent: the call under way; heard: etcd, last */
+        usec_t sent, deadline, next, heard; /* boot clock; sent: the call in progress; heard: etcd, last */
 };
 
 void election_init(struct election *e, const struct election_options *o);

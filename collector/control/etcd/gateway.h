@@ -83,7 +83,7 @@ int gateway_lines(struct gateway_lines *l, const char *data, size_t len);
 void gateway_lines_clear(struct gateway_lines *l);
 
 /*
- * A way to etcd, so that who leads and what is written can be decided without a network (a test has its own
+ * Access to etcd, so that who leads and what is written can be decided without a network (a test has its own
  * etcd). One call a lane at a time: renewing the lease never waits for a large write.
  */
 enum etcd_lane { ETCD_LANE_LEASE, ETCD_LANE_RECORDS, _ETCD_LANE_MAX };

@@ -53,7 +53,7 @@ struct keep {
 };
 
 void keep_init(struct keep *k, const struct keep_options *o);
-/* Ends what is under way, and forgets. */
+/* Ends what is in progress, and forgets. */
 void keep_clear(struct keep *k);
 /* Reads all records as of one revision; loaded() follows. */
 void keep_load(struct keep *k, uint64_t term);

@@ -242,7 +242,7 @@ int run_lose(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *
         return run_set_waits(r, waits);
 }
 
-/* How it ended on who is missing is in the record. */
+/* How it ended on missing hosts is in the record. */
 void run_note_over(struct gang_run *r, const struct tally *t) {
         r->dirty = r->dirty || r->n_over != t->over;
         r->n_over = t->over;

@@ -16,7 +16,7 @@ void run_blame(struct gang_run *r, const struct tally *t);
 void run_blame_lost(struct gang_run *r, const struct tally *t);
 /* Of a run that runs, where t->lost > 0. */
 int run_lose(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
-/* How it ended on who is missing is in the record. */
+/* How it ended on missing hosts is in the record. */
 void run_note_over(struct gang_run *r, const struct tally *t);
 /* It was stopped because a host was not heard, and that one comes back and says how it ended there. */
 int run_hear_late(struct gang *g, struct gang_run *r, bool *ret_ended);

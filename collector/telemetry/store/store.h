@@ -115,7 +115,7 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
 /*
  * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1:
  * one that is not above the last known is a repeat, and dropped; numbers that are left out are lines that
- * were lost on the way.
+ * were lost before.
  */
 struct store_line {
         const char *run, *invocation, *text;

@@ -17,8 +17,8 @@ struct port {
         struct grpc_local *grpc;
         bool offered[_LIBTPU_METRIC_MAX];
         struct asked asked[_LIBTPU_METRIC_MAX];
-        bool known;                  /* offered was told since it was connected */
-        bool live;                   /* it answered, and gone was not told since */
+        bool known;                  /* offered was reported since it was connected */
+        bool live;                   /* it answered, and gone was not reported since */
         bool refused;                /* nobody listened there when it was asked last */
         usec_t slow_at, quiet_until; /* boot clock: when the slow ones were asked; no question before */
         usec_t backoff;
@@ -33,13 +33,13 @@ struct libtpu_client {
         struct port ports[LIBTPU_PORTS_MAX];
         size_t n_ports;
         struct libtpu_reader reader;
-        struct libtpu_reading reading; /* of the round under way */
+        struct libtpu_reading reading; /* of the round in progress */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
         usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
         /* live_round: the last in which a process had answered, or was expected */
         uint64_t rounds, live_round, refused;
         int64_t run_id, launch_id;
-        struct libtpu_status *status; /* NULL: none is under way */
+        struct libtpu_status *status; /* NULL: none is in progress */
         unsigned status_waits;
         void (*status_done)(const struct libtpu_status *s, void *userdata);
         void *status_userdata;

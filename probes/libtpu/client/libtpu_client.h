@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Asks libtpu's runtime metrics service: every process that holds a TPU offers it on a port of its own, on
- * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload. While
+ * loopback, as long as it holds it. A port where nobody listens is no failure: nothing runs. While
  * no process answers, a port where nobody listened is asked once a minute, but for the first, which every
  * run's first process has: sixteen connections that are refused were a seventh of what an idle host costs.
  * And when for LIBTPU_QUIET_ROUNDS no process answered and the caller expects none, the first is asked in
@@ -31,7 +31,7 @@
 struct libtpu_handlers {
         /* A point of the process on this port (its place in the list of ports). */
         void (*point)(unsigned port, enum libtpu_metric id, const struct libtpu_point *p, void *userdata);
-        /* All points of an answer were told: what was known of this metric before is gone. */
+        /* All points of an answer were reported: what was known of this metric before is gone. */
         void (*answered)(unsigned port, enum libtpu_metric id, void *userdata);
         /* The process is gone, or does not answer: what was known of it is void. why: NULL when it is
          * gone. */
@@ -44,19 +44,16 @@ struct libtpu_client;
 /* ports and h are copied, n at most LIBTPU_PORTS_MAX. user_agent is copied. */
 int libtpu_client_new(sd_event *e, const uint16_t *ports, size_t n, const char *user_agent,
                       const struct libtpu_handlers *h, void *userdata, struct libtpu_client **ret);
-/*
- * Not from inside of a handler. No handler is called, but done of an open status: with what came
- * so far.
- */
+/* Not from inside of a handler. Of a status in progress done is called, with what came so far; no other
+ * handler is. */
 struct libtpu_client *libtpu_client_free(struct libtpu_client *c);
 DEFINE_CLEANUP(struct libtpu_client *, libtpu_client_free)
 
-/* A round, unless the last is too young or not over. now: boot clock. expected: a workload is known to be
- * here. */
+/* A round, unless the last is too young or not over. now: boot clock. expected: a run is known here. */
 void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real, bool expected);
 /*
  * What each core does, from all processes. done is called once, later, also when there are none, with what
- * is valid inside of it only. -EBUSY: one is under way; -ENOMEM.
+ * is valid inside of it only. -EBUSY: one is in progress; -ENOMEM.
  */
 int libtpu_client_status(struct libtpu_client *c,
                          void (*done)(const struct libtpu_status *s, void *userdata), void *userdata);

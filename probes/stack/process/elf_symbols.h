@@ -1,8 +1,9 @@
 /*
- * Symbols and sections of an ELF file by name, in two ways. Nothing read is trusted: every table is bounded.
+ * Symbols and sections of an ELF file by name, from memory or from the file. Nothing read is trusted: every
+ * table is bounded.
  *
  * As the process has the file mapped: no file is opened, so that it does not matter whether the file is
- * still there, and nothing but what is needed is read. Only what a file exports can be found this way
+ * still there, and nothing but what is needed is read. Only what a file exports can be found like this
  * (.dynsym by its .gnu.hash).
  *
  * For the rest the file itself, by libelf. It belongs to a foreign process: it is read, never mapped (a file
@@ -33,7 +34,7 @@ struct elf_answer {
 /*
  * start: where the file's first byte is mapped. The values are in the file's own numbering, as those of
  * elf_symbols_find(); those not exported stay 0. *ret: without its section. -ENOEXEC: no x86-64 ELF file is
- * there, or one that exports nothing in this way; else as memory_read_many().
+ * there, or one that exports nothing like this; else as memory_read_many().
  */
 int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
                     struct elf_answer *ret);
