@@ -38,7 +38,7 @@ class Usage(Ctl):
         text = self.expect(["--help"], 0, stderr="").stdout
         for verb in "check status identity env run runs logs stop stack cordon drain uncordon silence unsilence mode fleet events".split():
             self.assertIn(f"\n  {verb} ", text)
-            self.assertIn(f"Usage: tpuctl {verb} ", self.expect([verb, "--help"], 0, stderr="").stdout)
+            self.assertIn(f"Usage: tpuctl {verb}", self.expect([verb, "--help"], 0, stderr="").stdout)
 
 
 class Identity(Ctl):

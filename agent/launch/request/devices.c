@@ -209,7 +209,11 @@ int device_settings_load(const struct host *h, const char *config, FILE *show, s
                 CONFIG_WORD("Devices", "Policy", config_parse_bool, &s.any_device, "tpu", policies),
                 CONFIG_ITEM("Devices", "Allow", parse_devices, &s.devices, ""),
         };
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
+        static const struct config_retired retired[] = {
+                { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },
+                { 0 },
+        };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .retired = retired };
         int r;
 
         r = config_load(&c, h, "launchd", config);
