@@ -174,6 +174,7 @@ class Agent(unittest.TestCase):
         came = asked[-1]
         for text in (b"new", b"alice", b"train", b"-x", b"A=1", b"00ff", b"0-3"):
             self.assertIn(text, came)
+        self.assertIn(b"6502082742571311568", came)  # what this host knows of itself
         launchd.other[20] = answer(21, message({**reply, 5: 1}))
         self.assertTrue(post(200, generation=2, serial="00ff")["already"])
         self.call(h, "DELETE", "/v1/runs/{name}")

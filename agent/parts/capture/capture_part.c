@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "local.pb-c.h"
 #include "run_key.h"
+#include "uplink_part.h"
 
 #define STACK_CALLS_MAX    4
 #define RECORD_TEXT_MAX    (900 * 1024) /* leaves room for the rest of a record of 1 MiB */
@@ -90,7 +91,7 @@ static void answer_stacks(struct stack_call *c) {
         (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
         call_audit(b, c->call.what, &c->call.caller, result);
         /* A durable record has a spool. */
-        (void) uplink_next(b->telemetry.uplink, UPLINK_EVENTS, &id, &next);
+        (void) uplink_next(uplink_of(b), UPLINK_EVENTS, &id, &next);
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         (void) answer_json(&answer, 200,
                            json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->run, "taken",

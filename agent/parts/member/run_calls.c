@@ -5,6 +5,7 @@
  * stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
 #include "calls.h"
+#include "identity_facts.h"
 #include "json_text.h"
 #include "local_call.h"
 #include "member.h"
@@ -155,6 +156,7 @@ static const struct order *order_against(struct bus *b) {
 
 static int start_here(struct run_call *c, const struct run_body *b, struct http_reply *ret) {
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
+        struct identity_facts facts;
         const struct order *o = order_against(c->call.bus);
         char why[ORDER_REASON_MAX + 64];
 
@@ -166,7 +168,9 @@ static int start_here(struct run_call *c, const struct run_body *b, struct http_
                 return answer_error(ret, 409, "tpuctl uncordon, on this host", "%s", why);
         }
         (void) snprintf(c->serial, sizeof(c->serial), "%s", b->serial);
+        identity_facts_fill(&c->call.bus->identity, &facts);
         m.spec = b->spec;
+        m.world = &facts.world;
         m.generation = b->generation;
         m.intent = c->serial;
         return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,

@@ -47,7 +47,7 @@ static void on_signalled(const struct local_answer *a, void *userdata) {
         char done[200];
 
         if (a->error < 0)
-                (void) snprintf(done, sizeof(done), "not told: %.180s", a->text);
+                (void) snprintf(done, sizeof(done), "not sent: %.180s", a->text);
         else
                 utf8_copy(done, sizeof(done), reply ? reply->done : "done");
         report_signal(s, a->error == 0, done);

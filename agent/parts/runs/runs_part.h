@@ -3,7 +3,7 @@
 /*
  * The part that knows the runs of this host: their life from tpu-launchd (bus->runs), their steps and
  * what they print from the journal, which goes out into the uplink's class of its own. Samples
- * tpu.run.step and what step lines say beside it; the events tpu.run.started and tpu.run.exited.
+ * tpu.run.step.number and what step lines say beside it; the events tpu.run.started and tpu.run.exited.
  * Publishes BUS_RUNS, BUS_RUN_STARTED, BUS_RUN_ENDED and BUS_LINE; whoever wants the list again publishes
  * BUS_ASK_RUNS.
  *
