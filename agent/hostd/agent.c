@@ -222,5 +222,5 @@ void agent_reload(struct agent *a) {
         for (size_t i = PARTS; i > 0; i--)
                 if (parts[i - 1]->reload)
                         parts[i - 1]->reload(a->states[i - 1]);
-        log_info("configuration, identity and wanted values were read again");
+        log_info("%sidentity and wanted values were read again", r < 0 ? "" : "configuration, ");
 }

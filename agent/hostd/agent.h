@@ -8,8 +8,9 @@
 struct agent;
 
 /*
- * Starts everything: every probe has run when this returns. e, h and config_file are borrowed, settings are
- * copied. What fails is logged with what to do; -errno then.
+ * Starts everything. When this returns, every probe that does not block has run, and the workers of the
+ * others have been started. e, h and config_file are borrowed, settings are copied. What fails is logged
+ * with what to do; -errno then.
  */
 int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
               struct agent **ret);

@@ -15,7 +15,7 @@ VERBS = set(re.findall(r"^VERB\((\w+)", (SOURCE / "agent/ctl/terminal/verbs.def"
 OURS = {"tpuctl", "tpu-netcfg", "tpu-hostd"}
 # Of Debian's base system and what our packages need; the rest is the cloud's, the kernel's and Python's own.
 OTHERS = set("""apt-get chmod chronyc curl dmesg df du echo ethtool find fuser gcloud getent grep head ip journalctl ls lspci openssl ping
-                pip ps rm sort ss sudo sudoedit sysctl systemctl systemd-tmpfiles tail timedatectl udevadm update-grub""".split())
+                pip ps rm sort ss sudo sudoedit sysctl systemctl systemd-tmpfiles tail tee timedatectl udevadm update-grub""".split())
 SAMPLE = "x1"
 
 
@@ -61,6 +61,13 @@ class Remedies(unittest.TestCase):
                 self.assertIn(words[0], OURS | OTHERS, id_)
                 if words[0] == "tpuctl":
                     self.assertIn(words[1], VERBS | {SAMPLE}, id_)
+
+    def test_what_changes_the_host_is_typed_with_sudo(self):
+        changes = re.compile(r"(apt-get|chmod|rm|tee|sysctl -w|ip link set|tpu-netcfg --(once|restore)|"
+                             r"systemctl (re)?start|systemctl reload)\b")
+        for id_, remedy in remedies():
+            for words in commands(remedy):
+                self.assertFalse(changes.match(" ".join(words)), f"{id_}: {remedy}")
 
     def test_each_option_is_known(self):
         known = "".join(f.read_text() for top in ("agent", "netcfg", "probes")

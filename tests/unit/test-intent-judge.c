@@ -101,7 +101,7 @@ static void test_stated_mtu(void) {
 
 static void test_mtu_verdicts(void) {
         judge(8896, 8896, 8896, 65535, VERDICT_OK, "");
-        judge(8896, 8896, 1460, 65535, VERDICT_FAIL, "tpu-netcfg --once");
+        judge(8896, 8896, 1460, 65535, VERDICT_FAIL, "sudo tpu-netcfg --once");
         judge(8896, 1460, 1460, 65535, VERDICT_FAIL, "--mtu=8896");
         judge(8896, 1460, 8896, 65535, VERDICT_FAIL, "gcloud");
         judge(8896, 8896, 1500, 1500, VERDICT_WARN, "GVNIC");

@@ -369,7 +369,7 @@ static void test_rp_filters(void) {
         ASSERT_OK(plan_judge_rp_filters(&i, &f, &list));
         ASSERT_EQ(list.n, 2);
         ASSERT_EQ(list.items[0].verdict, VERDICT_WARN);
-        ASSERT_TRUE(strstr(list.items[0].remedy, "sysctl -w net.ipv4.conf.eth0.rp_filter=2") != NULL);
+        ASSERT_TRUE(strstr(list.items[0].remedy, "sudo sysctl -w net.ipv4.conf.eth0.rp_filter=2") != NULL);
         ASSERT_EQ(list.items[1].verdict, VERDICT_OK);
         ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
         ASSERT_EQ(p.n, 0); /* the profile does not ask */

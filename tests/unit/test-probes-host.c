@@ -380,6 +380,6 @@ static void fingerprint_huge(void) {
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, limits, cmdline, proxy, tcmalloc, tpu_logs,
-          lockfile,
-          owners, access_to_nodes, machines, fingerprint, fingerprint_huge)
+TEST_MAIN(good, thp,
+          clock_state, disk, disk_shared, disk_others, limits, cmdline, proxy, tcmalloc, tpu_logs,
+          lockfile, owners, access_to_nodes, machines, fingerprint, fingerprint_huge)

@@ -78,7 +78,7 @@ static void routes_drift(void) {
         ASSERT_STREQ(f->found, "none");
         ASSERT_STREQ(f->wanted, "5ms,lock");
         ASSERT_STREQ(f->source, "test");
-        ASSERT_STREQ(f->remedy, "tpu-netcfg --once");
+        ASSERT_STREQ(f->remedy, "sudo tpu-netcfg --once");
         ASSERT_EQ(find(&got, "route.rto_min", "10.129.0.0/20 dev eth1")->verdict, VERDICT_FAIL);
         ASSERT_STREQ(find(&got, "route.rto_min", "")->found, "right on 0 data-centre routes");
 }

@@ -36,11 +36,11 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 }
 
 static void table(void) {
-        static const char *const names[] = { "tpu",    "owners", "lockfile", "nic",      "sysctl",
-                                             "rp_filter",
-                                             "route",  "memory", "disk",     "clock",    "thp",
-                                             "limits",
-                                             "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
+        static const char *const names[] = {
+                "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "memory",
+                "disk", "clock", "thp",
+                "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint",
+        }; /* in the order of probes.def */
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 ASSERT_STREQ(probe_table[i]->name, names[i]);
@@ -135,7 +135,7 @@ static void nic_settings_good(void) {
         ASSERT_EQ(got.findings.n, 11 + 10); /* six of eth0 and of eth1: neither is an mlx5_core */
         ASSERT_EQ(find(&got, "nic.feature", "eth1 tx-nocache-copy")->verdict, VERDICT_OK);
         ASSERT_EQ(find(&got, "nic.feature", "eth0 rx-gro")->verdict, VERDICT_FAIL);
-        ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-gro")->remedy, "tpu-netcfg --once");
+        ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-gro")->remedy, "sudo tpu-netcfg --once");
         ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-lro")->found, "off, fixed by gve");
         ASSERT_EQ(find(&got, "nic.private_flag", "eth0 enable-max-rx-buffer-size")->verdict, VERDICT_OK);
         ASSERT_STREQ(find(&got, "nic.private_flag", "eth1 no-such-flag")->found, "not offered by gve");
@@ -192,7 +192,7 @@ static void sysctls(void) {
                 ASSERT_TRUE(strchr(got.findings.items[0].found, '\033') == NULL);
                 if (cases[i].verdict == VERDICT_FAIL)
                         ASSERT_STREQ(got.findings.items[0].remedy,
-                                     "tpu-netcfg --once");
+                                     "sudo tpu-netcfg --once");
         }
         memset(huge, '1', sizeof(huge) - 1);
         {

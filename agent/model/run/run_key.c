@@ -6,7 +6,6 @@
 
 #define HERE RUN_HERE
 #define SLICES RUN_SLICES
-#define SITE RUN_SITE
 
 static const struct run_key keys[] = {
 #define RUN_KEY(name_, kind_, least_, most_, who_, value_, help_, ...)                                      \

@@ -30,7 +30,6 @@ enum run_key_kind {
 enum run_who {
         RUN_HERE = 1 << 0,
         RUN_SLICES = 1 << 1,
-        RUN_SITE = 1 << 2,
 };
 
 struct run_key {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the parts of tpu-hostd share, and nothing else of each other: who this host is and what is wanted of
- * it, what is known of its checks, samples, events, orders and runs, and the functions by which a part says
- * something. Each member names the one part that writes it; all others read. Valid from bus_init() to
- * bus_clear(), which enclose the life of all parts.
+ * What the parts of tpu-hostd share: who this host is and what is wanted of it, what is known of its checks,
+ * samples, events, orders and runs, and the functions by which a part says something. What else a part has
+ * for others is a getter in its own header. Each member names who writes it; all others read. Valid from
+ * bus_init() to bus_clear(), which enclose the life of all parts.
  */
 #include <jansson.h>
 #include <sys/types.h>
@@ -52,14 +52,14 @@ struct bus {
         /* This file's own. */
         struct check_table checks;
         enum host_state state; /* as it was reported last */
-        bool watching;         /* every probe has run once: before that, the state is no news */
-        bool orders_changed;   /* since the state was reported */
-        bool status_stale;     /* what systemctl status shows is not what is so */
+        bool watching;         /* agent.c: the parts have started; before that, the state is no news */
+        bool orders_changed;   /* the part "orders": since the state was reported */
+        bool status_stale;     /* likewise, and agent.c: systemctl status shows what is no longer so */
         struct sample_store samples;
         struct event_ring ring;
-        struct telemetry telemetry;
+        struct telemetry telemetry; /* its uplink: the part "uplink", from its start() to its stop() */
         uint64_t table_full;
-        unsigned round;   /* of samples and findings that are taken in the tick */
+        unsigned round;   /* agent.c: of samples and findings that are taken in the tick */
         unsigned sources; /* that were given away */
 
         const struct part *const *parts; /* agent.c: n_parts, in the order of their dependencies */
@@ -81,8 +81,8 @@ unsigned bus_sources(struct bus *b, unsigned n);
 
 /* --- Events -------------------------------------------------------------------------------------------- */
 
-/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
- * said. */
+/* To the journal, the ring and the uplink: between start() and stop() of the part "uplink". ret_seq (may be
+ * NULL): the record's. Returns what the uplink said. */
 int bus_emit(struct bus *b, const struct event *e, uint64_t *ret_seq);
 /* To the journal and the ring alone: what another program reports to the fleet. */
 void bus_note(struct bus *b, const struct event *e);

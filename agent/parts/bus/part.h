@@ -3,7 +3,8 @@
 /*
  * A part of tpu-hostd: a library with a state of its own, which no other part sees. agent.c holds the table
  * of all parts, in the order in which they depend on each other; what a part needs of the host and of the
- * others it gets from the bus (bus.h), and from the header of a part that stands before it in the table.
+ * others it gets from the bus (bus.h), and from the header of a part that stands before it in the table. Of
+ * calls.h, the helpers that need no state serve all parts.
  */
 #include "bus.h"
 #include "http_routes.h"
@@ -37,7 +38,8 @@ struct part {
         /* Behind all ticks: samples and findings of this round. What an earlier round gave and this one does
          * not is forgotten. */
         void (*sample)(void *self, struct bus_sink *s);
-        /* Something happened, by whichever part published it; also while that part is at work. */
+        /* Something happened: called by the part that published it, while that part is at work, and so also
+         * before start() and after stop(), when the state is 0 or cleared. */
         void (*hear)(void *self, const struct bus_news *n);
         /* Adds this part's members to GET /v1/status. -ENOMEM. */
         int (*status)(void *self, json_t *status);
