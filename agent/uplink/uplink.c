@@ -384,6 +384,12 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
         return r;
 }
 
+void uplink_release(struct uplink *u) {
+        u->options.held = false;
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                channel_send(&u->channels[c]);
+}
+
 size_t uplink_record_max(const struct uplink *u) {
         uint64_t units = segment_bytes(u) / SPOOL_UNIT;
 

@@ -61,6 +61,7 @@ struct uplink_options {
                                    first;   NULL or empty: spool only */
         const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
         bool plain;             /* bodies are not packed */
+        bool held;              /* nothing is sent before uplink_release() */
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
@@ -136,6 +137,8 @@ DEFINE_CLEANUP(struct uplink *, uplink_free)
  * kept (counted).
  */
 int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len, uint64_t *ret_seq);
+/* What was held is sent from now on. */
+void uplink_release(struct uplink *u);
 /* The longest record that fits into a segment: less than SPOOL_RECORD_MAX when max_bytes is small. */
 size_t uplink_record_max(const struct uplink *u);
 /* What was submitted to c is made durable now, without the wait for more that could share the sync. */

@@ -134,7 +134,7 @@ void channel_send(struct channel *ch) {
         usec_t now = boot_now(ch), at;
         int r;
 
-        if (n == 0 || !ch->spool || ch->sending)
+        if (n == 0 || !ch->spool || ch->sending || ch->uplink->options.held)
                 return;
         r = channel_load(ch);
         if (r == 0)

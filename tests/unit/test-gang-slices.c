@@ -134,6 +134,25 @@ static void test_copied_machine(void) {
         gang_free(w.g);
 }
 
+/* The instance id was not known when it came first. */
+static void test_instance_id_comes_later(void) {
+        struct world w;
+        json_t *m;
+        char why[GANG_WHY_MAX];
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        m = world_member(&w, 0, 1);
+        json_object_set(m, "machine", json_object_get(m, "id"));
+        json_object_set_new(m, "id", json_string("4711"));
+        ASSERT_OK(gang_say(w.g, m, w.now, why));
+        ASSERT_OK(gang_say(w.g, m, w.now, why));
+        json_object_set_new(m, "id", json_string("4712")); /* another instance with that machine id */
+        ASSERT_EQ(gang_say(w.g, m, w.now, why), -EEXIST);
+        json_decref(m);
+        gang_free(w.g);
+}
+
 static void test_fingerprints(void) {
         struct world w;
         const json_t *u;
@@ -257,5 +276,6 @@ static void test_named_by_others(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_fingerprints,
-          test_taken_over, test_what_cannot_be, test_forgotten, test_named_by_others)
+TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine,
+          test_instance_id_comes_later, test_fingerprints, test_taken_over, test_what_cannot_be, test_forgotten,
+          test_named_by_others)

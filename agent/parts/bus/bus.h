@@ -41,6 +41,8 @@ struct bus {
         struct machine_type machine; /* read once, and at a reload */
         struct probe_context context;
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40];
+        char instance_id[24]; /* as it is known, or was when this host was asked last; empty: never */
+        bool undecided; /* what lies on the disk may be another machine's: nothing of it is sent */
         /* real clock; boot_real: when this boot began, what counters count from */
         usec_t started_real, boot_real;
 
@@ -132,6 +134,7 @@ enum bus_topic {
         BUS_CHECKS,      /* a check settled at another verdict */
         BUS_MEMBER,      /* something that a member report holds has changed: state, orders, notices, runs */
         BUS_IDENTITY,    /* identity and wanted values were read again */
+        BUS_DECIDED,     /* bus->undecided is false from now on */
         BUS_NOTICE,      /* notice: of the metadata server */
         BUS_RUNS,        /* bus->runs is another list */
         BUS_ASK_RUNS,    /* bus->runs is asked for again, unless a question is open: BUS_RUNS follows */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "events.h"
 #include "lane.h"
 #include "log.h"
@@ -311,4 +313,33 @@ struct health_policy settings_policy(const struct settings *s, const char *check
         };
 
         return policies_for(&s->policies, &all, check);
+}
+
+/* --- What belongs to one machine ---------------------------------------------------------------------- */
+
+/* path itself, or name beside it; path NULL: nowhere. */
+static size_t add_state(const char *path, const char *name, size_t n,
+                        char ret[static SETTINGS_STATE_MAX][MACHINE_PATH_MAX]) {
+        const char *slash = path ? strrchr(path, '/') : NULL;
+
+        if (!slash)
+                return n;
+        assert(n < SETTINGS_STATE_MAX);
+        (void) snprintf(ret[n], MACHINE_PATH_MAX, "%.*s/%s", (int) (slash - path), path,
+                        name ? name : slash + 1);
+        return n + 1;
+}
+
+size_t settings_state(const struct settings *s, bool own,
+                      char ret[static SETTINGS_STATE_MAX][MACHINE_PATH_MAX]) {
+        const char *spool = s->spool_directory,
+                   *health = s->state_file[0] ? s->state_file : own ? PATH_HEALTH_STATE : NULL,
+                   *copy = s->metadata_copy[0] ? s->metadata_copy : own ? PATH_METADATA_COPY : NULL;
+        size_t n = add_state(spool, NULL, 0, ret);
+
+        n = add_state(spool, "captures", n, ret);
+        n = add_state(health, NULL, n, ret);
+        n = add_state(health, "prepared.json", n, ret);
+        n = add_state(copy, NULL, n, ret);
+        return add_state(spool, MACHINE_STATE_NAME, n, ret);
 }

@@ -7,6 +7,7 @@
 #include "base.h"
 #include "config.h"
 #include "health.h"
+#include "machine_state.h"
 #include "policies.h"
 
 struct settings_api { /* over TCP; not at all without the files */
@@ -84,3 +85,12 @@ size_t settings_stack_paths(const char *list,
                             char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]);
 /* The constants of one check's health. */
 struct health_policy settings_policy(const struct settings *s, const char *check);
+/*
+ * What tpu-hostd keeps on the disk and what belongs to one machine, by path; the spool first. own: what is
+ * not configured lies where it does on this machine, else nowhere. Beside the spool lies the file that names
+ * the machine (machine_state.h), the last of the list. Whoever makes an image removes all of it, what was
+ * set aside, and all that is in PATH_LAUNCHD_STATE and PATH_NETCFG_STATE.
+ */
+#define SETTINGS_STATE_MAX 6
+size_t settings_state(const struct settings *s, bool own,
+                      char ret[static SETTINGS_STATE_MAX][MACHINE_PATH_MAX]);

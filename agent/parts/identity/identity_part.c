@@ -6,6 +6,7 @@
 #include "log.h"
 #include "metadata_copy.h"
 #include "netcfg_call.h"
+#include "own_state.h"
 #include "paths.h"
 
 #define LIVE "metadata"
@@ -17,10 +18,11 @@ struct identity_state {
         char chips_source[160];
         unsigned source, round; /* of the findings about the identity */
         bool unchecked;         /* it was read and not checked yet */
+        struct own_state own;
 
         struct metadata *metadata; /* NULL: no server is asked */
         struct file_writer *writer;
-        sd_event_source *patience;  /* its end: the last good copy stands in */
+        sd_event_source *patience;  /* its end: the last good copy stands in, and no instance id comes */
         struct metadata_copy known; /* what the metadata server said; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
         struct mtu_handover *handover; /* NULL: the MTUs are sent to nobody */
@@ -160,6 +162,9 @@ static void on_changed(const struct metadata_facts *f, void *userdata) {
         struct metadata_copy fresh = { .taken = host_now_real(p->bus->host) };
         int r;
 
+        if (f->said[METADATA_ID][IDENTITY_INSTANCE_ID] &&
+            !own_state_learn(&p->own, f->said[METADATA_ID][IDENTITY_INSTANCE_ID]))
+                return;
         r = metadata_facts_copy(f, &fresh.facts);
         if (r < 0) {
                 (void) log_error_errno(r, "what the metadata server says is lost until it says more: %m");
@@ -222,7 +227,7 @@ static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userd
         struct metadata_copy copy = { 0 };
 
         (void) source, (void) usec;
-        if (p->known.taken > 0 || read_copy(p, &copy) < 0)
+        if (!own_state_learn(&p->own, NULL) || p->known.taken > 0 || !p->writer || read_copy(p, &copy) < 0)
                 return 0;
         p->known = copy;
         p->known.taken = MAX(p->known.taken, (usec_t) 1);
@@ -234,11 +239,10 @@ static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userd
 
 static int start_copy(struct identity_state *p) {
         sd_event *e = p->bus->event;
-        int r;
+        int r = 0;
 
-        if (!copy_path(p))
-                return 0;
-        r = file_writer_new(e, copy_path(p), &metadata_copy_file, on_written, p, &p->writer);
+        if (copy_path(p))
+                r = file_writer_new(e, copy_path(p), &metadata_copy_file, on_written, p, &p->writer);
         if (r >= 0)
                 r = sd_event_add_time_relative(e, &p->patience, CLOCK_BOOTTIME,
                                                p->bus->settings.metadata_copy_after, 0, on_patience_ended,
@@ -282,6 +286,7 @@ static int start_identity(void *self) {
         r = load_identity(p);
         if (r < 0)
                 return r;
+        own_state_start(p->bus, !server_address(p), &p->own);
         load_wanted(p);
         p->unchecked = true; /* until there is a spool for what a check reports */
         return start_metadata(p);
@@ -297,8 +302,10 @@ static void sample_metadata(void *self, struct bus_sink *s) {
         struct metadata_status status;
         struct finding f;
 
-        if (p->unchecked)
+        if (p->unchecked) {
+                own_state_report(&p->own);
                 check_identity(p);
+        }
         if (!p->metadata)
                 return;
         metadata_get_status(p->metadata, &status);

@@ -232,9 +232,9 @@ static void choose_again(struct member_state *m) {
                             &(struct bus_news){ .topic = BUS_REGISTRY, .registry = { .other = true } });
                 member_forget(m);
                 m->who = n;
-                if (m->who.slice[0])
-                        open_registry(m);
         }
+        if (m->who.slice[0] && !m->registry && !m->who.why_not[0] && !m->bus->undecided)
+                open_registry(m);
         bus_tell(m->bus, BUS_MEMBER);
 }
 
@@ -300,7 +300,7 @@ static void hear_member(void *self, const struct bus_news *n) {
                 return;
         if (n->topic == BUS_MEMBER)
                 member_report_soon(m);
-        if (n->topic == BUS_IDENTITY)
+        if (n->topic == BUS_IDENTITY || n->topic == BUS_DECIDED)
                 choose_again(m);
         if (n->topic == BUS_RUNS)
                 run_parts_listed(m);

@@ -59,7 +59,9 @@ static json_t *own_addresses(struct bus *b) {
 }
 
 const char *member_machine(const struct bus *b) {
-        return b->machine_id[0] ? b->machine_id : b->name;
+        return b->instance_id[0]  ? b->instance_id
+               : b->machine_id[0] ? b->machine_id
+                                  : b->name;
 }
 
 /*
@@ -117,11 +119,11 @@ static json_t *make_member(struct member_state *m) {
         json_int_t hosts;
         json_t *next = next_of(b, m->who.worker, &hosts);
 
-        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
-                         "s:s, s:o, s:b, s:o}",
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, "
+                         "s:b, s:s, s:o, s:b, s:o}",
                          "v", 1, "slice", m->who.slice, "worker", (json_int_t) m->who.worker, "host",
-                         m->who.host, "id", member_machine(b), "incarnation", m->incarnation, "version",
-                         TPU_HOSTD_VERSION,
+                         m->who.host, "id", member_machine(b), "machine", b->machine_id, "incarnation",
+                         m->incarnation, "version", TPU_HOSTD_VERSION,
                          "address", address, "hosts", hosts, "accelerator",
                          accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                          make_fingerprint(b), "state", host_state_name(b->state), "reasons",

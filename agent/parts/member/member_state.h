@@ -32,7 +32,7 @@ extern const struct part_route run_calls[];
 void member_report_soon(struct member_state *m);
 /* In the tick: how far the runs of this host are. */
 void member_report_figures(struct member_state *m);
-/* The durable identity of this machine. */
+/* The durable identity of this machine: the instance id, else the machine id. */
 const char *member_machine(const struct bus *b);
 /* Two callbacks of the registry (registry.h); userdata: the state. */
 void member_record(const char *key, const json_t *value, void *userdata);

@@ -117,6 +117,7 @@ static int start_uplink(void *self) {
                 .proxy = s->uplink.proxy,
                 .timeout = s->uplink.timeout,
                 .plain = !s->uplink.compression,
+                .held = b->undecided,
                 .ca_file = ca,
                 .cert_file = cert,
                 .key_file = key,
@@ -169,7 +170,8 @@ static void judge_delivery(const struct bus *b, const struct uplink_stats *u, st
         else if (parked)
                 check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
         finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
-                                   : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
+                                   : b->undecided          ? "waits for the instance id: whose spool is it?"
+                          : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
                                    : u->last_error[0]      ? u->last_error
                                                            : "delivering");
         s->finding(s, &f);
@@ -355,6 +357,13 @@ static void sample_uplink(void *self, struct bus_sink *s) {
         put_uint(&s->sink, METRIC_UPLINK_UNBUILT, b->telemetry.lost, NULL, NULL, NULL);
 }
 
+static void hear_uplink(void *self, const struct bus_news *n) {
+        const struct uplink_part_state *p = self;
+
+        if (n->topic == BUS_DECIDED && p->uplink)
+                uplink_release(p->uplink);
+}
+
 static int status_uplink(void *self, json_t *status) {
         const struct uplink_part_state *p = self;
         const struct bus *b = p->bus;
@@ -377,6 +386,7 @@ const struct part uplink_part = {
         .size = sizeof(struct uplink_part_state),
         .start = start_uplink,
         .sample = sample_uplink,
+        .hear = hear_uplink,
         .status = status_uplink,
         .stop = stop_uplink,
 };

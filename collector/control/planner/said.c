@@ -122,6 +122,7 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
         if (check_version(m, "a member", why) < 0 ||
             get_text(m, "slice", NAME_MAX_HOST, &s.slice, why) < 0 ||
             get_text(m, "host", NAME_MAX_HOST, &s.host, why) < 0 || get_text(m, "id", 128, &s.id, why) < 0 ||
+            get_text(m, "machine", 64, &s.machine, why) < 0 ||
             get_text(m, "incarnation", 40, &s.incarnation, why) < 0 ||
             get_text(m, "state", 32, &s.state, why) < 0 ||
             get_text(m, "reasons", 8 * 1024, &s.reasons, why) < 0 ||

@@ -7,7 +7,7 @@
 #define MEMBER_ADDRESS_MAX 8
 
 struct said { /* texts and values are the member's own */
-        const char *slice, *host, *id, *incarnation, *state, *reasons, *orders, *notice;
+        const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
         unsigned worker, hosts;
         bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */

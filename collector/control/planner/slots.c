@@ -33,14 +33,15 @@ static int set_address(json_t **at, const json_t *address) {
 }
 
 /*
- * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by
+ * Whether it is the machine that holds the id: by the instance id, else by the machine id, which also is
+ * that of one whose instance id was not known before. A copy of a machine has its id as well: it is known by
  * another name while the other lives, or by a life that was replaced and speaks again.
  */
 static bool is_holder(const struct slot *s, const struct said *w, const char **ret_how) {
         *ret_how = "another machine";
         if (!s->held)
                 return true;
-        if (!streq(json_string_value(s->id), w->id))
+        if (!streq(json_string_value(s->id), w->id) && !streq(json_string_value(s->id), w->machine))
                 return false;
         *ret_how = "a machine with the same id";
         if (!s->live)

@@ -1,0 +1,168 @@
+"""Whose the state is: tpu-hostd on a disk that was copied, with and without a metadata server that says
+which instance this is. The real program and copies of its folder."""
+
+import json
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab"), str(TOP / "tests")]
+from around import Hostd, Receiver, has_failed, wait_until  # noqa: E402
+from metadata import MetadataServer  # noqa: E402
+from state_file import content_of  # noqa: E402
+
+NICS = [{"mac": "42:01:0a:80:00:02", "ip": "10.128.0.2"}]
+MACHINES = {"a": "a" * 32, "b": "b" * 32}
+
+
+class Case(unittest.TestCase):
+    def host(self, name, machine="a", boot=1, endpoint="", metadata="none", after="300ms"):
+        h = Hostd(endpoint=endpoint)
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
+        with open(h.config, "a") as f:
+            f.write(f"StateFile={h.folder}/health.json\n[Metadata]\nHost={metadata}\n"
+                    f"Copy={h.folder}/metadata.json\nCopyAfter={after}\n")
+        site = h.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        site.write_text(site.read_text() + f"\n[Identity]\nHostName={name}\n")
+        self.be(h, machine, boot)
+        return h
+
+    def be(self, h, machine, boot):
+        (h.root / "etc/machine-id").write_text(MACHINES[machine] + "\n")
+        (h.root / "proc/sys/kernel/random/boot_id").write_text(f"5e0f3a52-52a7-4d2b-9b1c-{boot:012x}\n")
+
+    def metadata(self, instance):
+        server = MetadataServer(("127.0.0.1", 0), lambda _: NICS, name="vm")
+        server.id = instance
+        self.addCleanup(lambda: server.thread.is_alive() and server.stop())
+        return server
+
+    def copy(self, a, b):
+        """What is on the disk of a, and no process of it runs, is on that of b, too."""
+        for name in "spool", "captures", "health.json", "metadata.json", "prepared.json", "machine":
+            source, target = a.folder / name, b.folder / name
+            if source.is_dir():
+                shutil.copytree(source, target)
+            elif source.exists():
+                shutil.copy2(source, target)
+
+    def kept(self, h):
+        return json.loads(content_of(h.folder / "machine"))
+
+    def cordon(self, h):
+        self.assertEqual(h.call("/v1/cordon?reason=bad+cable", "PUT")[0], 200)
+
+    def is_cordoned(self, h):
+        return h.get("/v1/status")["cordon"] is not None
+
+    def aside(self, h):
+        return sorted(p.name for p in h.folder.glob("*.other-machine*"))
+
+    def ended(self, h):
+        return wait_until(lambda: h.process.poll() is not None, 20, "its end") and h.process.returncode
+
+
+class Bound(Case):
+    def test_a_copy_is_set_aside(self):
+        a = self.host("h-a").start()
+        self.cordon(a)
+        a.stop()
+        b = self.host("h-b", "b", 2)
+        self.copy(a, b)
+        b.start()
+        self.assertFalse(self.is_cordoned(b))
+        wait_until(lambda: b.events("tpu.state.set_aside"), 10, "the event")
+        said = b.events("tpu.state.set_aside")[0]["body"]
+        self.assertEqual((said["owner"], said["owner_machine"], said["host"], said["machine"]),
+                         ("h-a", MACHINES["a"], "h-b", MACHINES["b"]))
+        self.assertEqual(self.aside(b), [f"{n}.other-machine" for n in ("health.json", "machine", "spool")])
+        self.assertEqual((self.kept(b)["machine_id"], self.kept(b)["host"]), (MACHINES["b"], "h-b"))
+        b.stop()
+        b.start()  # and once is enough
+        self.assertEqual(len(self.aside(b)), 3)
+        self.assertEqual(b.events("tpu.state.set_aside"), [])
+
+    def test_a_boot_changes_nothing(self):
+        a = self.host("h-a").start()
+        self.cordon(a)
+        a.stop()
+        self.be(a, "a", 2)
+        a.start()
+        self.assertTrue(self.is_cordoned(a))
+        self.assertEqual(self.aside(a), [])
+
+    def test_a_damaged_file_is_nobodys(self):
+        a = self.host("h-a").start()
+        self.cordon(a)
+        a.stop()
+        (a.folder / "machine").write_text("damaged")
+        self.be(a, "b", 2)
+        a.start()
+        self.assertTrue(self.is_cordoned(a))
+        self.assertEqual(self.kept(a)["machine_id"], MACHINES["b"])
+
+
+class Instance(Case):
+    """A metadata server says which instance this is."""
+
+    def first(self, receiver=None):
+        server = self.metadata("4711")
+        a = self.host("h-a", metadata=server.address).start()
+        wait_until(lambda: self.kept(a)["instance_id"] == "4711", 10, "the instance id")
+        self.cordon(a)
+        a.stop()
+        return a
+
+    def test_another_instance_with_the_same_machine_id(self):
+        a, receiver = self.first(), Receiver().start()
+        self.addCleanup(receiver.stop)
+        b = self.host("h-b", "a", 2, f"http://127.0.0.1:{receiver.port}",
+                      self.metadata("4712").address, "60s")
+        self.copy(a, b)
+        b.start()
+        self.assertEqual(self.ended(b), 0)  # systemd starts it again
+        self.assertEqual(receiver.got, [])
+        b.start()
+        self.assertFalse(self.is_cordoned(b))
+        wait_until(lambda: receiver.events(), 10, "what it sends")
+        said = wait_until(lambda: b.events("tpu.state.set_aside"), 10, "the event")[0]["body"]
+        self.assertEqual((said["owner_instance"], said["instance"]), ("4711", "4712"))
+        self.assertEqual(self.kept(b)["instance_id"], "4712")
+
+    def test_a_new_machine_id_on_the_same_instance(self):
+        a = self.first()
+        b = self.host("h-a", "b", 2, metadata=self.metadata("4711").address, after="60s")
+        self.copy(a, b)
+        b.start()
+        self.assertTrue(self.is_cordoned(b))
+        wait_until(lambda: self.kept(b)["machine_id"] == MACHINES["b"], 10, "the new machine id")
+        self.assertEqual(self.aside(b), [])
+
+    def test_no_answer_is_no_difference(self):
+        a, receiver = self.first(), Receiver().start()
+        self.addCleanup(receiver.stop)
+        self.be(a, "a", 2)
+        text = a.config.read_text().replace("Endpoint=\n", f"Endpoint=http://127.0.0.1:{receiver.port}\n")
+        lines = [line if not line.startswith("Host=") else "Host=127.0.0.1:1" for line in text.split("\n")]
+        a.config.write_text("\n".join(lines).replace("CopyAfter=300ms", "CopyAfter=2s"))
+        a.start()
+        self.assertTrue(self.is_cordoned(a))
+        self.assertEqual(receiver.got, [])  # until it is clear that there is no answer
+        wait_until(lambda: receiver.got, 20, "what it sends")
+        self.assertEqual((self.kept(a)["instance_id"], self.aside(a)), ("4711", []))
+
+    def test_no_answer_and_another_machine_id(self):
+        a = self.first()
+        b = self.host("h-b", "b", 2, metadata="127.0.0.1:1")
+        self.copy(a, b)
+        b.start()
+        self.assertEqual(self.ended(b), 0)
+        b.start()
+        self.assertFalse(self.is_cordoned(b))
+        self.assertIn("spool.other-machine", self.aside(b))
+
+
+if __name__ == "__main__":
+    unittest.main()
