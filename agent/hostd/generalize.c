@@ -10,51 +10,11 @@
 #include "paths.h"
 #include "processes.h"
 
-#define DEPTH_MAX 16 /* of directories: the spool has 2 */
 #define TRANSIENT "/run/systemd/transient" /* units of runs that have not ended */
 #define MACHINE_ID "/etc/machine-id"
 #define DBUS_MACHINE_ID "/var/lib/dbus/machine-id"
 
 /* --- Removing ------------------------------------------------------------------------------------------ */
-
-static int empty_directory(int fd, unsigned depth);
-
-/* Links are removed, never followed: not all of these directories are root's. */
-static int remove_entry(int dir_fd, const char *name, unsigned depth) {
-        int fd, r;
-
-        if (unlinkat(dir_fd, name, 0) == 0)
-                return 0;
-        if (errno != EISDIR)
-                return -errno;
-        if (depth == 0)
-                return -ELOOP;
-        fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = fd < 0 ? -errno : empty_directory(fd, depth - 1);
-        if (r < 0)
-                return r;
-        /* EBUSY: a file system of its own, which is empty now */
-        return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != EBUSY ? -errno : 0;
-}
-
-/* Takes fd over. Goes on behind what it cannot remove; returns the last error. */
-static int empty_directory(int fd, unsigned depth) {
-        _cleanup_closedir_ DIR *dir = fdopendir(fd);
-        int r = 0;
-
-        if (!dir) {
-                r = -errno;
-                (void) close_fd(fd);
-                return r;
-        }
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-                bool itself = streq(e->d_name, ".") || streq(e->d_name, "..");
-                int k = itself ? 0 : remove_entry(fd, e->d_name, depth);
-
-                r = k < 0 ? k : r;
-        }
-        return r;
-}
 
 static int report_removal(int r, const char *what, const char *path) {
         if (r == -ENOENT)
@@ -65,17 +25,11 @@ static int report_removal(int r, const char *what, const char *path) {
         return 0;
 }
 
-static int empty_path(const struct host *h, const char *path) {
-        int fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY);
-
-        return report_removal(fd < 0 ? fd : empty_directory(fd, DEPTH_MAX), "emptied", path);
-}
-
 /* "" and credential:NAME are no files of the image. */
 static int remove_file(const struct host *h, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_close_ int folder = -1;
-        char parent[256];
+        char parent[MACHINE_PATH_MAX];
         int r;
 
         if (path[0] != '/')
@@ -84,6 +38,15 @@ static int remove_file(const struct host *h, const char *path) {
         folder = host_open_file(h, parent, O_PATH | O_DIRECTORY);
         r = folder < 0 ? folder : unlinkat(folder, slash + 1, 0) < 0 ? -errno : 0;
         return report_removal(r, "removed", path);
+}
+
+/* flags: O_NOFOLLOW where a link may be somebody else's: it is removed then. */
+static int clear_path(const struct host *h, const char *path, int flags) {
+        int fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY | flags);
+
+        if (fd == -ENOTDIR || fd == -ELOOP)
+                return remove_file(h, path);
+        return report_removal(fd < 0 ? fd : machine_state_empty(fd), "emptied", path);
 }
 
 /* Emptied, not removed: systemd can make a new one where /etc is read-only at boot only over a file. */
@@ -133,12 +96,30 @@ static int stop_daemons(void) {
 
 /* --- All of it ----------------------------------------------------------------------------------------- */
 
+/* What hostd.conf puts elsewhere, and what of it was set aside. */
+static int clear_settings_state(const struct host *h, const struct settings *s) {
+        char paths[SETTINGS_STATE_MAX][MACHINE_PATH_MAX], aside[MACHINE_PATH_MAX];
+        size_t n = settings_state(s, true, paths);
+        int r = 0, k;
+
+        for (size_t i = 0; i < n; i++) {
+                k = clear_path(h, paths[i], O_NOFOLLOW);
+                r = k < 0 ? k : r;
+                for (unsigned nth = 1; nth <= MACHINE_ASIDE_MOST; nth++) {
+                        k = machine_state_aside_name(paths[i], nth, aside);
+                        k = k < 0 ? k : clear_path(h, aside, O_NOFOLLOW);
+                        r = k < 0 ? k : r;
+                }
+        }
+        return r;
+}
+
 int generalize(const struct host *h, const struct settings *s) {
-        const char *const directories[] = { PATH_HOSTD_STATE, PATH_LAUNCHD_STATE, PATH_NETCFG_STATE,
-                                            s->spool_directory };
-        const char *const files[] = { s->state_file, s->metadata_copy, s->uplink.cert_file,
-                                      s->uplink.key_file, s->api.certificate, s->api.key,
-                                      s->registry.cert_file, s->registry.key_file, DBUS_MACHINE_ID };
+        static const char *const directories[] = { PATH_HOSTD_STATE, PATH_LAUNCHD_STATE,
+                                                   PATH_NETCFG_STATE };
+        const char *const files[] = { s->uplink.cert_file, s->uplink.key_file,   s->api.certificate,
+                                      s->api.key,          s->registry.cert_file, s->registry.key_file,
+                                      DBUS_MACHINE_ID };
         char run[NAME_MAX + 1];
         int r, k;
 
@@ -152,9 +133,11 @@ int generalize(const struct host *h, const struct settings *s) {
         }
         r = 0;
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
-                k = empty_path(h, directories[i]);
+                k = clear_path(h, directories[i], 0);
                 r = k < 0 ? k : r;
         }
+        k = clear_settings_state(h, s);
+        r = k < 0 ? k : r;
         for (size_t i = 0; i < ELEMENTSOF(files); i++) {
                 k = remove_file(h, files[i]);
                 r = k < 0 ? k : r;

@@ -51,12 +51,15 @@ class Generalize(unittest.TestCase):
                 for p in self.root.rglob("*") if p.is_symlink() or p.is_file() and os.access(p, os.R_OK)}
 
     def test_what_belongs_to_one_machine_goes(self):
+        self.write("/srv/data/thesis")
         before = self.listing()
         for path in ("/var/lib/tpu-hostd/spool/events/0000.seg", "/var/lib/tpu-hostd/spool/events/id",
                      "/var/lib/tpu-hostd/health.json", "/var/lib/tpu-hostd/made-by-a-later-version",
                      "/var/lib/tpu-launchd/runs/a", "/var/lib/tpu-launchd/exits/a",
                      "/var/lib/tpu-netcfg/observe",
-                     "/srv/spool/metrics/0000.seg", "/var/lib/dbus/machine-id"):
+                     "/srv/spool/metrics/0000.seg", "/srv/captures/a", "/srv/machine",
+                     "/srv/spool.other-machine/events/0000.seg", "/srv/machine.other-machine-2",
+                     "/var/lib/dbus/machine-id"):
             self.write(path)
         self.write("/etc/machine-id", MACHINE_ID + "\n")
         done = self.generalize()
@@ -66,7 +69,9 @@ class Generalize(unittest.TestCase):
                          {"etc/machine-id": ""})
         self.assertEqual(done.stdout.split("\n"), [
             "/var/lib/tpu-hostd: emptied", "/var/lib/tpu-launchd: emptied", "/var/lib/tpu-netcfg: emptied",
-            "/srv/spool: emptied", "/etc/tpu-hostd/tls/host.pem: removed",
+            "/srv/spool: emptied", "/srv/spool.other-machine: emptied", "/srv/captures: emptied",
+            "/srv/machine: removed", "/srv/machine.other-machine-2: removed",
+            "/etc/tpu-hostd/tls/host.pem: removed",
             "/etc/tpu-hostd/tls/host.key: removed",
             "/var/lib/dbus/machine-id: removed", "/etc/machine-id: emptied", ""])
         again = self.generalize()
@@ -91,8 +96,11 @@ class Generalize(unittest.TestCase):
         (folder / "file").symlink_to(outside)
         (folder / "folder").symlink_to(outside.parent)
         (folder / "nowhere").symlink_to("/nonexistent")
+        self.write("/srv/spool/a")
+        (self.root / "srv/captures").symlink_to(outside.parent)
         self.assertEqual(self.generalize().returncode, 0)
         self.assertEqual(list(folder.iterdir()), [])
+        self.assertEqual([p.name for p in (self.root / "srv").iterdir()], ["spool"])
         self.assertTrue(outside.exists())
 
     def test_a_run_in_progress(self):
