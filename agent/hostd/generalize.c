@@ -123,6 +123,8 @@ int generalize(const struct host *h, const struct settings *s) {
         char run[NAME_MAX + 1];
         int r, k;
 
+        if (h->real_root && geteuid() != 0)
+                return log_error_errno(EPERM, "only root may do that: sudo tpu-hostd --generalize");
         if (host_list(h, TRANSIENT, find_run, run) > 0)
                 return log_error_errno(EBUSY, "run %s is in progress; end it first: tpuctl stop %s", run,
                                        run);

@@ -2,13 +2,14 @@
 """docs/image.md on booted hosts: contrib/packer/bake.sh puts the packages into a host, the host becomes an
 image, and two hosts start from it.
 
-Judged by the image's files, ip, systemctl and the collector's database. Needs root and the packages in
-build/debs; TPU_HOSTD_DEBS names another folder.
+Judged by the image's files, ip, systemctl and the collector's database. Needs root, the packages in
+build/debs (TPU_HOSTD_DEBS names another folder) and BUILD_DIR's tpu-hostd.
 """
 
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -23,6 +24,7 @@ from lab.prepare import debs_layer                        # noqa: E402
 from lab.tree import Layer, cache_dir, remove_tree        # noqa: E402
 import scenario                                           # noqa: E402
 
+HOSTD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev")) / "agent/hostd/tpu-hostd"
 FOLDER = "/srv/image"
 STATE = [f"/var/lib/{name}" for name in scenario.AGENTS]
 SITE = {"hostd.conf.d/10-site.conf": "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n"
@@ -108,8 +110,10 @@ class Image(unittest.TestCase):
         type(self).baked_as = self.machine_id()
         scenario.ctl(self.host, "run", "--name", "long", "--despite-cordon", "--user", "nobody", "--",
                      "sleep", "1000")
-        refused = self.host.run(["tpu-hostd", "--generalize"])
-        self.assertEqual(refused.code, 1)
+        for user in None, "nobody":
+            refused = self.host.run(["tpu-hostd", "--generalize"], user=user)
+            self.assertEqual((refused.code, refused.out), (1, ""))
+            self.assertRegex(refused.err, "only root may do that" if user else "run long is in progress")
         self.assertEqual(self.active(), set(scenario.AGENTS))
         scenario.ctl(self.host, "stop", "long")
         done = self.host.run(["sh", f"{FOLDER}/bake.sh", FOLDER], check=True, timeout=300)
@@ -122,12 +126,19 @@ class Image(unittest.TestCase):
         self.host.run(["tpuctl", "status"])
         self.assertEqual((self.active(), self.state()), (set(), []))
 
-    def test_4_at_the_shutdown(self):
-        """The unit does nothing until the machine goes down."""
+    def test_4_from_outside(self):
+        """The disk of a machine that is off, as a mounted one."""
+        self.boot_again()
         self.host.poweroff()
-        self.host.write("/etc/machine-id", "")
-        self.host.boot()
-        self.assertEqual(self.active(), set(scenario.AGENTS))
+        self.assertGreater(len(self.state()), 2)
+        done = subprocess.run([HOSTD, "--root", self.host.tree, "--generalize"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((self.state(), self.machine_id()), ([], ""))
+
+    def test_5_at_the_shutdown(self):
+        """The unit does nothing until the machine goes down."""
+        self.boot_again()
         self.host.sh("systemctl start tpu-hostd-generalize; systemctl stop tpu-hostd-generalize")
         self.assertEqual(self.active(), set(scenario.AGENTS))
         self.assertGreater(len(self.state()), 2)
@@ -140,7 +151,13 @@ class Image(unittest.TestCase):
         os.rename(self.host.release(), self.image.path)
         self.lab.stop()
 
-    def test_5_two_hosts_start_from_it(self):
+    def boot_again(self):
+        if self.host.up:
+            self.host.poweroff()
+        self.host.boot()
+        self.assertEqual(self.active(), set(scenario.AGENTS))
+
+    def test_6_two_hosts_start_from_it(self):
         def before_boot(host):
             if host.name == "collector":
                 scenario.configure(host, 0, 0)
