@@ -23,6 +23,7 @@ plan="
 -|10|lintian
 -|30|installs and runs on Debian 13
 -|120|a host with a stock kernel
+-|150|two hosts of one image
 -|200|BPF on other kernels
 -|120|a run on a kernel of its own
 -|900|power cuts

@@ -135,11 +135,16 @@ static int remove_at(int dir_fd, const char *name, unsigned depth) {
         if (fd < 0)
                 return -errno;
         r = empty_directory(fd, depth);
-        if (r == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0)
+        /* EBUSY: a file system of its own, which is empty now */
+        if (r == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != EBUSY)
                 r = -errno;
         return r;
 }
 
 int machine_state_remove(const char *path) {
         return remove_at(AT_FDCWD, path, 0);
+}
+
+int machine_state_empty(int fd) {
+        return empty_directory(fd, 0);
 }

@@ -63,3 +63,5 @@ int machine_state_aside_name(const char *path, unsigned n, char ret[static MACHI
 /* Removes a file, or a directory with all in it, and follows no link. 0 also where there is none; -errno: of
  * the first that stays. */
 int machine_state_remove(const char *path);
+/* The same of what is in an open directory. Takes fd over. */
+int machine_state_empty(int fd);

@@ -6,11 +6,12 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "generalize.h"
 #include "journal.h"
 #include "options.h"
 
 struct command_line {
-        bool check_config, show_config;
+        bool check_config, show_config, generalize;
 };
 
 static int on_exit_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
@@ -115,7 +116,7 @@ static int act(const struct command_line *args, const struct host *h, const char
         config_clear(&source.config);
         if (r < 0 || args->show_config || args->check_config)
                 return r;
-        return run(h, config_file, &settings);
+        return args->generalize ? generalize(h, &settings) : run(h, config_file, &settings);
 }
 
 int main(int argc, char *argv[]) {
@@ -127,6 +128,9 @@ int main(int argc, char *argv[]) {
                 { .name = "show-config",
                   .help = "print what is in force and where it is from",
                   .flag = &args.show_config },
+                { .name = "generalize",
+                  .help = "make an image: stop the daemons and remove what belongs to this one machine",
+                  .flag = &args.generalize },
         };
         struct options o = {
                 .program = "tpu-hostd",

@@ -9,7 +9,7 @@ from . import guardian, network
 from .command import LabError
 from .host import Host
 from .prepare import debs_layer
-from .tree import prune, say
+from .tree import Layer, prune, say
 
 FIRST_NUMBER = 10
 COLLECTOR_NUMBER = 100
@@ -22,7 +22,7 @@ class Lab:
     """Boots hosts h0, h1, …, and collectors (collector, collector2, …) if `collector` is given; use it in a
     with statement.
 
-    debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt.
+    debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt; or a Layer.
     before_boot: called with each Host before it boots, to write its configuration.
     unified: hosts see cgroup version 2 only, as TPU images do.
     debs_of: {name of a host: paths}, for hosts that have others than debs.
@@ -39,7 +39,7 @@ class Lab:
         self.unified, self._before_boot = unified, before_boot
         self.hosts, self.collectors, self.every = [], [], []
         self.boot_seconds = None
-        self._guardian = self._pipe = self._layer = None
+        self._guardian = self._pipe = None
 
     @property
     def collector(self):
@@ -49,9 +49,7 @@ class Lab:
     @classmethod
     def on_layer(cls, layer):
         """A lab of one host on a given layer: how the next layer is made."""
-        lab = cls(hosts=1)
-        lab._layer = layer
-        return lab
+        return cls(hosts=1, debs=layer)
 
     def __enter__(self):
         self.start()
@@ -64,7 +62,8 @@ class Lab:
         """Boots everything; on failure nothing is left. boot_seconds is the time without building layers."""
         for error in guardian.sweep()[1]:
             say(f"cannot clean up after a lab that was killed: {error}")
-        layers = {name: self._layer or debs_layer(debs) for name, (_, debs) in self._wanted.items()}
+        layers = {name: debs if isinstance(debs, Layer) else debs_layer(debs)
+                  for name, (_, debs) in self._wanted.items()}
         leases = [lease for layer in layers.values() for lease in layer.leases()]
         if int(INOTIFY.read_text()) < INSTANCES:
             INOTIFY.write_text(str(INSTANCES))

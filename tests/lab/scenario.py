@@ -39,11 +39,11 @@ def debs(folder=None):
 
 def configure(host, n_hosts, network_mtu):
     """What a site would bake into its image and its instance templates."""
-    collector = host.lab_collector_address
     if host.name == "collector":
         host.write("/etc/tpu-hostd/collectord.conf.d/10-site.conf",
                    "[Collector]\nListenOtlp=0.0.0.0:4318\nListenApi=0.0.0.0:9471\nInsecureListen=yes\n")
         return
+    collector = host.lab_collector_address
     index = int(host.name[1:])
     names = ",".join(f"h{i}" for i in range(n_hosts))
     host.write("/etc/tpu-hostd/identity.conf.d/10-site.conf",

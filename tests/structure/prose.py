@@ -342,6 +342,9 @@ def installed(build, top):
     taken = {f for f in files if any(fnmatch.fnmatch(f, p) for p in patterns)}
     for file in top.glob("packaging/deb/*.docs"):
         taken.update(f"/usr/share/doc/{file.stem}/{Path(line).name}" for line in file.read_text().split())
+    for file in top.glob("packaging/deb/*.examples"):
+        taken.update(f"/usr/share/doc/{file.stem}/examples/{found.name}"
+                     for pattern in file.read_text().split() for found in top.glob(pattern))
     return taken
 
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "generalize.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+
+#include "log.h"
+#include "paths.h"
+#include "processes.h"
+
+#define TRANSIENT "/run/systemd/transient" /* units of runs that have not ended */
+#define MACHINE_ID "/etc/machine-id"
+#define DBUS_MACHINE_ID "/var/lib/dbus/machine-id"
+
+/* --- Removing ------------------------------------------------------------------------------------------ */
+
+static int report_removal(int r, const char *what, const char *path) {
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return log_error_errno(r, "%s cannot be %s: %m", path, what);
+        (void) printf("%s: %s\n", path, what);
+        return 0;
+}
+
+/* "" and credential:NAME are no files of the image. */
+static int remove_file(const struct host *h, const char *path) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_close_ int folder = -1;
+        char parent[MACHINE_PATH_MAX];
+        int r;
+
+        if (path[0] != '/')
+                return 0;
+        (void) snprintf(parent, sizeof(parent), "%.*s/", (int) (slash - path), path);
+        folder = host_open_file(h, parent, O_PATH | O_DIRECTORY);
+        r = folder < 0 ? folder : unlinkat(folder, slash + 1, 0) < 0 ? -errno : 0;
+        return report_removal(r, "removed", path);
+}
+
+/* flags: O_NOFOLLOW where a link may be somebody else's: it is removed then. */
+static int clear_path(const struct host *h, const char *path, int flags) {
+        int fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY | flags);
+
+        if (fd == -ENOTDIR || fd == -ELOOP)
+                return remove_file(h, path);
+        return report_removal(fd < 0 ? fd : machine_state_empty(fd), "emptied", path);
+}
+
+/* Emptied, not removed: systemd can make a new one where /etc is read-only at boot only over a file. */
+static int empty_machine_id(const struct host *h) {
+        _cleanup_close_ int fd = -1;
+        char id[64];
+        int r;
+
+        r = host_read(h, MACHINE_ID, id, sizeof(id), NULL);
+        if (r == -ENOENT || (r >= 0 && (!id[0] || streq(id, "uninitialized"))))
+                return 0;
+        fd = host_open_file(h, MACHINE_ID, O_WRONLY | O_TRUNC);
+        return report_removal(fd < 0 ? fd : 0, "emptied", MACHINE_ID);
+}
+
+/* --- Before it ----------------------------------------------------------------------------------------- */
+
+static int find_run(const char *name, void *userdata) {
+        size_t len = strlen(name), end = strlen(".service");
+
+        if (!startswith(name, RUN_UNIT_PREFIX) || len <= end || !streq(name + len - end, ".service"))
+                return 0;
+        (void) snprintf(userdata, NAME_MAX + 1, "%.*s", (int) (len - end - strlen(RUN_UNIT_PREFIX)),
+                        name + strlen(RUN_UNIT_PREFIX));
+        return 1;
+}
+
+static int stop_daemons(void) {
+        static const char *const argv[] = { "systemctl", "stop", "tpu-hostd.socket", "tpu-hostd.service",
+                                            "tpu-launchd.socket", "tpu-launchd.service",
+                                            "tpu-netcfg.socket", "tpu-netcfg.service", NULL };
+        struct spawn_options o = { .path = "/bin/systemctl", .argv = argv, .environment = environ, .out = -1,
+                                   .error = -1 };
+        int r, status = 0;
+        pid_t pid;
+
+        r = spawn_program(&o, &pid);
+        if (r < 0)
+                return log_error_errno(r, "%s cannot be started: %m", o.path);
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return log_error_errno(errno, "%s cannot be waited for: %m", o.path);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return log_error_errno(EBUSY, "the daemons did not stop; see: systemctl status 'tpu-*'");
+        return 0;
+}
+
+/* --- All of it ----------------------------------------------------------------------------------------- */
+
+/* What hostd.conf puts elsewhere, and what of it was set aside. */
+static int clear_settings_state(const struct host *h, const struct settings *s) {
+        char paths[SETTINGS_STATE_MAX][MACHINE_PATH_MAX], aside[MACHINE_PATH_MAX];
+        size_t n = settings_state(s, true, paths);
+        int r = 0, k;
+
+        for (size_t i = 0; i < n; i++) {
+                k = clear_path(h, paths[i], O_NOFOLLOW);
+                r = k < 0 ? k : r;
+                for (unsigned nth = 1; nth <= MACHINE_ASIDE_MOST; nth++) {
+                        k = machine_state_aside_name(paths[i], nth, aside);
+                        k = k < 0 ? k : clear_path(h, aside, O_NOFOLLOW);
+                        r = k < 0 ? k : r;
+                }
+        }
+        return r;
+}
+
+int generalize(const struct host *h, const struct settings *s) {
+        static const char *const directories[] = { PATH_HOSTD_STATE, PATH_LAUNCHD_STATE,
+                                                   PATH_NETCFG_STATE };
+        const char *const files[] = { s->uplink.cert_file, s->uplink.key_file,   s->api.certificate,
+                                      s->api.key,          s->registry.cert_file, s->registry.key_file,
+                                      DBUS_MACHINE_ID };
+        char run[NAME_MAX + 1];
+        int r, k;
+
+        if (h->real_root && geteuid() != 0)
+                return log_error_errno(EPERM, "only root may do that: sudo tpu-hostd --generalize");
+        if (host_list(h, TRANSIENT, find_run, run) > 0)
+                return log_error_errno(EBUSY, "run %s is in progress; end it first: tpuctl stop %s", run,
+                                       run);
+        if (h->real_root && sd_booted() > 0) {
+                r = stop_daemons();
+                if (r < 0)
+                        return r;
+        }
+        r = 0;
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                k = clear_path(h, directories[i], 0);
+                r = k < 0 ? k : r;
+        }
+        k = clear_settings_state(h, s);
+        r = k < 0 ? k : r;
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                k = remove_file(h, files[i]);
+                r = k < 0 ? k : r;
+        }
+        k = empty_machine_id(h);
+        return k < 0 ? k : r;
+}
