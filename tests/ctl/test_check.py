@@ -42,7 +42,7 @@ OK       nic.queues          eth0, eth1                                 4 receiv
 OK       nic.count                                                      2
 OK       nic.feature         eth0 tx-nocache-copy and 1 more            on
 OK       nic.private_flag    eth0 enable-max-rx-buffer-size and 1 more  on
-OK       sysctl              net.ipv4.tcp_rmem and 7 more               as wanted
+OK       sysctl              net.ipv4.tcp_rmem and 8 more               as wanted
 OK       module.parameter    tcp_cubic.hystart_detect                   2
 OK       sysctl              net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
 OK       route.rto_min                                                  nothing is wanted of routes
@@ -70,7 +70,7 @@ OK       fingerprint.wheel   jax, jaxlib                                0.7.2 in
 Identity
 OK       identity            t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
 
-55 checks: 55 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+56 checks: 56 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """)
 
@@ -185,7 +185,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
     def test_json(self):
         report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
         self.assertEqual((report["host"], report["verdict"], len(report["checks"])),
-                         ("t1v-n-0a1b2c3d-w-0", "OK", 9))
+                         ("t1v-n-0a1b2c3d-w-0", "OK", 10))
         self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
 
     def test_no_root(self):
