@@ -15,8 +15,9 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DEBS = pathlib.Path(os.environ.get("TPU_HOSTD_DEBS") or TOP / "build/debs")
 PROGRAMS = {"tpu-hostd": ("usr/bin/tpu-stack", "usr/lib/tpu-hostd/tpu-hostd-probe",
-                          "usr/lib/tpu-hostd/tpu-hostd-bpf", "usr/bin/tpuctl",
+                          "usr/lib/tpu-hostd/tpu-hostd-bpf",
                           "usr/sbin/tpu-hostd", "usr/sbin/tpu-launchd", "usr/sbin/tpu-netcfg"),
+            "tpuctl": ("usr/bin/tpuctl",),
             "tpu-collector": ("usr/sbin/tpu-collectord",)}
 ENDBR64 = bytes.fromhex("f30f1efa")  # where -fcf-protection lets an indirect jump land
 

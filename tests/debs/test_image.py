@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE.parent / "lab"))
 
 from lab.check import check                                                        # noqa: E402  (the path comes first)
-from lab.prepare import debs_layer                                                 # noqa: E402
+from lab.prepare import debs_layer, whole                                          # noqa: E402
 from lab.tree import cache_dir, OVERLAY_OPTIONS, remove_tree, run_script           # noqa: E402
 import scenario                                                                    # noqa: E402
 
@@ -30,8 +30,7 @@ KEPT_BY_DPKG = {"var/lib/dpkg/status", "var/lib/dpkg/status-old", "var/lib/dpkg/
                 "var/lib/dpkg/available"}
 # systemd's index of all catalogs, made anew by its own trigger.
 CATALOG = "var/lib/systemd/catalog/database"
-# The collector's libraries are not in this image, and nobody starts it there.
-INSTALL = "dpkg --force-depends -i /tmp/*.deb"
+INSTALL = "dpkg -i /tmp/*.deb"
 USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow")
          for old in ("", "-")} | {"etc/.pwd.lock"}
 
@@ -72,8 +71,8 @@ class Image(unittest.TestCase):
         missing = [f"{name}: {reason}" for name, reason in check() if reason]
         if missing:
             raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
-        cls.debs = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
-        cls.layer = debs_layer(cls.debs[:1]).parent  # what tpu-hostd depends on, as all labs have it
+        cls.debs = whole(scenario.debs(os.environ.get("TPU_HOSTD_DEBS")))
+        cls.layer = debs_layer(cls.debs).parent  # what they depend on
         for lease in cls.layer.leases():
             cls.addClassCleanup(lease.close)
 
@@ -115,7 +114,7 @@ class Image(unittest.TestCase):
         made = "/var/lib/tpu-hostd/spool /var/lib/tpu-launchd/runs /var/lib/tpu-collectord /run/tpu-netcfg /run/tpu-launchd"
         upper, after = self.bake(f"{INSTALL} && mkdir -p {made} && for d in {made}; do echo x >$d/x; done "
                                  f"&& "
-                             "dpkg --purge tpu-hostd tpu-collector && ! ls -d /run/tpu-* 2>/dev/null")
+                             "dpkg --purge tpu-hostd tpuctl tpu-collector && ! ls -d /run/tpu-* 2>/dev/null")
         left = {path for path, what in after.items()
                 if path not in KEPT_BY_DPKG | USERS | {CATALOG}
                 and not self.is_folder_of_the_image(path, what)}

@@ -20,6 +20,17 @@ def _field(deb, name):
     return sh("dpkg-deb", "--field", deb, name).strip()
 
 
+def whole(debs):
+    """Returns the .debs and, from the same folder, those that they need in the same version (tpuctl)."""
+    debs = sorted(Path(deb) for deb in debs)
+    for deb in debs:
+        if not deb.is_file():
+            raise LabError(f"{deb}: no such package file")
+        for name, version in re.findall(r"([^\s,(]+) \(= ([^)]+)\)", _field(deb, "Depends")):
+            debs += {*deb.parent.glob(f"{name}_{version}_*.deb")} - {*debs}  # visited, too
+    return sorted(debs)
+
+
 def depends(debs):
     """Returns what the .debs need from elsewhere, as one dependency line; "" if nothing."""
     own = {_field(deb, "Package") for deb in debs}
@@ -32,10 +43,7 @@ def depends(debs):
 
 def debs_layer(debs):
     """Returns the topmost layer of a tree with these .debs installed; without any, the training layer."""
-    debs = sorted(Path(deb) for deb in debs)
-    for deb in debs:
-        if not deb.is_file():
-            raise LabError(f"{deb}: no such package file")
+    debs = whole(debs)
     parent = training_layer()
     if not debs:
         return parent

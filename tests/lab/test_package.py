@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -21,6 +20,7 @@ sys.path.insert(0, str(HERE))
 
 from lab import Lab              # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
+from lab.prepare import whole    # noqa: E402
 import scenario                  # noqa: E402
 
 UNITS = [f"{agent}.{kind}" for agent in scenario.AGENTS for kind in ("service", "socket")]
@@ -41,21 +41,20 @@ def setUpModule():
 
 
 def bumped(deb, version, folder):
-    """Returns the same package under another version, its changelog and control changed and nothing else."""
+    """The same package under another version in the folder, its changelog and control changed and nothing
+    else."""
     tree = Path(folder, "tree")
     subprocess.run(["dpkg-deb", "-R", deb, tree], check=True)
     control = tree / "DEBIAN/control"
     lines = control.read_text().splitlines()
     old, = [line.removeprefix("Version: ") for line in lines if line.startswith("Version: ")]
     control.write_text("".join(f"{line}\n".replace(f"Version: {old}", f"Version: {version}")
-                               for line in lines))
+                               .replace(f"(= {old})", f"(= {version})") for line in lines))
     for changelog in (tree / "usr/share/doc").rglob("changelog*"):
         changelog.write_bytes(b"")
-    out = Path(folder, "bumped.deb")
-    subprocess.run(["dpkg-deb", "-b", "--root-owner-group", "-Znone", tree, out], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(["dpkg-deb", "-b", "--root-owner-group", "-Znone", tree, Path(folder, deb.name)],
+                   check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
-    return out
 
 
 class Package(unittest.TestCase):
@@ -65,10 +64,12 @@ class Package(unittest.TestCase):
                                       text=True, check=True).stdout.strip()
         self.lab = self.enterContext(Lab(hosts=1, debs=[self.deb]))
         self.host = self.lab.hosts[0]
-        with tempfile.TemporaryDirectory() as folder:
-            self.host.path("/srv").joinpath("new.deb").write_bytes(bumped(self.deb, "99",
-                                                                          folder).read_bytes())
-        self.host.path("/srv").joinpath("old.deb").write_bytes(self.deb.read_bytes())
+        old, new = (self.host.path("/srv") / name for name in ("old", "new"))
+        for folder in old, new:
+            folder.mkdir()
+        for deb in whole([self.deb]):
+            shutil.copy(deb, old)
+            bumped(deb, "99", new)
         self.host.sh("useradd -m -G tpu-run alice; mkdir -m 0777 /srv/steps")
 
     def start(self, name, *argv):
@@ -110,7 +111,7 @@ class Package(unittest.TestCase):
         for step, package, version in (("again", "old", self.version), ("upgrade", "new", "99"),
                                        ("downgrade", "old", self.version)):
             with self.subTest(step):
-                host.run(["dpkg", "-i", f"/srv/{package}.deb"], check=True)
+                host.sh(f"dpkg -i /srv/{package}/*.deb")
                 self.the_agents_are_new(version)
                 self.the_run_goes_on()
         with self.subTest("exit truth after upgrades"):
@@ -124,11 +125,11 @@ class Package(unittest.TestCase):
             self.nothing_of_ours_runs()
             self.assertNotEqual(host.sh("ls /var/lib/tpu-launchd/runs"), "")
         with self.subTest("install after remove"):
-            host.run(["dpkg", "-i", "/srv/old.deb"], check=True)
+            host.sh("dpkg -i /srv/old/tpu-hostd_*.deb")
             self.the_agents_are_new(self.version)
             self.the_run_goes_on()
         with self.subTest("purge"):
-            host.run(["apt-get", "purge", "-y", "tpu-hostd"], check=True)
+            host.run(["apt-get", "purge", "-y", "tpu-hostd", "tpuctl"], check=True)
             self.the_run_goes_on()
             self.nothing_of_ours_runs()
             self.assertEqual(host.sh(OURS).split(), [])

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE))
 
 from lab import Lab, apt                                                                   # noqa: E402  (the path comes first)
 from lab.check import check                                                                # noqa: E402
-from lab.prepare import STAGING, depends                                                   # noqa: E402
+from lab.prepare import STAGING, depends, whole                                            # noqa: E402
 from lab.tree import (BASE_PACKAGES, CHROOT_INSTALL, DEBOOTSTRAP, MASKED, Layer, OVERLAY_OPTIONS,  # noqa: E402
                       digest, run_script)
 import scenario                                                                            # noqa: E402
@@ -62,7 +62,7 @@ def setUpModule():
 
 class Trixie(unittest.TestCase):
     def test_whole_life(self):
-        debs = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+        debs = whole(scenario.debs(os.environ.get("TPU_HOSTD_DEBS")))
         lab = Lab.on_layer(depends_layer(debs))
         lab.unified = True  # systemd 257 wants cgroup version 2
         self.enterContext(lab)
@@ -85,7 +85,7 @@ class Trixie(unittest.TestCase):
         for unit in units:
             self.assertEqual(host.sh(f"systemctl show -p NRestarts --value {unit}").strip(), "0",
                              host.journal(unit))
-        host.run(["apt-get", "-q", "-y", "purge", "tpu-hostd", "tpu-collector"], **apt_get)
+        host.run(["apt-get", "-q", "-y", "purge", "tpu-hostd", "tpuctl", "tpu-collector"], **apt_get)
         self.assertEqual(host.sh("find /etc /usr /var/lib -xdev -name 'tpu-*' ! -path '/var/lib/dpkg/*' ! "
                                  "-path '/var/lib/apt/*'"), "")
 

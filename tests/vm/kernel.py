@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lab.command import LabError
+from lab.prepare import whole
 from lab.tree import BROUGHT, apt_layer, base_layer
 
 PACKAGE = "linux-image-cloud-amd64"
@@ -15,6 +16,7 @@ def kernel_layer():
 
 def packages_layer(debs):
     """On the kernel: .debs installed by apt into a tree that has not booted yet, as an image is made."""
+    debs = whole(debs)
     names = (f"{BROUGHT}/{Path(deb).name}" for deb in debs)
     return apt_layer("vm", kernel_layer(), "install", *names, bring=debs)
 

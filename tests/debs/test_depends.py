@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+"""The release's packages (tools/deb --release) install where nobody could try it: what they depend on is in
+Ubuntu under that name, and new enough.
+
+TPU_HOSTD_RELEASE names their folder; default: build/release.
+"""
+
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+RELEASE = Path(os.environ.get("TPU_HOSTD_RELEASE") or TOP / "build/release")
+CLAUSE = re.compile(r"([^\s(:]+)\S*\s*(?:\((\S+) ([^)]+)\))?")
+PACKAGES = ("tpu-hostd", "tpuctl", "tpu-collector")
+
+# What the archives of both have, as packages.ubuntu.com lists it. Where noble has a new name
+# (libcurl3t64-gnutls, libdw1t64, libelf1t64, libgnutls30t64, libmicrohttpd12t64), that package provides the
+# old one in its version.
+UBUNTU = {
+    "jammy": """
+        dbus 1.12.20, libc6 2.35, libcurl3-gnutls 7.81.0, libdw1 0.186, libelf1 0.186,
+        libgnutls30 3.7.3, libinih1 53, libjansson4 2.13.1, libmicrohttpd12 0.9.75,
+        libnghttp2-14 1.43.0, libnl-3-200 3.5.0, libprotobuf-c1 1.3.3, libsqlite3-0 3.37.2,
+        libsystemd0 249, systemd 249, zlib1g 1:1.2.11""",
+    "noble": """
+        dbus 1.14.10, libc6 2.39, libcurl3-gnutls 8.5.0, libdw1 0.190, libelf1 0.190,
+        libgnutls30 3.8.3, libinih1 55, libjansson4 2.14, libmicrohttpd12 1.0.1,
+        libnghttp2-14 1.59.0, libnl-3-200 3.7.0, libprotobuf-c1 1.4.1, libsqlite3-0 3.45.1,
+        libsystemd0 255, systemd 255, zlib1g 1:1.3""",
+}
+
+
+def field(deb, name):
+    return subprocess.run(["dpkg-deb", "-f", deb, name], capture_output=True, text=True, timeout=60,
+                          check=True).stdout.strip()
+
+
+def fits(version, relation, bound):
+    done = subprocess.run(["dpkg", "--compare-versions", version, relation, bound], check=False)
+    return done.returncode == 0
+
+
+def lacking(depends, offered):
+    """What of a Depends line is not among {name: version}: a list of words, empty when all is there."""
+    found = []
+    for clause in filter(None, re.split(r"\s*,\s*", depends)):
+        for alternative in clause.split("|"):
+            name, relation, version = CLAUSE.fullmatch(alternative.strip()).groups()
+            if name in offered and (not relation or fits(offered[name], relation, version)):
+                break
+        else:
+            found.append(clause)
+    return found
+
+
+class Depends(unittest.TestCase):
+    def test_the_comparison_can_fail(self):
+        offered = {"libc6": "2.35", "libjansson4": "2.13.1"}
+        self.assertEqual(lacking("libc6 (>= 2.28), libjansson4 (>= 2.7)", offered), [])
+        self.assertEqual(lacking("libc6 (>= 2.36), libjansson4 (>= 2.14), libbpf1", offered),
+                         ["libc6 (>= 2.36)", "libjansson4 (>= 2.14)", "libbpf1"])
+        self.assertEqual(lacking("libbpf1 | libc6 (>= 2.28)", offered), [])
+
+    def test_ubuntu(self):
+        debs = {name: next(RELEASE.glob(f"{name}_*.deb"), None) for name in PACKAGES}
+        if None in debs.values():
+            self.skipTest(f"no packages in {RELEASE}: run tools/deb --release")
+        own = {name: field(deb, "Version") for name, deb in debs.items()}
+        for suite, text in UBUNTU.items():
+            offered = dict(line.split() for line in text.replace("\n", " ").split(",")) | own
+            for name, deb in debs.items():
+                with self.subTest(f"{name} on {suite}"):
+                    self.assertEqual(lacking(field(deb, "Depends"), offered), [])
+
+    def test_every_dpkg_reads_them(self):
+        for deb in RELEASE.glob("*.deb"):
+            names = subprocess.run(["ar", "t", deb], capture_output=True, text=True, check=True).stdout
+            self.assertEqual(names.split(), ["debian-binary", "control.tar.xz", "data.tar.xz"], deb)
+
+
+if __name__ == "__main__":
+    unittest.main()
