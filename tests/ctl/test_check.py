@@ -74,6 +74,31 @@ OK       identity            t1v-n-0a1b2c3d-w-0                         worker 0
 What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """)
 
+    def test_a_machine_without_tpus(self):
+        """One line, unless more is asked for by name, or somebody says that a TPU should be there."""
+        shutil.rmtree(self.root / "sys/bus/pci/devices")
+        (self.root / "sys/bus/pci/devices").mkdir()
+        config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        identity = config.read_text()
+        config.unlink()
+        self.hostd()  # what it could say besides is not asked
+        self.expect(["check"], 0, stderr="", stdout="""\
+Chips
+OK       tpu.chips    none here, none expected: this machine is not changed
+
+1 checks: 1 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+""")
+        report = json.loads(self.expect(["check", "--json"], 0).stdout)
+        self.assertEqual((report["verdict"], [c["check"] for c in report["checks"]]), ("OK", ["tpu.chips"]))
+        self.assertIn("clock.sync", self.expect(["check", "clock"], 0).stdout)
+        self.assertIn("tpu.chips", self.expect(["check", "tpu"], 0).stdout)
+        config.write_text("[Identity]\nSliceName=a\n")
+        self.assertIn("clock.sync", self.expect(["check"], 2).stdout)
+        config.write_text("[Identity]\nMachineType=ct6e-standard-4t\n")
+        self.assertIn("FAIL     tpu.machine", self.expect(["check"], 2).stdout)
+        config.write_text(identity)
+        self.assertIn("FAIL     tpu.chips", self.expect(["check"], 2).stdout)
+
     def test_identity_counts(self):
         config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
         config.write_text(config.read_text().replace("WorkerId=0", "WorkerId=9"))
