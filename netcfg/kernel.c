@@ -24,21 +24,27 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
 
 /* --- Rights ------------------------------------------------------------------------------------------- */
 
-static int permits_sysctl(const struct host *h, const char *name) {
+/* Where a sysctl or parameter is. */
+static int op_path(const struct plan_op *op, char buf[static 128]) {
+        return op->kind == OP_SYSCTL ? intent_sysctl_path(op->subject, buf, 128)
+                                     : intent_parameter_path(op->subject, buf);
+}
+
+static int permits_file(const struct host *h, const struct plan_op *op) {
         _cleanup_close_ int fd = -1;
         char path[128];
         int r;
 
-        r = intent_sysctl_path(name, path, sizeof(path));
+        r = op_path(op, path);
         if (r < 0)
                 return r;
-        fd = host_open_file(h, path, O_WRONLY); /* procfs checks the right at open(2) */
+        fd = host_open_file(h, path, O_WRONLY); /* procfs checks the right at open(2), sysfs the mode */
         return fd < 0 ? fd : 0;
 }
 
 static int permits_op(const struct host *h, const struct plan_op *op) {
-        if (op->kind == OP_SYSCTL)
-                return permits_sysctl(h, op->subject);
+        if (op->kind == OP_SYSCTL || op->kind == OP_PARAMETER)
+                return permits_file(h, op);
         /* Where nobody can tell, the write itself will. */
         return capability_has(CAP_NET_ADMIN) == 0 ? -EPERM : 0;
 }
@@ -58,19 +64,19 @@ int kernel_permits(const struct host *h, const struct plan *p, const struct plan
 
 /* --- Sysctls and routes ---------------------------------------------------------------------------- */
 
-static int apply_sysctl(const struct host *h, const struct plan_op *op) {
-        struct found_sysctl after;
-        char path[128];
+static int apply_file(const struct host *h, const struct plan_op *op) {
+        char path[128], after[sizeof(op->to)];
         int r;
 
-        r = intent_sysctl_path(op->subject, path, sizeof(path));
+        r = op_path(op, path);
         if (r == 0)
                 r = host_write(h, path, op->to);
         if (r == 0)
-                r = plan_read_sysctl(h, op->subject, &after);
+                r = host_read(h, path, after, sizeof(after), NULL);
         if (r < 0)
                 return r;
-        return streq(after.value, op->to) ? 0 : -EIO;
+        intent_sysctl_normalize(after);
+        return streq(after, op->to) ? 0 : -EIO;
 }
 
 static int apply_route(const struct host *h, const struct plan_op *op) {
@@ -177,7 +183,8 @@ int kernel_apply(const struct host *h, const struct plan_op *op) {
                 return -EROFS;
         switch (op->kind) {
         case OP_SYSCTL:
-                return apply_sysctl(h, op);
+        case OP_PARAMETER:
+                return apply_file(h, op);
         case OP_ROUTE:
                 return apply_route(h, op);
         case OP_RULE:

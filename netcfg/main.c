@@ -11,7 +11,7 @@
 struct arguments {
         struct options options;
         const char *netns;
-        bool dry_run, once, restore, json, check_config, show_config;
+        bool dry_run, once, restore, parameters, json, check_config, show_config;
 };
 
 static bool config_only(const struct arguments *a) {
@@ -24,6 +24,10 @@ static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
                 { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
                 { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot",
                   NULL, &a->restore },
+                { "parameters", NULL,
+                  "set the parameters of kernel modules alone, which takes root, and exit: for the unit's "
+                  "start",
+                  NULL, &a->parameters },
                 { "netns", "PATH",
                   "do it once in this network namespace of a container (/run/netns/NAME, /proc/PID/ns/net); "
                   "as root",
@@ -38,8 +42,8 @@ static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
 
         a->options = (struct options) {
                 .program = "tpu-netcfg",
-                .synopsis = "[--dry-run | --once | --restore] [--netns PATH] [--json] | --check-config | "
-                            "--show-config",
+                .synopsis = "[--dry-run | --once | --restore] [--netns PATH] [--json] | --parameters | "
+                            "--check-config | --show-config",
                 .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile "
                            "of this TPU generation wants.\n"
                            "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 "
@@ -55,13 +59,12 @@ static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
                 fprintf(stderr, "tpu-netcfg: no argument is taken, not '%s' either\n", argv[r]);
                 return -EINVAL;
         }
-        if (a->netns && !(a->dry_run || a->once || a->restore || config_only(a)))
+        if (a->netns && !(a->dry_run || a->once || a->restore || a->parameters || config_only(a)))
                 a->once = true;
-        if (a->dry_run + a->once + a->restore + config_only(a) > 1 ||
+        if (a->dry_run + a->once + a->restore + a->parameters + config_only(a) > 1 ||
             ((a->json || a->netns) && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; "
-                      "--json "
-                      "and --netns go with the first three\n",
+                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --parameters, --check-config and "
+                      "--show-config; --json and --netns go with the first three\n",
                       stderr);
                 return -EINVAL;
         }
@@ -127,7 +130,7 @@ static int set_up_netcfg(struct netcfg *n, const struct arguments *a) {
         }
         if (a->dry_run)
                 return 0;
-        if (!a->restore && !n->intent.observe && check_rights(n) < 0)
+        if (!a->restore && !a->parameters && !n->intent.observe && check_rights(n) < 0)
                 return -EPERM;
         r = host_boot_id(&n->host, n->boot_id);
         if (r < 0)
@@ -159,5 +162,7 @@ int main(int argc, char *argv[]) {
                 return oneshot_once(&n, a.json);
         if (a.restore)
                 return oneshot_restore(&n, a.json);
+        if (a.parameters)
+                return oneshot_parameters(&n);
         return daemon_run(&n) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

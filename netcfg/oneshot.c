@@ -132,6 +132,16 @@ int oneshot_once(struct netcfg *n, bool json) {
         return finish_oneshot(n, json);
 }
 
+int oneshot_parameters(struct netcfg *n) {
+        int r;
+
+        n->parameters_only = true;
+        r = pass_run(n, PASS_APPLY, LOCK_WAIT);
+        if (r == -EAGAIN)
+                (void) log_locked(n);
+        return verdict_exit_code(r < 0 ? VERDICT_FAIL : VERDICT_OK);
+}
+
 /* --- Restore ------------------------------------------------------------------------------------------ */
 
 struct restoring {
@@ -156,6 +166,7 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
                     struct plan_op *op) {
         const struct link *l = original_link(o, &s->links);
         struct found_sysctl now;
+        char parameter[sizeof(op->from)];
         char value[16];
         int r;
 
@@ -163,6 +174,12 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
                 r = plan_read_sysctl(h, o->subject, &now);
                 finding_set(op->from, "%s", now.value);
                 return r == -ENOENT ? -ENODEV : r; /* a NIC's own, which went with it */
+        }
+        if (o->kind == OP_PARAMETER) {
+                r = intent_read_parameter(h, o->subject, parameter, sizeof(parameter));
+                if (r == 0 || r == -EROFS)
+                        finding_set(op->from, "%s", parameter);
+                return r == -ENOENT ? -ENODEV : r == -EROFS ? 0 : r; /* its module went */
         }
         if (o->kind == OP_ROUTE) {
                 const struct route *route = route_by_subject(&s->routes, &s->links, o->subject);

@@ -6,3 +6,5 @@
 int oneshot_dry_run(struct netcfg *n, bool json);
 int oneshot_once(struct netcfg *n, bool json);
 int oneshot_restore(struct netcfg *n, bool json);
+/* Writes parameters of kernel modules and nothing else; prints nothing. */
+int oneshot_parameters(struct netcfg *n);

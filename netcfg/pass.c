@@ -136,6 +136,7 @@ static int judge_pass(struct netcfg *n, const struct found *found) {
 static const char *op_label(const struct plan_op *op) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "",
+                [OP_PARAMETER] = "parameter ",
                 [OP_MTU] = "MTU of ",
                 [OP_ROUTE] = "least RTO of ",
                 [OP_RULE] = "rule ",
@@ -368,6 +369,7 @@ static const char *why_held(const struct netcfg *n, enum pass_kind kind) {
 static void read_found(const struct netcfg *n, struct found *ret) {
         kernel_read(&n->host, &n->intent, ret);
         netns_bound_links(&n->netns, &ret->links);
+        ret->container |= n->netns.path != NULL;
 }
 
 /* --- The pass ----------------------------------------------------------------------------------------- */
@@ -384,7 +386,8 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         r = plan_make(&n->intent, &found, &n->plan);
         n->held = why_held(n, kind);
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
-                r = plan_add(&due, &n->plan.ops[i]);
+                if (!n->parameters_only || n->plan.ops[i].kind == OP_PARAMETER)
+                        r = plan_add(&due, &n->plan.ops[i]);
         if (found.links_error == 0 && found.routes_error == 0)
                 contest_forget_routes(&n->contest, &found, host_now(&n->host));
         if (r == 0 && kind == PASS_REPAIR)

@@ -39,6 +39,7 @@ struct netcfg {
         struct netns netns;
         int runtime_fd; /* netns.runtime; -1: not opened, and nothing may be written */
         char boot_id[BOOT_ID_MAX];
+        bool parameters_only;   /* nothing else is written */
         struct observe observe; /* what a person ordered; not of a container's namespace */
         struct contest contest;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "host_stat.h"
+#include "intent.h"
 #include "tpu_sysfs.h"
 #include "words.h"
 
@@ -15,7 +16,17 @@ static bool is_wanted_known(const struct probe_context *c) {
         return c->chips_wanted > 0 || c->chips_source;
 }
 
-static enum check_words judge_count(const struct tpu_inventory *v, const struct probe_context *c) {
+/* A machine without TPUs, of which nobody says that it should have any. */
+static bool is_without(const struct host *h, const struct tpu_inventory *v, const struct probe_context *c) {
+        struct machine_type m;
+
+        return v->n == 0 && !is_wanted_known(c) && c->intent && c->intent->no_tpu && !machine_of(h, c, &m);
+}
+
+static enum check_words judge_count(const struct host *h, const struct tpu_inventory *v,
+                                    const struct probe_context *c) {
+        if (is_without(h, v, c))
+                return WORDS_CHIPS_NONE;
         if (is_wanted_known(c) && v->n != c->chips_wanted)
                 return v->n < c->chips_wanted ? WORDS_CHIPS_MISSING : WORDS_CHIPS_MORE;
         if (is_mixed(v))
@@ -23,11 +34,14 @@ static enum check_words judge_count(const struct tpu_inventory *v, const struct 
         return is_wanted_known(c) ? WORDS_CHIPS : v->n > 0 ? WORDS_CHIPS_UNCOUNTED : WORDS_CHIPS_UNKNOWN;
 }
 
-static void check_count(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
+static void check_count(const struct host *h, const struct tpu_inventory *v, const struct probe_context *c,
+                        struct sink *s) {
         struct finding f;
 
-        probe_words(&f, judge_count(v, c), NULL, v->n == 0 ? "all" : "some");
-        if (v->n == 0)
+        probe_words(&f, judge_count(h, v, c), NULL, v->n == 0 ? "all" : "some");
+        if (is_without(h, v, c))
+                finding_set(f.found, "none here, none expected: this machine is not changed");
+        else if (v->n == 0)
                 finding_set(f.found, "0");
         else if (is_mixed(v))
                 finding_set(f.found, "%zu of several generations", v->n);
@@ -143,7 +157,7 @@ int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *
         r = tpu_inventory_read(h, &v);
         if (r < 0)
                 return r;
-        check_count(&v, c, s);
+        check_count(h, &v, c, s);
         check_machine(h, &v, c, s);
         check_nodes(&v, s);
         check_access(h, &v, s);

@@ -65,6 +65,12 @@ static inline bool startswith(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+static inline bool endswith(const char *s, const char *suffix) {
+        size_t n = strlen(s), m = strlen(suffix);
+
+        return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
 static inline void freep(void *p) {
         free(*(void **) p);
 }

@@ -71,7 +71,8 @@ int config_read_text(const struct config_reader *r, const char *text, size_t len
 struct file_state {
         struct config *config;
         const char *path;
-        bool given; /* by --config */
+        const char *name; /* "hostd"; NULL: the file is given by --config, and stands for all of them */
+        char passed[64];  /* the section that was warned about as a whole */
 };
 
 static void warn_at(struct config *c, const char *path, unsigned line, const char *text) {
@@ -85,26 +86,58 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
         warn_at(f->config, f->path, line, text);
 }
 
-/* Every section of every program: --config FILE stands for all files of all of them. */
-static const char *const every_section[] = {
-        "Api",      "Authority", "Collector",  "Control",   "Ctl",      "Devices", "Health",  "Hook",
-        "Hostd",    "Identity",  "Libtpu",     "Logs",      "Metadata", "Netcfg",  "Network", "Path",
-        "Registry", "Remote",    "StackFiles", "Telemetry", "Uplink",   NULL };
+/* Which configuration each section of any program is of, those that are gone among them. */
+static const struct home {
+        const char *section, *name;
+} homes[] = {
+        { "Authority", "authority" }, { "Remote", "authority" },
+        { "Collector", "collectord" }, { "Control", "collectord" }, { "Telemetry", "collectord" },
+        { "Api", "hostd" }, { "Health", "hostd" }, { "Hook", "hostd" }, { "Hostd", "hostd" },
+        { "Libtpu", "hostd" }, { "Metadata", "hostd" }, { "Registry", "hostd" }, { "StackFiles", "hostd" },
+        { "Uplink", "hostd" },
+        { "Identity", "identity" }, { "Network", "identity" },
+        { "Devices", "launchd" }, { "Logs", "launchd" },
+        { "Netcfg", "netcfg" },
+        { "Path", "path" },
+        { "Ctl", "tpuctl" },
+};
 
-static bool is_among(const char *const *sections, const char *section) {
-        for (const char *const *s = sections; s && *s; s++)
-                if (streq(*s, section))
+static const char *home_of(const char *section) {
+        for (size_t i = 0; i < ELEMENTSOF(homes); i++)
+                if (streq(homes[i].section, section))
+                        return homes[i].name;
+        return NULL;
+}
+
+static bool has_section(const struct config *c, const char *section) {
+        for (size_t i = 0; i < c->n_items; i++)
+                if (streq(c->items[i].section, section))
                         return true;
         return false;
 }
 
-static bool is_foreign(const struct config *c, const char *section, bool given) {
-        if (is_among(c->foreign, section))
-                return true;
-        for (size_t i = 0; i < c->n_items; i++)
-                if (streq(c->items[i].section, section))
-                        return false;
-        return given && is_among(every_section, section);
+/* A key that is no item: another program's, which reads the same file, or a mistake. */
+static void on_other(struct file_state *f, unsigned line, const char *section, const char *key) {
+        const char *home = home_of(section);
+        char text[512];
+
+        if (has_section(f->config, section)) {
+                if (f->config->shared && streq(f->config->shared, section))
+                        return;
+                (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key,
+                                section);
+        } else if ((home && (!f->name || streq(home, f->name))) || streq(f->passed, section))
+                return;
+        else {
+                (void) snprintf(f->passed, sizeof(f->passed), "%s", section);
+                if (home)
+                        (void) snprintf(text, sizeof(text),
+                                        "section [%s] belongs into %s.conf or %s.conf.d, ignored here",
+                                        section, home, home);
+                else
+                        (void) snprintf(text, sizeof(text), "there is no section [%s], ignored", section);
+        }
+        warn_at(f->config, f->path, line, text);
 }
 
 static ssize_t find_item(const struct config *c, const char *section, const char *key) {
@@ -150,11 +183,7 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
         }
         i = find_item(c, section, key);
         if (i < 0) {
-                if (is_foreign(c, section, f->given))
-                        return;
-                (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key,
-                                section);
-                warn_at(c, f->path, line, text);
+                on_other(f, line, section, key);
                 return;
         }
         if (set_item(c, (size_t) i, key, value, why) < 0) {
@@ -167,11 +196,11 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
         (void) snprintf(c->origins[i].value, sizeof(c->origins[i].value), "%s", value);
 }
 
-static int read_file(struct config *c, const struct host *h, const char *path, bool given) {
+static int read_file(struct config *c, const struct host *h, const char *path, const char *name) {
         const struct config_reader reader = {
                 .entry = on_item,
                 .problem = on_problem,
-                .userdata = &(struct file_state) { .config = c, .path = path, .given = given },
+                .userdata = &(struct file_state) { .config = c, .path = path, .name = name },
         };
         _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
         size_t len;
@@ -196,7 +225,77 @@ static int read_given_file(struct config *c, const char *path) {
         r = host_open(NULL, &here);
         if (r < 0)
                 return r;
-        return read_file(c, &here, absolute, true);
+        return read_file(c, &here, absolute, NULL);
+}
+
+/* --- What is there and not read ------------------------------------------------------------------------ */
+
+static void warn_unread(struct config *c, const char *dir, const char *name, const char *why) {
+        log_warning("%s/%s is not read: %s", dir, name, why);
+        c->warnings++;
+}
+
+/* Whether a file's first line that is no comment opens a section. */
+static bool begins_as_ini(const struct host *h, const char *path) {
+        /* what is no regular file has no such line, and is not waited for */
+        _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY | O_NONBLOCK);
+        char text[4096], *line, *rest = text;
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+        if (n < 0)
+                return false;
+        text[n] = '\0';
+        while ((line = strsep(&rest, "\n"))) {
+                line += strspn(line, " \t\r");
+                if (*line && !strchr("#;", *line))
+                        return *line == '[';
+        }
+        return false;
+}
+
+/* "hostd.conf.bak", "hostd.d", "tpu-hostd.conf" → "hostd"; NULL: it names none. */
+static const char *meant_by(const char *entry) {
+        const char *base = startswith(entry, "tpu-") ? entry + strlen("tpu-") : entry;
+
+        for (size_t i = 0; i < ELEMENTSOF(homes); i++)
+                if (startswith(base, homes[i].name) && strchr(".-_~", base[strlen(homes[i].name)]))
+                        return homes[i].name; /* strchr() finds the end, too */
+        return NULL;
+}
+
+struct site_look {
+        struct config *config;
+        const struct host *host;
+        const char *name;
+};
+
+/* Of several programs one says it: whose configuration seems to be meant, else each that asks or serves. */
+static bool says_it(const struct site_look *l, const char *meant) {
+        return meant ? streq(meant, l->name)
+                     : streq(l->name, "hostd") || streq(l->name, "collectord") || streq(l->name, "tpuctl");
+}
+
+static int look_at_site_file(const char *entry, void *userdata) {
+        const struct site_look *l = userdata;
+        const char *name = meant_by(entry);
+        char path[sizeof(PATH_SITE) + 256], why[160];
+
+        if (!says_it(l, name) || streq(entry, "machines.conf"))
+                return 0;
+        if (name && startswith(entry, name) &&
+            (streq(entry + strlen(name), ".conf") || streq(entry + strlen(name), ".conf.d")))
+                return 0;
+        (void) snprintf(path, sizeof(path), PATH_SITE "/%.255s", entry);
+        if (!strstr(entry, ".conf") && !endswith(entry, ".d") && !begins_as_ini(l->host, path))
+                return 0;
+        if (name)
+                (void) snprintf(why, sizeof(why), "%s.conf and %s.conf.d/*.conf are", name, name);
+        else
+                (void) snprintf(why, sizeof(why),
+                                "NAME.conf and NAME.conf.d/*.conf are, NAME being authority, collectord, "
+                                "hostd, identity, launchd, netcfg, path or tpuctl");
+        warn_unread(l->config, PATH_SITE, entry, why);
+        return 0;
 }
 
 /* --- Drop-ins ----------------------------------------------------------------------------------------- */
@@ -206,6 +305,7 @@ struct drop_in {
 };
 
 struct drop_ins {
+        struct config *config;
         struct drop_in files[DROP_INS_MAX];
         size_t n;
         const char *dir; /* being listed */
@@ -213,10 +313,14 @@ struct drop_ins {
 
 static int add_drop_in(const char *name, void *userdata) {
         struct drop_ins *d = userdata;
-        size_t len = strlen(name), i;
+        size_t i;
 
-        if (len < 6 || len >= sizeof(d->files[0].name) || !streq(name + len - 5, ".conf"))
+        if (!endswith(name, ".conf") || strlen(name) >= sizeof(d->files[0].name)) {
+                warn_unread(d->config, d->dir, name,
+                            endswith(name, ".conf") ? "its name is too long"
+                                                    : "its name does not end in .conf");
                 return 0;
+        }
         for (i = 0; i < d->n && !streq(d->files[i].name, name); i++)
                 ;
         if (i == DROP_INS_MAX)
@@ -232,8 +336,9 @@ static int compare_drop_ins(const void *a, const void *b) {
         return strcmp(((const struct drop_in *) a)->name, ((const struct drop_in *) b)->name);
 }
 
-static int list_drop_ins(struct config *c, const struct host *h, const char *name, struct drop_ins *ret) {
-        static const char *const dirs[] = { PATH_VENDOR, PATH_RUNTIME, PATH_SITE }; /* weakest first */
+static const char *const dirs[] = { PATH_VENDOR, PATH_RUNTIME, PATH_SITE }; /* weakest first */
+
+static int list_drop_ins(const struct host *h, const char *name, struct drop_ins *ret) {
         char dir[96];
 
         for (size_t i = 0; i < ELEMENTSOF(dirs); i++) {
@@ -244,48 +349,50 @@ static int list_drop_ins(struct config *c, const struct host *h, const char *nam
                 r = host_list(h, dir, add_drop_in, ret);
                 if (errno_is_shortage(r))
                         return r;
-                if (r < 0 && r != -ENOENT && r != -ENOTDIR) {
+                if (r < 0 && r != -ENOENT) {
                         (void) log_warning_errno(r, "%s cannot be read, ignored: %m", dir);
-                        c->warnings++;
+                        ret->config->warnings++;
                 }
         }
         qsort(ret->files, ret->n, sizeof(ret->files[0]), compare_drop_ins);
         return 0;
 }
 
-static int read_or_warn(struct config *c, const struct host *h, const char *path) {
-        int r = read_file(c, h, path, false);
+/* 1: it is there, read or warned about; 0: it is not; -errno of a shortage. */
+static int read_or_warn(struct config *c, const struct host *h, const char *name, const char *path) {
+        int r = read_file(c, h, path, name);
 
-        if (errno_is_shortage(r))
-                return r;
-        if (r < 0 && r != -ENOENT) {
+        if (r == -ENOENT || errno_is_shortage(r))
+                return r == -ENOENT ? 0 : r;
+        if (r < 0) {
                 (void) log_warning_errno(r, "%s cannot be read, ignored: %m", path);
                 c->warnings++;
         }
-        return 0;
+        return 1;
 }
 
 static int read_standard_files(struct config *c, const struct host *h, const char *name) {
         _cleanup_free_ struct drop_ins *d = calloc(1, sizeof(*d));
         char path[256];
-        int r;
+        int r = 0;
 
         if (!d)
                 return -ENOMEM;
-        (void) snprintf(path, sizeof(path), "%s/%s.conf", PATH_VENDOR, name);
-        r = read_or_warn(c, h, path);
-        if (r < 0)
-                return r;
-        r = list_drop_ins(c, h, name, d);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < d->n; i++) {
-                (void) snprintf(path, sizeof(path), "%s/%s", d->files[i].dir, d->files[i].name);
-                r = read_or_warn(c, h, path);
-                if (r < 0)
-                        return r;
+        d->config = c;
+        for (size_t i = ELEMENTSOF(dirs); r == 0 && i-- > 0;) {
+                (void) snprintf(path, sizeof(path), "%s/%s.conf", dirs[i], name);
+                r = read_or_warn(c, h, name, path);
         }
-        return 0;
+        r = r < 0 ? r : list_drop_ins(h, name, d);
+        for (size_t i = 0; r >= 0 && i < d->n; i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", d->files[i].dir, d->files[i].name);
+                r = read_or_warn(c, h, name, path);
+        }
+        if (r < 0)
+                return r;
+        /* It is a help only: a folder that cannot be listed has been warned about, or is not there. */
+        r = host_list(h, PATH_SITE, look_at_site_file, &(struct site_look) { c, h, name });
+        return errno_is_shortage(r) ? r : 0;
 }
 
 int config_load(struct config *c, const struct host *h, const char *name, const char *file) {

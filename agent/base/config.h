@@ -2,13 +2,14 @@
 #pragma once
 /*
  * Ini configuration with drop-ins and origins. For the name "hostd" the files are
- *   /usr/lib/tpu-hostd/hostd.conf,
+ *   the first of /etc, /run and /usr/lib /tpu-hostd/hostd.conf,
  *   then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
  * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it
  * off). --config FILE stands for all of them, and for those of every other program: sections of this project
- * in which the reader has no item are passed over there. Later values win. An unknown key or section warns
- * with file and line, and a retired one with what took its place; a bad value keeps what was there and
- * says so. Read through the host seam.
+ * in which the reader has no item are passed over there. Later values win. An unknown key or section, and
+ * one that belongs into another file, warns with file and line, and a retired one with what took its place;
+ * a bad value keeps what was there and says so. So does what lies in these folders and is not read: in
+ * /etc/tpu-hostd itself what is called like a configuration or begins like one. Read through the host seam.
  */
 #include "base.h"
 #include "host.h"
@@ -61,10 +62,9 @@ struct config {
         const struct config_item *items; /* borrowed */
         size_t n_items;
         const struct config_retired *retired; /* borrowed; NULL, or ended by a section of NULL */
-        /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
-        const char *const *foreign;
+        const char *shared; /* NULL, or the section in which keys that are no item are another program's */
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
-        unsigned warnings; /* unknown and retired keys, bad values, unreadable files: each was logged */
+        unsigned warnings; /* unknown and retired keys, bad values, files not read: each was logged */
 };
 
 /*

@@ -390,9 +390,8 @@ struct config_report {
 
 static int load_static(const struct host *h, const char *config_file, struct config_report *report,
                        struct slot slots[static _IDENTITY_FIELD_MAX], struct identity *ret) {
-        static const char *const foreign[] = { "Network", "Path", NULL };
         struct config_item items[_IDENTITY_FIELD_MAX];
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .foreign = foreign };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r;
 
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {

@@ -204,12 +204,6 @@ const char *base_name(const char *path) {
         return slash && slash[1] ? slash + 1 : path;
 }
 
-static bool ends_with(const char *s, const char *end) {
-        size_t n = strlen(s), k = strlen(end);
-
-        return n >= k && streq(s + n - k, end);
-}
-
 /* "Queue.get" → "get"; "f.<locals>.g" → "g". */
 static const char *last_part(const char *function) {
         const char *dot = strrchr(function, '.');
@@ -247,7 +241,7 @@ static const struct wait_frame *find_wait(const struct stack_table *t, const str
                 if (w->kind != f->kind || (w->when != WHEN_THERE && so_far->runs) ||
                     (w->when == WHEN_INNERMOST && so_far->python))
                         continue;
-                if ((!w->file || ends_with(file, w->file)) && function_fits(w, function))
+                if ((!w->file || endswith(file, w->file)) && function_fits(w, function))
                         return w;
         }
         return NULL;
@@ -279,7 +273,7 @@ bool stack_is_helper(const struct stack_table *t, uint32_t stack) {
                 const struct stack_frame *f = &t->frames[stack_table_frames(t, stack)[i]];
 
                 for (size_t k = 0; k < ELEMENTSOF(helpers); k++)
-                        if (ends_with(stack_table_text(t, f->file), helpers[k].file) &&
+                        if (endswith(stack_table_text(t, f->file), helpers[k].file) &&
                             streq(last_part(stack_table_text(t, f->function)), helpers[k].function))
                                 return true;
         }

@@ -92,8 +92,6 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
 
 static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i,
                         struct config_report *report) {
-        /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
-        static const char *const elsewhere[] = { "Identity", NULL };
         const struct config_item items[] = {
                 CONFIG_WITHIN("Network", "Mtu", config_parse_u32, &i->network_mtu, NULL, INTENT_MTU_MIN,
                               INTENT_MTU_MAX),
@@ -101,7 +99,8 @@ static int load_network(const struct host *h, const char *file, struct choice *c
         };
         struct config config = { .items = items,
                                  .n_items = ELEMENTSOF(items),
-                                 .foreign = elsewhere };
+                                 /* the identity room's, which checks its keys; one is read here, too */
+                                 .shared = "Identity" };
         int r = config_load(&config, h, "identity", file);
 
         if (r == 0 && i->network_mtu > 0)

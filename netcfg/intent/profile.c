@@ -190,7 +190,9 @@ static const char *take_section(struct reading *r) {
                 return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
                                   &i->n_sysctls);
         if (startswith(name, PARAMETER_PREFIX))
-                return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters,
+                return !startswith(name + strlen(PARAMETER_PREFIX), INTENT_PARAMETER_PREFIX) ?
+                               "only parameters of modules tcp_* are set" :
+                               take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters,
                                   ELEMENTSOF(i->parameters), &i->n_parameters);
         if (startswith(name, FEATURE_PREFIX))
                 return take_nic_setting(r, NIC_FEATURE, "", name + strlen(FEATURE_PREFIX));

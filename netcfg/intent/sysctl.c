@@ -73,21 +73,29 @@ int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t
         return fstat(fd, &st) == 0 && (st.st_mode & 0222) == 0 ? -EROFS : 0;
 }
 
+int intent_parameter_path(const char *name, char buf[static 128]) {
+        const char *dot = strchr(name, '.');
+
+        if (!dot || dot == name || strchr(name, '/'))
+                return -EINVAL;
+        (void) snprintf(buf, 128, "/sys/module/%.*s/parameters/%.63s", (int) MIN(dot - name, 63), name,
+                        dot + 1);
+        return 0;
+}
+
 int intent_read_parameter(const struct host *h, const char *name, char *buf, size_t size) {
-        char path[128], parts[64];
-        char *dot;
+        _cleanup_close_ int fd = -1;
+        char path[128];
         int r;
 
-        (void) snprintf(parts, sizeof(parts), "%s", name);
-        dot = strchr(parts, '.');
-        if (!dot || strchr(parts, '/') || parts[0] == '.')
+        if (intent_parameter_path(name, path) < 0)
                 return -EINVAL;
-        *dot = '\0';
-        (void) snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", parts, dot + 1);
         r = host_read(h, path, buf, size, NULL);
-        if (r == 0)
-                intent_sysctl_normalize(buf);
-        return r;
+        if (r < 0)
+                return r;
+        intent_sysctl_normalize(buf);
+        fd = host_open_file(h, path, O_WRONLY); /* the file's mode says who may */
+        return fd < 0 ? -EROFS : 0;
 }
 
 bool intent_in_container(const struct host *h) {

@@ -21,7 +21,9 @@ void intent_judge_parameter(const struct intent_sysctl *s, const char *value, in
 /* The value, blanks collapsed. -EROFS: buf holds the value, but nobody may write it in this network
  * namespace; -ENOENT: this kernel has none; other -errno of reading it. */
 int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size);
-/* "tcp_cubic.hystart_detect": /sys/module/tcp_cubic/parameters/hystart_detect. */
+/* "tcp_cubic.hystart_detect" → "/sys/module/tcp_cubic/parameters/hystart_detect". -EINVAL. */
+int intent_parameter_path(const char *name, char buf[static 128]);
+/* -EROFS: buf holds the value, but this process may not write it. */
 int intent_read_parameter(const struct host *h, const char *name, char *buf, size_t size);
 /* systemd's own mark of a container. */
 bool intent_in_container(const struct host *h);

@@ -29,6 +29,15 @@ size_t intent_count_data_nics(const struct intent *i, const struct link_table *t
         return n;
 }
 
+static size_t drop_named(const struct intent *i, struct intent_sysctl *list, size_t n) {
+        size_t kept = 0;
+
+        for (size_t k = 0; k < n; k++)
+                if (!matches(i->ignore_settings, list[k].name))
+                        list[kept++] = list[k];
+        return kept;
+}
+
 void intent_drop_ignored(struct intent *i) {
         size_t kept = 0;
 
@@ -36,11 +45,8 @@ void intent_drop_ignored(struct intent *i) {
                 if (!matches(i->ignore_settings, i->nic_settings[k].name))
                         i->nic_settings[kept++] = i->nic_settings[k];
         i->n_nic_settings = kept;
-        kept = 0;
-        for (size_t k = 0; k < i->n_sysctls; k++)
-                if (!matches(i->ignore_settings, i->sysctls[k].name))
-                        i->sysctls[kept++] = i->sysctls[k];
-        i->n_sysctls = kept;
+        i->n_sysctls = drop_named(i, i->sysctls, i->n_sysctls);
+        i->n_parameters = drop_named(i, i->parameters, i->n_parameters);
 }
 
 void intent_data_nics(const struct intent *i, const struct link_table *t,

@@ -18,6 +18,7 @@ struct intent_sysctl {
 };
 
 #define INTENT_PARAMETERS_MAX 8
+#define INTENT_PARAMETER_PREFIX "tcp_" /* of modules that may be set: what root writes is the network's */
 
 /* A setting of each data-centre NIC. */
 enum nic_setting_kind {
@@ -59,7 +60,7 @@ struct intent {
         size_t n_networks;
         struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
         size_t n_sysctls;
-        /* "tcp_cubic.hystart_detect"; only verified */
+        /* "tcp_cubic.hystart_detect"; written by root alone, else verified */
         struct intent_sysctl parameters[INTENT_PARAMETERS_MAX];
         size_t n_parameters;
         struct intent_nic_setting nic_settings[INTENT_NIC_SETTINGS_MAX]; /* nic_setting.h */
@@ -73,8 +74,8 @@ struct intent {
         char source_routing_source[128];
         /* Nics=, IgnoreNics=: names or patterns, blanks between; empty: by what they are */
         char nics[256], ignore_nics[256];
-        /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the profile wants and this
-         * site does not */
+        /* IgnoreSettings=: names or patterns of NIC settings, sysctls and parameters that the profile
+         * wants and this site does not */
         char ignore_settings[256];
 };
 

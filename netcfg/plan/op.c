@@ -36,7 +36,8 @@ const char *op_bit_name(const char *subject) {
 }
 
 const char *op_check(enum op_kind k) {
-        static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
+        static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_PARAMETER] = "module.parameter",
+                                             [OP_MTU] = "nic.mtu",
                                              [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
                                              [OP_SOURCE_ROUTE] = "route.source" };
 

@@ -45,6 +45,7 @@ void found_clear(struct found *f);
 
 enum op_kind {
         OP_SYSCTL,
+        OP_PARAMETER, /* of a kernel module: the machine's, and root's to write */
         OP_MTU,
         OP_ROUTE, /* the least retransmission time of a route */
         OP_RULE, /* source routing: a rule of ours (source.h) */

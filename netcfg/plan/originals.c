@@ -51,6 +51,8 @@ static bool is_sound_original(const struct original *o) {
 
         if (o->kind == OP_SYSCTL)
                 return startswith(o->subject, "net.");
+        if (o->kind == OP_PARAMETER)
+                return startswith(o->subject, INTENT_PARAMETER_PREFIX) && o->value[0];
         if (o->kind == OP_ROUTE)
                 return route_parse_value(o->value, &ms, &lock);
         return o->subject[0] && o->value[0] && original_has_address(o) &&

@@ -14,7 +14,8 @@
  */
 #include "op.h"
 
-#define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX + NIC_SETTINGS_MAX)
+#define ORIGINALS_MAX \
+        (INTENT_SYSCTLS_MAX + INTENT_PARAMETERS_MAX + LINKS_MAX + ROUTES_MAX + NIC_SETTINGS_MAX)
 
 struct original {
         enum op_kind kind;

@@ -134,8 +134,9 @@ bool plan_is_data_route(const struct intent *i, const struct link_table *links, 
         return true;
 }
 
-static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
-        struct plan_op op = { .kind = OP_SYSCTL };
+static int add_sysctl(struct plan *p, enum op_kind kind, const struct intent_sysctl *wanted,
+                      const struct found_sysctl *found) {
+        struct plan_op op = { .kind = kind };
 
         if (found->error < 0 || streq(found->value, wanted->value))
                 return 0;
@@ -212,7 +213,9 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         /* Receive buffers before larger packets: whatever connects in between already has both or the old
          * state of both. */
         for (size_t k = 0; r == 0 && k < i->n_sysctls; k++)
-                r = add_sysctl(&p, &i->sysctls[k], &f->sysctls[k]);
+                r = add_sysctl(&p, OP_SYSCTL, &i->sysctls[k], &f->sysctls[k]);
+        for (size_t k = 0; r == 0 && !f->container && k < i->n_parameters; k++)
+                r = add_sysctl(&p, OP_PARAMETER, &i->parameters[k], &f->parameters[k]);
         if (r == 0)
                 r = plan_add_rp_filters(&p, i, f);
         if (r == 0)

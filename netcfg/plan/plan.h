@@ -16,7 +16,8 @@
 /* One sysctl, blanks collapsed. -ENOENT: this kernel has none of that name; -EROFS: it is there, but no one
  * in this network namespace may write it. Through the seam, as the next. */
 int plan_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret);
-/* The wanted sysctls and parameters; what cannot be read is noted there. */
+/* The wanted sysctls and parameters. What cannot be read, or what this process may not write (-EROFS), is
+ * noted there. */
 void plan_read_sysctls(const struct host *h, const struct intent *i, struct found *f);
 
 /* What could not be read gives no write. -ENOMEM. */

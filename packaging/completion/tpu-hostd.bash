@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # bash completion for tpuctl, tpu-netcfg and tpu-stack. Verbs, options, checks and runs are what the program
 # itself answers, so that nothing here can be out of date; an answer that takes longer than 2 s is none.
-# Needs nothing but bash.
+# Needs nothing but bash. The completions of zsh and fish ask this file.
 
 # The functions below share the caller's: program (as typed), root (--root DIR as typed, or empty).
 __tpu_ask() {
@@ -127,4 +127,17 @@ _tpu_hostd() {
         [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 
-complete -F _tpu_hostd tpuctl tpu-netcfg tpu-stack
+# Run with the words of a command line, it prints the answers to the last of them, one a line: for zsh and
+# fish, whose own files ask here.
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+        __tpu_last=${!#} __tpu_option="" # --option= in front of the last word, which bash itself would split
+        if [[ $__tpu_last == --*=* ]]; then
+                __tpu_option=${__tpu_last%%=*}=
+                set -- "${@:1:$#-1}" "${__tpu_option%=}" "${__tpu_last#*=}"
+        fi
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+        _tpu_hostd
+        ((${#COMPREPLY[@]} == 0)) || printf '%s\n' "${COMPREPLY[@]/#/$__tpu_option}"
+else
+        complete -F _tpu_hostd tpuctl tpu-netcfg tpu-stack
+fi

@@ -78,6 +78,37 @@ class Config(unittest.TestCase):
                 where = f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2"
                 self.assertIn(f"{where}: unknown key 'Typign'", done.stderr)
 
+    def test_wrong_places(self):
+        """Each mistake is told by the program whose configuration was meant, and by no other."""
+        site = self.root / "etc/tpu-hostd"
+        (site / "README").write_text("What lies here.\n")
+        (site / "tls").mkdir()
+        (site / "tls/ca.pem").write_text("-----BEGIN\n")
+        for program in DAEMONS:
+            self.assertEqual(self.run_daemon(program, "--check-config").stderr, "")
+        (site / "hostd.conf").write_text("[Netcfg]\nMode=observe\n")
+        (site / "hostd.d").mkdir()
+        (site / "netcfg.conf.d").mkdir()
+        (site / "netcfg.conf.d/10-site").write_text("[Netcfg]\nMode=observe\n")
+        (site / "tpu-launchd.conf").write_text("")
+        (site / "site.ini").write_text("[Hostd]\n")
+        told = {
+            "tpu-hostd": ["hostd.conf:2: section [Netcfg] belongs into netcfg.conf or netcfg.conf.d",
+                          "hostd.d is not read: hostd.conf and hostd.conf.d/*.conf are",
+                          "site.ini is not read: NAME.conf and NAME.conf.d/*.conf are"],
+            "tpu-netcfg": ["netcfg.conf.d/10-site is not read: its name does not end in .conf"],
+            "tpu-launchd": ["tpu-launchd.conf is not read: launchd.conf and launchd.conf.d/*.conf are"],
+            "tpu-collectord": ["site.ini is not read: NAME.conf and NAME.conf.d/*.conf are"]}
+        for program in DAEMONS:
+            with self.subTest(program):
+                done = self.run_daemon(program, "--check-config")
+                lines = [line.partition(f"{program}: /etc/tpu-hostd/")[2] for line in
+                         done.stderr.splitlines()]
+                self.assertEqual(len(lines), len(told[program]), done.stderr)
+                for line, words in zip(lines, told[program]):
+                    self.assertTrue(line.startswith(words), line)
+                self.assertEqual(done.returncode, 1)
+
     def test_retired(self):
         """What is gone says what took its place; with --config only the program warns that had it."""
         file = self.root / "all.conf"

@@ -43,7 +43,7 @@ OK       nic.queues          eth0, eth1                                 4 receiv
 OK       nic.count                                                      2
 OK       nic.feature         eth0 tx-nocache-copy and 1 more            on
 OK       nic.private_flag    eth0 enable-max-rx-buffer-size and 1 more  on
-OK       sysctl              net.ipv4.tcp_rmem and 7 more               as wanted
+OK       sysctl              net.ipv4.tcp_rmem and 8 more               as wanted
 OK       module.parameter    tcp_cubic.hystart_detect                   2
 OK       sysctl              net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
 OK       route.rto_min                                                  nothing is wanted of routes
@@ -74,6 +74,31 @@ OK       identity            t1v-n-0a1b2c3d-w-0                         worker 0
 ALL checks: ALL OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """.replace("ALL", str(checks)))
+
+    def test_a_machine_without_tpus(self):
+        """One line, unless more is asked for by name, or somebody says that a TPU should be there."""
+        shutil.rmtree(self.root / "sys/bus/pci/devices")
+        (self.root / "sys/bus/pci/devices").mkdir()
+        config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        identity = config.read_text()
+        config.unlink()
+        self.hostd()  # what it could say besides is not asked
+        self.expect(["check"], 0, stderr="", stdout="""\
+Chips
+OK       tpu.chips    none here, none expected: this machine is not changed
+
+1 checks: 1 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+""")
+        report = json.loads(self.expect(["check", "--json"], 0).stdout)
+        self.assertEqual((report["verdict"], [c["check"] for c in report["checks"]]), ("OK", ["tpu.chips"]))
+        self.assertIn("clock.sync", self.expect(["check", "clock"], 0).stdout)
+        self.assertIn("tpu.chips", self.expect(["check", "tpu"], 0).stdout)
+        config.write_text("[Identity]\nSliceName=a\n")
+        self.assertIn("clock.sync", self.expect(["check"], 2).stdout)
+        config.write_text("[Identity]\nMachineType=ct6e-standard-4t\n")
+        self.assertIn("FAIL     tpu.machine", self.expect(["check"], 2).stdout)
+        config.write_text(identity)
+        self.assertIn("FAIL     tpu.chips", self.expect(["check"], 2).stdout)
 
     def test_identity_counts(self):
         config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
@@ -186,7 +211,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
     def test_json(self):
         report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
         self.assertEqual((report["host"], report["verdict"], len(report["checks"])),
-                         ("t1v-n-0a1b2c3d-w-0", "OK", 9))
+                         ("t1v-n-0a1b2c3d-w-0", "OK", 10))
         self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
 
     def test_no_root(self):

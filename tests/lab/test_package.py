@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The package's whole life on a booted host with a run in progress: installed again, upgraded, downgraded,
-removed, purged.
+removed, purged. And what it sets of a machine, and leaves there.
 
 The run must not notice any of it. Judged by systemctl, /proc, find and the run's own file. Needs root and
 the packages in build/debs.
@@ -120,7 +120,9 @@ class Package(unittest.TestCase):
             self.assertEqual({k: self.listed("short")[k] for k in ("cause", "code", "status")},
                              {"cause": "signal", "code": "killed", "status": "KILL"})
         with self.subTest("remove"):
-            host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)
+            done = host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)
+            self.assertIn("tpu-hostd: tpu-run-keep.service is on the TPU chips: the network settings stay",
+                          done.out)
             self.the_run_goes_on()
             self.nothing_of_ours_runs()
             self.assertNotEqual(host.sh("ls /var/lib/tpu-launchd/runs"), "")
@@ -144,6 +146,77 @@ class Package(unittest.TestCase):
         for unit in UNITS:
             self.assertEqual(scenario.unit(self.host, unit, "LoadState", "ActiveState"),
                              {"LoadState": "not-found", "ActiveState": "inactive"}, unit)
+
+
+class Settings(unittest.TestCase):
+    """What the package sets of a host, what of a machine without TPUs, and what is left of it."""
+    TUNED = (scenario.WANTED_RMEM, scenario.WANTED_MTU, scenario.WANTED_MTU)
+
+    @classmethod
+    def setUpClass(cls):
+        deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+
+        def before_boot(host):
+            if host.name == "h0":
+                host.lab_collector_address = "127.0.0.1"  # nobody listens there
+                scenario.configure(host, 1, scenario.WANTED_MTU)
+
+        lab = Lab(hosts=2, debs=[deb], before_boot=before_boot)
+        lab.__enter__()
+        cls.addClassCleanup(lab.__exit__, None, None, None)
+        cls.tpu, cls.plain = lab.hosts
+        for host in lab.hosts:
+            (host.path("/srv") / "debs").mkdir()
+            for package in whole([deb]):
+                shutil.copy(package, host.path("/srv/debs"))
+        # What the kernel gives a new network goes by the machine's memory.
+        rmem = subprocess.run(["unshare", "--net", "cat", "/proc/sys/net/ipv4/tcp_rmem"], capture_output=True,
+                              text=True, check=True).stdout
+        cls.booted = " ".join(rmem.split()), 1460, 1460
+
+    def state(self, host):
+        return (" ".join(host.sh("cat /proc/sys/net/ipv4/tcp_rmem").split()),
+                *(int(host.sh(f"cat /sys/class/net/{nic}/mtu")) for nic in ("eth0", "eth1")))
+
+    def everything(self, host):
+        """All settings of the network, but for what the kernel counts, and addresses it makes meanwhile."""
+        return [line for line in host.sh("sysctl -a --pattern '^net[.]'; ip -d link; ip rule; "
+                                         "ip route show table all; ethtool -k eth0").splitlines()
+                if not any(word in line for word in ("nf_conntrack_count", "expires", "_probe_", "fe80:"))]
+
+    def test_a_machine_without_tpus(self):
+        host = self.plain
+        self.assertEqual(self.state(host), self.booted)
+        done = scenario.ctl(host, "check", check=False)
+        self.assertEqual((done.code, done.out.splitlines()[:2], len(done.out.splitlines())), (0, [
+            "Chips", "OK       tpu.chips    none here, none expected: this machine is not changed"], 4))
+        self.assertIn("no TPU is in /sys/bus/pci", host.journal("tpu-netcfg"))
+        before = self.everything(host)
+        self.assertEqual(host.run(["test", "-e", "/run/tpu-netcfg/originals"]).code, 1)
+        done = host.run(["apt-get", "purge", "-y", "tpu-hostd", "tpuctl"], check=True)
+        self.assertNotIn("stay as they are", done.out)
+        self.assertEqual(self.everything(host), before)
+        host.sh("dpkg -i /srv/debs/*.deb")
+        self.assertEqual(self.everything(host), before)
+
+    def test_brought_back_and_left(self):
+        host = self.tpu
+        self.assertEqual(self.state(host), self.TUNED)
+        with self.subTest("remove"):
+            done = host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)
+            self.assertNotIn("stay as they are", done.out)
+            self.assertEqual(self.state(host), self.booted)
+            self.assertEqual(host.sh("ip rule show priority 28470; ip route show table all proto 147"), "")
+        with self.subTest("installed again"):
+            host.sh("dpkg -i /srv/debs/tpu-hostd_*.deb")
+            host.wait_for(lambda: self.state(host) == self.TUNED)
+        with self.subTest("a process of somebody's has a chip"):
+            holder = host.spawn(["sh", "-c", "exec sleep 1000 </dev/accel0"])
+            host.wait_for(["sh", "-c", "ls -l /proc/[0-9]*/fd | grep -q /dev/accel0"])
+            done = host.run(["apt-get", "purge", "-y", "tpu-hostd", "tpuctl"], check=True)
+            self.assertRegex(done.out, r"tpu-hostd: process \d+ is on the TPU chips: the network settings stay")
+            self.assertEqual(self.state(host), self.TUNED)
+            host.stop_command(holder)
 
 
 if __name__ == "__main__":

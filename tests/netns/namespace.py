@@ -22,7 +22,7 @@ PROFILES = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../netcf
 SETUP = """set -e
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=755 tmpfs /var/lib
-# What the package's tmpfiles.d does on a real host; here it is the machine's, which a test leaves alone.
+# As a start of the unit sets it on a real host; here it is the machine's, which a test leaves alone.
 echo 2 > /run/hystart_detect
 mount --bind /run/hystart_detect /sys/module/tcp_cubic/parameters/hystart_detect
 mount -t overlay -o ro,lowerdir="$1/etc:/etc" overlay /etc

@@ -14,7 +14,8 @@ NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(
 RMEM = "4096 41943040 314572800"
 SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1",
            "net.core.somaxconn": "4096",
-           "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0"}
+           "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0",
+           "net.ipv4.ping_group_range": "0 2147483647"}
 RUNTIME, STATE = "/run/tpu-netcfg", "/var/lib/tpu-netcfg"
 KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
 HOSTD, OTHER = 4711, 4712  # users

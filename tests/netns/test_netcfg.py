@@ -177,6 +177,7 @@ class NoTpu(Case):
         self.assertIn("no TPU is in /sys/bus/pci", done.stderr)
         self.assertEqual(self.everything(), self.all)
         self.netcfg("--restore")
+        self.netcfg("--parameters")
         self.assertEqual(self.everything(), self.all)
 
     def test_nothing_is_repaired(self):
@@ -193,6 +194,56 @@ class NoTpu(Case):
         self.host.identity("[Network]\nMtu=8896\n[Identity]\nAcceleratorType=v6e-16\n")
         self.netcfg("--once")
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+
+class Parameters(Case):
+    """The parameter of a module, which root alone may write. It is a file of the test's own here."""
+    FILE = "/sys/module/tcp_cubic/parameters/hystart_detect"
+
+    def setUp(self):
+        super().setUp()
+        self.set("3")
+
+    def set(self, value):
+        self.host.check("sh", "-c", f"echo {value} >{self.FILE}")
+
+    def value(self):
+        return self.host.check("cat", self.FILE).strip()
+
+    def test_the_units_start_sets_it_and_nothing_else(self):
+        self.give_runtime()
+        self.assertIn("parameter tcp_cubic.hystart_detect: 3 → 2", self.netcfg("--parameters").stderr)
+        self.assertEqual((self.value(), self.state()), ("2", self.before))
+        self.netcfg("--parameters", "--json", code=64)
+        self.netcfg("--restore")
+        self.assertEqual(self.value(), "3")
+        self.netcfg("--parameters")  # the unit's next start leaves alone what a person restored
+        self.assertEqual(self.value(), "3")
+
+    def test_the_daemon_leaves_it_to_root_and_root_brings_it_back(self):
+        daemon = self.start()
+        self.assertIn("tcp_cubic.hystart_detect", self.report())
+        self.assertEqual((self.value(), self.host.mtu("eth0")), ("3", 8896))
+        self.host.stop(daemon)
+        self.netcfg("--once")
+        self.assertEqual(self.value(), "2")
+        self.netcfg("--restore")
+        self.assertEqual((self.value(), self.state()), ("3", self.before))
+
+    def test_not_where_it_is_not_wanted(self):
+        self.host.netcfg_conf("[Netcfg]\nMode=observe\n")
+        self.netcfg("--parameters")
+        self.host.netcfg_conf("[Netcfg]\nIgnoreSettings=tcp_cubic.*\n")
+        self.netcfg("--parameters")
+        self.host.netcfg_conf("")
+        self.host.identity("")  # no TPU
+        self.netcfg("--parameters")
+        self.assertEqual(self.value(), "3")
+
+    def test_originals_name_no_other_module(self):
+        self.netcfg("--once")
+        self.host.check("sed", "-i", "s/tcp_cubic/kvm/", f"{RUNTIME}/originals")
+        self.assertIn("damaged", self.netcfg("--restore", code=2).stderr)
 
 
 class Rights(Case):

@@ -31,7 +31,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 """
 
 
-class Completion(unittest.TestCase):
+class Shell(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
@@ -69,6 +69,8 @@ class Completion(unittest.TestCase):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
 
+
+class Completion(Shell):
     def test_verbs(self):
         _, text = self.options("tpuctl")
         verbs = set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE))
@@ -153,6 +155,47 @@ class Completion(unittest.TestCase):
             for option in re.findall(r"^  (--[\w-]+) \S", self.options(program, *verb)[1], re.MULTILINE):
                 with self.subTest(program, verb=verb, option=option):
                     self.assertNotIn("--help", self.complete(program, *verb, option, ""))
+
+
+class OtherShells(Shell):
+    """zsh and fish answer as bash does: the same lines, through their own files."""
+    QUESTIONS = (("tpuctl", "st"), ("tpuctl", "run", "--framework", ""), ("tpuctl", "run", "--framework=j"),
+                 ("tpuctl", "check", "--golden", "go"), ("tpuctl", "check", "ni"), ("tpu-netcfg", "--re"),
+                 ("tpu-stack", "--na"), ("tpuctl", "nonsense", ""))
+
+    def answers(self, words, *command):
+        done = subprocess.run([*command], capture_output=True, text=True, timeout=60, check=False,
+                              cwd=self.root, env=self.env | {"TPU_COMPLETION": str(
+                                  SOURCE / "packaging/completion/tpu-hostd.bash")})
+        self.assertEqual(done.stderr, "", words)
+        return set(done.stdout.split())
+
+    def expected(self, words):
+        option, equals, rest = words[-1].partition("=")
+        if equals:
+            return {f"{option}={answer}" for answer in self.complete(*words[:-1], option, "=", rest)}
+        return self.complete(*words)
+
+    def test_zsh(self):
+        if not shutil.which("zsh"):
+            self.skipTest("there is no zsh")
+        (self.root / "good.json").touch()
+        for words in self.QUESTIONS:
+            # What zsh's own part would show is what compadd is given after '--'.
+            self.assertEqual(self.answers(words, "zsh", "-f", "-c",
+                                          'compadd() { shift 2; print -l -- "$@"; }; file=$1; shift; '
+                                          'words=("$@") CURRENT=$#; source $file', "zsh",
+                                          str(SOURCE / "packaging/completion/tpu-hostd.zsh"), *words),
+                             self.expected(words), words)
+
+    def test_fish(self):
+        if not shutil.which("fish"):
+            self.skipTest("there is no fish")
+        (self.root / "good.json").touch()
+        for words in self.QUESTIONS:
+            self.assertEqual(self.answers(words, "fish", "--no-config", "-c",
+                                          f"source {SOURCE}/packaging/completion/tpu-hostd.fish; "
+                                          f"complete -C '{' '.join(words)}'"), self.expected(words), words)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ struct values {
         bool observe;
 };
 
-static const char *const foreign[] = { "Network", NULL };
-
 static void load(struct config *c, struct config_item items[4], struct values *v, const char *root,
                  const char *file) {
         _cleanup_host_ struct host h = HOST_NULL;
@@ -25,9 +23,32 @@ static void load(struct config *c, struct config_item items[4], struct values *v
         items[2] = (struct config_item)CONFIG_ITEM("Hostd", "SpoolBytes", config_parse_bytes, &v->bytes,
                                                    "256M");
         items[3] = (struct config_item)CONFIG_ITEM("Hostd", "Observe", config_parse_bool, &v->observe, "no");
-        *c = (struct config) { .items = items, .n_items = 4, .foreign = foreign };
+        *c = (struct config) { .items = items, .n_items = 4 };
         ASSERT_OK(host_open(root, &h));
         ASSERT_OK(config_load(c, &h, "hostd", file));
+}
+
+static char logged[8][LOG_LINE_MAX];
+static size_t n_logged;
+
+static bool keep_line(int priority, int error, const char *line) {
+        (void) priority, (void) error;
+        ASSERT_TRUE(n_logged < ELEMENTSOF(logged));
+        (void) snprintf(logged[n_logged++], LOG_LINE_MAX, "%s", line);
+        return true;
+}
+
+/* Loads anew, and keeps what is logged. */
+static void load_logged(struct config *c, const char *root, const char *name, const char *file) {
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        n_logged = 0;
+        config_clear(c);
+        ASSERT_OK(host_open(root, &h));
+        log_set_sink(keep_line);
+        ASSERT_OK(config_load(c, &h, name, file));
+        log_set_sink(NULL);
+        ASSERT_EQ(c->warnings, n_logged);
 }
 
 static void test_drop_ins_and_origins(void) {
@@ -43,7 +64,6 @@ static void test_drop_ins_and_origins(void) {
                       "# masks the vendor's file of the same name\n[Hostd]\nEndpoint=site\n");
         scratch_write(&s, "run/tpu-hostd/hostd.conf.d/20-b.conf",
                       "[Hostd]\n; later names win\n\nEndpoint = run\n");
-        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/30-c.txt", "[Hostd]\nEndpoint=not a .conf\n");
         load(&c, items, &v, s.path, NULL);
         ASSERT_STREQ(v.endpoint, "run");
         ASSERT_STREQ(c.origins[0].where, "/run/tpu-hostd/hostd.conf.d/20-b.conf:4");
@@ -73,9 +93,92 @@ static void test_bad_content_keeps_defaults(void) {
         ASSERT_STREQ(v.endpoint, "");
         ASSERT_TRUE(v.observe); /* what follows the bad lines still counts */
         ASSERT_STREQ(c.origins[3].where, "/etc/tpu-hostd/hostd.conf.d/a.conf:6");
-        /* interval, bytes, unknown key, long line, [Odd], a line that is nothing; [Network] is another
-         * program's */
-        ASSERT_EQ(c.warnings, 6);
+        /* interval, bytes, unknown key, long line, [Network] of another file, [Odd], a line that is
+         * nothing */
+        ASSERT_EQ(c.warnings, 7);
+        config_clear(&c);
+}
+
+static void test_the_main_file(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+
+        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf", "[Hostd]\nMetricsInterval=30s\nSpoolBytes=1M\n");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf", "[Hostd]\nEndpoint=site\nSpoolBytes=2M\n");
+        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf.d/10-a.conf", "[Hostd]\nSpoolBytes=3M\n");
+        load(&c, items, &v, s.path, NULL);
+        ASSERT_STREQ(c.origins[0].where, "/etc/tpu-hostd/hostd.conf:2");
+        ASSERT_EQ(v.interval, 10 * USEC_PER_SEC); /* the site's file masks the vendor's */
+        ASSERT_EQ(v.bytes, 3 << 20);              /* a drop-in comes after it */
+        config_clear(&c);
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf", "");
+        load(&c, items, &v, s.path, NULL);
+        ASSERT_EQ(v.interval, 10 * USEC_PER_SEC);
+        ASSERT_EQ(c.warnings, 0);
+        config_clear(&c);
+}
+
+static void test_sections_of_other_files(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+
+        load(&c, items, &v, s.path, NULL);
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf",
+                      "[Netcfg]\nMode=observe\nNics=a\n[Odd]\nx=1\ny=2\n[Uplink]\nCaFile=/a\n"
+                      "[Hostd]\nMode=x\n[Odd]\nz=1\n");
+        load_logged(&c, s.path, "hostd", NULL);
+        ASSERT_EQ(n_logged, 3); /* each section once; [Uplink] is this file's, whoever reads it */
+        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf:2: section [Netcfg] belongs into netcfg.conf or "
+                                "netcfg.conf.d, ignored here");
+        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/hostd.conf:5: there is no section [Odd], ignored");
+        ASSERT_STREQ(logged[2],
+                     "/etc/tpu-hostd/hostd.conf:10: unknown key 'Mode' in section [Hostd], ignored");
+        c.shared = "Hostd";
+        load_logged(&c, s.path, "hostd", NULL);
+        ASSERT_EQ(n_logged, 2); /* its keys may be another's, and are not asked for here */
+        config_clear(&c);
+}
+
+static void test_files_that_are_not_read(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+
+        load(&c, items, &v, s.path, NULL);
+        /* What is read, or is no configuration. */
+        scratch_write(&s, "etc/tpu-hostd/README", "What lies here.\n");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf", "");
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/a.conf", "");
+        scratch_write(&s, "etc/tpu-hostd/machines.conf", "[Chip 0x1]\n");
+        scratch_write(&s, "etc/tpu-hostd/profiles/v6e.conf", "[Mtu]\n");
+        scratch_write(&s, "etc/tpu-hostd/tls/ca.pem", "[no]\n");
+        scratch_write(&s, "etc/tpu-hostd/token", "secret\n");
+        load_logged(&c, s.path, "hostd", NULL);
+        ASSERT_EQ(n_logged, 0);
+        /* What is not. */
+        scratch_write(&s, "etc/tpu-hostd/10-site.conf", "");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/10-site.txt", "");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf~", "");
+        scratch_write(&s, "etc/tpu-hostd/netcfg.d/a.conf", "");
+        scratch_write(&s, "etc/tpu-hostd/site", "# ours\n\n [Hostd]\n");
+        scratch_write(&s, "etc/tpu-hostd/tpu-hostd.conf", "");
+        load_logged(&c, s.path, "hostd", NULL);
+        ASSERT_EQ(n_logged, 5); /* netcfg.d is tpu-netcfg's to warn about */
+        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/10-site.txt is not read: its name does not end "
+                                "in .conf");
+        ASSERT_TRUE(startswith(logged[1], "/etc/tpu-hostd/10-site.conf is not read: NAME.conf and "));
+        ASSERT_STREQ(logged[2],
+                     "/etc/tpu-hostd/hostd.conf~ is not read: hostd.conf and hostd.conf.d/*.conf are");
+        ASSERT_TRUE(startswith(logged[3], "/etc/tpu-hostd/site is not read: "));
+        ASSERT_TRUE(startswith(logged[4], "/etc/tpu-hostd/tpu-hostd.conf is not read: hostd.conf and "));
+        load_logged(&c, s.path, "netcfg", NULL);
+        ASSERT_EQ(n_logged, 1);
+        ASSERT_TRUE(startswith(logged[0], "/etc/tpu-hostd/netcfg.d is not read: netcfg.conf and "));
         config_clear(&c);
 }
 
@@ -108,16 +211,6 @@ static void test_given_file(void) {
         config_clear(&c);
 }
 
-static char logged[4][LOG_LINE_MAX];
-static size_t n_logged;
-
-static bool keep_line(int priority, int error, const char *line) {
-        (void) priority, (void) error;
-        ASSERT_TRUE(n_logged < ELEMENTSOF(logged));
-        (void) snprintf(logged[n_logged++], LOG_LINE_MAX, "%s", line);
-        return true;
-}
-
 static void test_retired_keys_say_what_took_their_place(void) {
         static const struct config_retired retired[] = {
                 { "Hostd", "Url", NULL, "use Endpoint=" },
@@ -126,7 +219,6 @@ static void test_retired_keys_say_what_took_their_place(void) {
                 { 0 },
         };
         _cleanup_scratch_ struct scratch s = scratch_new();
-        _cleanup_host_ struct host h = HOST_NULL;
         struct config_item items[4];
         struct config c;
         struct values v;
@@ -135,12 +227,8 @@ static void test_retired_keys_say_what_took_their_place(void) {
         c.retired = retired;
         scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf",
                       "[Hostd]\nUrl=http://a\nMetricsInterval=never\nMetricsInterval=20s\n[Old]\nAny=1\n");
-        ASSERT_OK(host_open(s.path, &h));
-        log_set_sink(keep_line);
-        ASSERT_OK(config_load(&c, &h, "hostd", NULL));
-        log_set_sink(NULL);
+        load_logged(&c, s.path, "hostd", NULL);
         ASSERT_EQ(v.interval, 20 * USEC_PER_SEC); /* the value went, the key did not */
-        ASSERT_EQ(c.warnings, 3);
         ASSERT_EQ(n_logged, 3);
         ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/a.conf:2: Url= in section [Hostd] is gone, "
                                 "ignored: use Endpoint=");
@@ -250,6 +338,7 @@ static void test_texts(void) {
         ASSERT_STREQ(text, "Site-1_b");
 }
 
-TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file,
+TEST_MAIN(test_drop_ins_and_origins, test_the_main_file, test_bad_content_keeps_defaults,
+          test_sections_of_other_files, test_files_that_are_not_read, test_given_file,
           test_retired_keys_say_what_took_their_place,
           test_values, test_bounds, test_words, test_texts)

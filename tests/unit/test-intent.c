@@ -49,7 +49,7 @@ static void test_shipped_profiles(void) {
         ASSERT_STREQ(i.profile_note, "");
         ASSERT_EQ(i.mtu, 8896);
         ASSERT_TRUE(startswith(i.mtu_source, "profile v6e, line 6: "));
-        ASSERT_EQ(i.n_sysctls, 7);
+        ASSERT_EQ(i.n_sysctls, 8);
         ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         ASSERT_STREQ(i.sysctls[0].value, "4096 41943040 314572800");
         ASSERT_EQ(i.rto_min, 5 * USEC_PER_MSEC);
@@ -75,7 +75,7 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_OK(host_read(&h, path, text, sizeof(text), &len));
                 ASSERT_OK(profile_parse(path, text, len, &i));
                 ASSERT_EQ(i.mtu, 8896);
-                ASSERT_EQ(i.n_sysctls, 7);
+                ASSERT_EQ(i.n_sysctls, 8);
                 ASSERT_EQ(i.rto_min, 5000);
                 ASSERT_EQ(i.n_parameters, 1);
                 ASSERT_EQ(i.n_nic_settings, 2);
@@ -329,6 +329,7 @@ static void test_refused_values(void) {
                 "[Mtu]\nValue=65535\nSource=docs\n",
                 "[Mtu]\nValue=8896\n",
                 "[Route]\nValue=1\nSource=docs\n",
+                "[Parameter kvm.halt_poll_ns]\nValue=1\nSource=docs\n",
                 "[RtoMin]\nValue=5\nSource=docs\n",
                 "[RtoMin]\nValue=2s\nSource=docs\n",
                 "[RtoMin]\nValue=5ms\n",

@@ -160,8 +160,27 @@ static void check_identity(const struct identity *i, const char *only, struct se
                 seen_add(seen, GROUP_IDENTITY, only, &findings.items[k]);
 }
 
-/* What is wanted is read again each time: --watch shows what an edit does. */
-static void look_at_host(const struct host *h, const struct request *q, bool again, struct seen *ret) {
+/* Of a machine without TPUs, which is nobody's worker, one line is all unless more is asked for. */
+static bool is_only_without(const struct look *look, const struct request *q, const struct identity *i,
+                            struct seen *ret) {
+        struct look tpu = *look;
+
+        if (q->name || q->golden || !look->context->intent || !look->context->intent->no_tpu ||
+            identity_get(i, IDENTITY_SLICE_NAME))
+                return false;
+        tpu.one = probe_find("tpu");
+        check_look(&tpu, ret);
+        if (ret->all.n == 1 && ret->all.items[0].verdict == VERDICT_OK)
+                return true;
+        seen_clear(ret);
+        *ret = (struct seen) { 0 };
+        return false;
+}
+
+/* What is wanted is read again each time: --watch shows what an edit does. False: there is no more to look
+ * at. */
+static bool look_at_host(const struct host *h, const struct request *q, bool again, struct seen *ret) {
+        struct look look;
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
         struct intent intent;
@@ -172,7 +191,7 @@ static void look_at_host(const struct host *h, const struct request *q, bool aga
                 fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
         if (r == 0) {
                 context.intent = &intent;
-                if (intent.profile_note[0] && !again)
+                if (intent.profile_note[0] && !intent.no_tpu && !again)
                         fprintf(stderr, "tpuctl check: %s\n", intent.profile_note);
         }
         if (identity_load(h, q->options->config, &identity) == 0) {
@@ -181,18 +200,22 @@ static void look_at_host(const struct host *h, const struct request *q, bool aga
                     identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
                         context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
         }
+        look = (struct look) { h, &context, q->one, q->only };
+        if (is_only_without(&look, q, &identity, ret))
+                return false;
         if (q->one || !q->name)
-                check_look(&(struct look){ h, &context, q->one, q->only }, ret);
+                check_look(&look, ret);
         if (!q->one)
                 check_identity(&identity, q->only, ret);
+        return true;
 }
 
 static int look_once(const struct host *h, const struct request *q, bool again) {
         _cleanup_seen_ struct seen seen = { 0 };
 
-        if (!q->agent)
-                look_at_host(h, q, again, &seen);
-        if (q->agent || !q->name)
+        bool more = q->agent || look_at_host(h, q, again, &seen);
+
+        if (q->agent || (more && !q->name))
                 check_agent(q->options->root, q->only, q->agent, &seen);
         if (q->only && seen.all.n == 0)
                 fprintf(stderr,
