@@ -241,7 +241,7 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
         int k;
 
         if (!run)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         if (generation > 0 && run->kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
@@ -306,7 +306,7 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         int k;
 
         if (!run)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         kept = run->kept;
         if (generation > 0 && kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
