@@ -29,10 +29,10 @@ static int find_reader(const struct runs *r, const struct caller *c, const char 
         return problem_fill(p, k, kept->name, 0);
 }
 
-static int check_room(const struct waiters *all, const struct caller *c, struct problem *p) {
+static int check_room(const struct askers *all, const struct caller *c, struct problem *p) {
         unsigned n = 0, own = 0;
 
-        for (const struct waiter *w = all->first; w; w = w->next) {
+        for (const struct asker *w = all->first; w; w = w->next) {
                 n += w->lines != NULL;
                 own += w->lines && w->reader == c->uid;
         }
@@ -43,7 +43,7 @@ static int check_room(const struct waiters *all, const struct caller *c, struct 
 }
 
 /* Why nothing more comes, or that there is no such run. */
-static int fill_reply(const struct waiter *w, Local__LinesReply *reply, char *ended, size_t size,
+static int fill_reply(const struct asker *w, Local__LinesReply *reply, char *ended, size_t size,
                       struct problem *p) {
         const struct kept_run *kept = runs_find(w->runs, w->name);
 
@@ -57,7 +57,7 @@ static int fill_reply(const struct waiter *w, Local__LinesReply *reply, char *en
 }
 
 static void on_lines(Local__LinesReply *reply, int error, void *userdata) {
-        struct waiter *w = userdata;
+        struct asker *w = userdata;
         char *given = reply ? reply->ended : NULL, ended[128] = "";
         struct problem p;
 
@@ -72,15 +72,15 @@ static void on_lines(Local__LinesReply *reply, int error, void *userdata) {
                 answer(w->peer, LOCAL__KIND__KIND_LINES_REPLY, &reply->base);
         if (reply)
                 reply->ended = given;
-        waiter_free(w);
+        asker_free(w);
 }
 
-int answer_lines(struct waiters *all, sd_event *e, const struct host *h, struct runs *r,
+int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct runs *r,
                  struct frame_peer *peer, const struct caller *c, const Local__LinesRequest *q,
                  struct problem *p) {
         struct lines_of of = { .host = h, .name = q->name, .last = q->last, .after = q->after,
                                .wait = q->wait_usec };
-        struct waiter *w;
+        struct asker *w;
         int k;
 
         if (!run_name_is_valid(q->name))
@@ -90,7 +90,7 @@ int answer_lines(struct waiters *all, sd_event *e, const struct host *h, struct 
                 k = check_room(all, c, p);
         if (k < 0)
                 return k;
-        w = waiter_new(all, peer, ACTION_LINES, q->name);
+        w = asker_new(all, peer, ACTION_LINES, q->name);
         if (!w)
                 return problem_no_memory(p);
         w->runs = r;
@@ -101,12 +101,12 @@ int answer_lines(struct waiters *all, sd_event *e, const struct host *h, struct 
         k = lines_new(e, &of, on_lines, w, &w->lines);
         if (k == 0)
                 return 0;
-        waiter_free(w);
+        asker_free(w);
         return problem_set(p, k, "try again", "run %s: its lines cannot be read: %s", q->name, strerror(-k));
 }
 
-void answer_lines_ended(struct waiters *all, const struct kept_run *kept) {
-        for (struct waiter *w = all->first, *next; w; w = next) {
+void answer_lines_ended(struct askers *all, const struct kept_run *kept) {
+        for (struct asker *w = all->first, *next; w; w = next) {
                 int k;
 
                 next = w->next;

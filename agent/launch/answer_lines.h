@@ -6,14 +6,14 @@
  * readers is bounded, for each of them is a process.
  */
 #include "runs.h"
-#include "waiters.h"
+#include "askers.h"
 
 #define READERS_MAX 16
 #define READERS_OF_A_USER_MAX 4 /* root may have all */
 
 /* Answers later, or -errno with p. */
-int answer_lines(struct waiters *all, sd_event *e, const struct host *h, struct runs *r,
+int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct runs *r,
                  struct frame_peer *peer, const struct caller *c, const Local__LinesRequest *q,
                  struct problem *p);
 /* A run has ended: who waits for its lines gets the last of them. */
-void answer_lines_ended(struct waiters *all, const struct kept_run *kept);
+void answer_lines_ended(struct askers *all, const struct kept_run *kept);

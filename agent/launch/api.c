@@ -18,7 +18,7 @@ struct api {
         const struct host *host;
         const char *identity_config;
         struct runs *runs;
-        struct waiters waiters;
+        struct askers askers;
         /* Who gets the list again whenever a run starts or ends; NULL: a free place. */
         struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
@@ -43,8 +43,8 @@ static void send_to_watchers(struct api *a) {
 }
 
 /* One that asked for the same generation again waits beside the first. */
-static struct waiter *next_started(struct api *a, const struct kept_run *kept) {
-        for (struct waiter *w = a->waiters.first; w; w = w->next)
+static struct asker *next_started(struct api *a, const struct kept_run *kept) {
+        for (struct asker *w = a->askers.first; w; w = w->next)
                 if (w->action == ACTION_START && w->generation == kept->generation &&
                     streq(w->name, kept->name))
                         return w;
@@ -53,14 +53,14 @@ static struct waiter *next_started(struct api *a, const struct kept_run *kept) {
 
 static void on_started(const struct kept_run *kept, int error, const struct problem *p, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w;
+        struct asker *w;
 
         while ((w = next_started(a, kept))) {
                 if (error < 0)
                         answer_problem(w->peer, error, p);
                 else
                         answer_run(w->peer, kept, false, w->conflicts);
-                waiter_free(w);
+                asker_free(w);
         }
         send_to_watchers(a);
 }
@@ -68,27 +68,27 @@ static void on_started(const struct kept_run *kept, int error, const struct prob
 static void on_ended(const struct kept_run *kept, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
         struct api *a = userdata;
-        struct waiter *w;
+        struct asker *w;
         struct problem p;
         int error = 0;
 
         reply.name = wire_text(kept->name);
         if (streq(kept->end.cause, cause_name(CAUSE_UNKILLABLE)))
                 error = problem_set(&p, -EBUSY, kept->end.remedy, "run %s: %s", kept->name, kept->end.why);
-        while ((w = waiter_find(&a->waiters, ACTION_STOP, kept->name))) {
+        while ((w = asker_find(&a->askers, ACTION_STOP, kept->name))) {
                 if (error < 0)
                         answer_problem(w->peer, error, &p);
                 else
                         answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
-                waiter_free(w);
+                asker_free(w);
         }
-        answer_lines_ended(&a->waiters, kept);
+        answer_lines_ended(&a->askers, kept);
         send_to_watchers(a);
 }
 
 static void on_captured(const struct kept_run *kept, const struct capture_result *r, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w = waiter_find(&a->waiters, ACTION_CAPTURE, kept->name);
+        struct asker *w = asker_find(&a->askers, ACTION_CAPTURE, kept->name);
         struct problem p;
         int k;
 
@@ -97,7 +97,7 @@ static void on_captured(const struct kept_run *kept, const struct capture_result
         k = answer_capture(w->peer, kept, r, &p);
         if (k < 0)
                 answer_problem(w->peer, k, &p);
-        waiter_free(w);
+        asker_free(w);
 }
 
 static void on_running(const struct kept_run *kept, void *userdata) {
@@ -161,7 +161,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         struct request_result result = { 0 };
         const struct kept_run *kept = NULL;
         char command[COMMAND_TEXT_MAX];
-        struct waiter *w = NULL;
+        struct asker *w = NULL;
         int r;
 
         r = request_build(a->host, a->identity_config, q, c, &result, p);
@@ -178,7 +178,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
                 return 0;
         }
         if (r >= 0)
-                w = waiter_new(&a->waiters, peer, ACTION_START, kept->name);
+                w = asker_new(&a->askers, peer, ACTION_START, kept->name);
         if (!w) {
                 (void) strings_free(result.conflicts);
                 return r < 0 ? r : problem_no_memory(p);
@@ -225,7 +225,7 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
                 answer(peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 return 0;
         }
-        return waiter_new(&a->waiters, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
+        return asker_new(&a->askers, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
 }
 
 static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -238,7 +238,7 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = runs_capture(a->runs, q->name, q->native, c->remote, p);
         if (r < 0)
                 return r;
-        return waiter_new(&a->waiters, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
+        return asker_new(&a->askers, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
 }
 
 static void add_watcher(struct api *a, struct frame_peer *peer) {
@@ -362,7 +362,7 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
                environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, q->name, "",
                answer_environment(a->runs, peer, c, q->name, p))
         HANDLE(KIND_LINES_REQUEST, lines_request, LinesRequest, ACTION_LINES, q->name, "",
-               answer_lines(&a->waiters, a->event, a->host, a->runs, peer, c, q, p))
+               answer_lines(&a->askers, a->event, a->host, a->runs, peer, c, q, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);
@@ -390,14 +390,14 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
 }
 
 static void on_closed(struct frame_peer *peer, void *userdata) {
-        struct waiter *w = frame_peer_state(peer);
+        struct asker *w = frame_peer_state(peer);
         struct api *a = userdata;
 
         for (size_t i = 0; i < WATCHERS_MAX; i++)
                 if (a->watchers[i] == peer)
                         a->watchers[i] = NULL;
         if (w)
-                waiter_free(w);
+                asker_free(w);
 }
 
 const struct frame_handlers api_frame_handlers = { .frame = on_frame, .closed = on_closed };
@@ -421,7 +421,7 @@ void api_attach(struct api *a, struct runs *r) {
 struct api *api_free(struct api *a) {
         if (!a)
                 return NULL;
-        waiters_clear(&a->waiters);
+        askers_clear(&a->askers);
         a->event = sd_event_unref(a->event);
         free(a);
         return NULL;

@@ -6,9 +6,9 @@
 #include "kept_run.h"
 #include "lines.h"
 
-struct waiter {
-        struct waiter *next;
-        struct waiters *owner;
+struct asker {
+        struct asker *next;
+        struct askers *owner;
         struct frame_peer *peer;
         enum action action;
         char name[RUN_NAME_MAX + 1];
@@ -21,15 +21,15 @@ struct waiter {
         bool over; /* the run had ended before they were */
 };
 
-struct waiters {
-        struct waiter *first;
+struct askers {
+        struct asker *first;
 };
 
 /* NULL without memory. */
-struct waiter *waiter_new(struct waiters *all, struct frame_peer *peer, enum action action,
+struct asker *asker_new(struct askers *all, struct frame_peer *peer, enum action action,
                           const char *name);
-void waiter_free(struct waiter *w);
+void asker_free(struct asker *w);
 /* The next one that waits for this; the caller answers and frees it. */
-struct waiter *waiter_find(const struct waiters *all, enum action action, const char *name);
+struct asker *asker_find(const struct askers *all, enum action action, const char *name);
 /* All of them, when the connections are gone. */
-void waiters_clear(struct waiters *all);
+void askers_clear(struct askers *all);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "waiters.h"
+#include "askers.h"
 
-static void waiter_drop(struct waiter *w) {
+static void asker_drop(struct asker *w) {
         (void) strings_free(w->conflicts);
         (void) lines_free(w->lines);
         free(w);
 }
 
-struct waiter *waiter_new(struct waiters *all, struct frame_peer *peer, enum action action,
+struct asker *asker_new(struct askers *all, struct frame_peer *peer, enum action action,
                           const char *name) {
-        struct waiter *w = calloc(1, sizeof(*w));
+        struct asker *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return NULL;
@@ -23,28 +23,28 @@ struct waiter *waiter_new(struct waiters *all, struct frame_peer *peer, enum act
         return w;
 }
 
-void waiter_free(struct waiter *w) {
-        for (struct waiter **p = &w->owner->first; *p; p = &(*p)->next)
+void asker_free(struct asker *w) {
+        for (struct asker **p = &w->owner->first; *p; p = &(*p)->next)
                 if (*p == w) {
                         *p = w->next;
                         break;
                 }
         frame_peer_set_state(w->peer, NULL);
-        waiter_drop(w);
+        asker_drop(w);
 }
 
-struct waiter *waiter_find(const struct waiters *all, enum action action, const char *name) {
-        for (struct waiter *w = all->first; w; w = w->next)
+struct asker *asker_find(const struct askers *all, enum action action, const char *name) {
+        for (struct asker *w = all->first; w; w = w->next)
                 if (w->action == action && streq(w->name, name))
                         return w;
         return NULL;
 }
 
-void waiters_clear(struct waiters *all) {
+void askers_clear(struct askers *all) {
         while (all->first) {
-                struct waiter *w = all->first;
+                struct asker *w = all->first;
 
                 all->first = w->next;
-                waiter_drop(w);
+                asker_drop(w);
         }
 }
