@@ -309,8 +309,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                   NULL },
         };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--problems] [--json] [--watch] [--golden FILE] [--peer A,B] "
-                                         "[--peer-report FILE]",
+                             .synopsis = "[NAME] [--problems] [--json] [--watch] [--golden FILE] "
+                                         "[--peer A,B] [--peer-report FILE]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
