@@ -24,7 +24,14 @@ bool report_in_colour(FILE *out);
 /* What turns the colour of a verdict on; "\033[0m" ends it. */
 const char *report_colour(enum verdict v);
 
-/* Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. */
+/* Columns of the terminal; 0: it is none, and lines may be as long as they are. */
+size_t report_width(FILE *out);
+
+/*
+ * Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. On a terminal
+ * that is too narrow for columns the texts follow each other, broken between words; a remedy stays whole, so
+ * that it can be copied.
+ */
 int report_print_text(FILE *out, const struct finding_list *l);
 
 /*

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * tpuctl events and tpuctl logs: what happened and what runs have printed, on all hosts or some, as the
- * collector has it. Of this host, logs shows the journal.
- */
-#include "answer.h"
+/* tpuctl events: what happened on all hosts or some, as the collector has it. */
+#include "feed.h"
+
 #include "clock.h"
 #include "config.h"
 #include "json_text.h"
@@ -13,45 +11,30 @@
 #include "verb_words.h"
 
 #define EVENTS_SHOWN 200 /* without since= the collector answers with the newest */
-#define LOGS_SHOWN     "1000"
-#define LOGS_SHOWN_MAX 10000u
-#define FOLLOW_WAIT  25 /* seconds that the collector holds an answer back; it allows 30 */
-#define FOLLOW_RETRY 2  /* seconds */
-#define PATH_SIZE    4096
 
 /* --- A list of the collector's that grows at its end --------------------------------------------------- */
-
-struct feed {
-        const char *program, *list;                /* of the answer: "events", "lines" */
-        char path[PATH_SIZE];                      /* what is asked each time */
-        const char *first_key, *first_value;       /* of the first call alone; value NULL: nothing */
-        int (*print)(const json_t *list, FILE *out); /* -errno */
-        struct collector collector;
-        int64_t next; /* what stands behind this one; -1: not asked yet */
-};
 
 static int feed_complain(const struct feed *f, int error) {
         fprintf(stderr, "%s: the collector's answer cannot be shown: %s\n", f->program, strerror(-error));
         return EXIT_NO_ANSWER;
 }
 
-static int feed_path(const struct feed *f, unsigned wait, char path[static PATH_SIZE]) {
+static int feed_path(const struct feed *f, unsigned wait, char path[static FEED_PATH_SIZE]) {
         char number[24];
         int r;
 
-        memcpy(path, f->path, PATH_SIZE);
+        memcpy(path, f->path, FEED_PATH_SIZE);
         (void) snprintf(number, sizeof(number), "%" PRIi64, f->next);
         if (f->next < 0)
-                r = path_parameter(path, PATH_SIZE, f->first_key, f->first_value);
+                r = path_parameter(path, FEED_PATH_SIZE, f->first_key, f->first_value);
         else
-                r = path_parameter(path, PATH_SIZE, "since", number);
+                r = path_parameter(path, FEED_PATH_SIZE, "since", number);
         (void) snprintf(number, sizeof(number), "%u", wait);
-        return r == 0 && wait > 0 ? path_parameter(path, PATH_SIZE, "wait", number) : r;
+        return r == 0 && wait > 0 ? path_parameter(path, FEED_PATH_SIZE, "wait", number) : r;
 }
 
-/* One answer; what comes next is behind it. */
-static int feed_ask(struct feed *f, unsigned wait, json_t **ret, struct problem *problem) {
-        char path[PATH_SIZE];
+int feed_ask(struct feed *f, unsigned wait, json_t **ret, struct problem *problem) {
+        char path[FEED_PATH_SIZE];
         json_t *answer;
         int r = feed_path(f, wait, path);
 
@@ -70,8 +53,7 @@ static int feed_ask(struct feed *f, unsigned wait, json_t **ret, struct problem 
         return 0;
 }
 
-/* Prints and drops the answer. Negative: go on; else the exit code. */
-static int feed_print(const struct feed *f, json_t *answer) {
+int feed_print(const struct feed *f, json_t *answer) {
         int r = f->print(json_object_get(answer, f->list), stdout);
 
         json_decref(answer);
@@ -80,8 +62,7 @@ static int feed_print(const struct feed *f, json_t *answer) {
         return r == 0 ? -1 : r == -EPIPE ? 0 : feed_complain(f, r);
 }
 
-/* Until somebody ends it. The collector may be away for a while: said once. */
-static int feed_follow(struct feed *f) {
+int feed_follow(struct feed *f) {
         bool away = false;
 
         for (;;) {
@@ -296,157 +277,11 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         f.first_value = since ? from : NULL;
         f.print = json ? print_event_objects : print_event_lines;
-        if (path_parameter(f.path, PATH_SIZE, "host", host) < 0 ||
-            path_parameter(f.path, PATH_SIZE, "slice", slice) < 0 ||
-            path_parameter(f.path, PATH_SIZE, "name", name) < 0) {
+        if (path_parameter(f.path, FEED_PATH_SIZE, "host", host) < 0 ||
+            path_parameter(f.path, FEED_PATH_SIZE, "slice", slice) < 0 ||
+            path_parameter(f.path, FEED_PATH_SIZE, "name", name) < 0) {
                 fputs("tpuctl: --host, --slice or --name is too long\n", stderr);
                 return EXIT_REFUSED;
         }
         return show_events(&f, &o, follow, json);
-}
-
-/* --- tpuctl logs --------------------------------------------------------------------------------------- */
-
-/* "s0/1" or, of a host without a slice, its name. */
-#define ORIGIN "[{slice}/{worker_id}|{host}]"
-
-static int print_log_lines(const json_t *lines, FILE *out) {
-        const json_t *line;
-        size_t i;
-
-        json_array_foreach(lines, i, line) {
-                long long missing = json_integer_value(json_object_get(line, "missing"));
-
-                if (missing > 0) {
-                        show(out, line, 0, ORIGIN);
-                        fprintf(out, ": [%lld line%s did not reach the collector]\n", missing,
-                                missing == 1 ? "" : "s");
-                }
-                show(out, line, 0, ORIGIN ": {text}\n");
-        }
-        return 0;
-}
-
-struct logs_wish {
-        const char *run, *url, *lines, *host, *worker;
-        bool fleet, follow;
-};
-
-static int show_fleet_logs(const struct options *o, const struct logs_wish *wish) {
-        struct feed f = { .program = o->program, .list = "lines", .first_key = "limit", .next = -1,
-                          .first_value = wish->lines ? wish->lines : LOGS_SHOWN, .print = print_log_lines };
-        unsigned long limit = strtoul(f.first_value, NULL, 10);
-        struct problem problem;
-        json_t *answer;
-        int r;
-
-        if (!*f.first_value || strspn(f.first_value, "0123456789") != strlen(f.first_value) || limit < 1 ||
-            limit > LOGS_SHOWN_MAX) {
-                fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %u, not '%s'\n", LOGS_SHOWN_MAX,
-                        f.first_value);
-                return EXIT_USAGE;
-        }
-        if (collector_open(o, wish->url, &f.collector) < 0)
-                return EXIT_USAGE;
-        (void) snprintf(f.path, PATH_SIZE, "/api/v1/runs/%.63s/logs", wish->run);
-        if (path_parameter(f.path, PATH_SIZE, "host", wish->host) < 0 ||
-            path_parameter(f.path, PATH_SIZE, "worker", wish->worker) < 0) {
-                fputs("tpuctl: --host or --worker is too long\n", stderr);
-                return EXIT_REFUSED;
-        }
-        if (feed_ask(&f, 0, &answer, &problem) < 0)
-                return problem_complain(&problem);
-        if (json_array_size(json_object_get(answer, "lines")) == 0)
-                fprintf(stderr,
-                        "tpuctl logs: the collector has no lines of run '%s'%s%s (never there, or dropped "
-                        "since: RunLogBytes=, "
-                        "RetainDays= of the collector; or RunLogs=no on the hosts)\n",
-                        wish->run,
-                        wish->worker ? " of worker "
-                        : wish->host ? " of host "
-                                     : "",
-                        wish->worker ? wish->worker
-                        : wish->host ? wish->host
-                                     : "");
-        r = feed_print(&f, answer);
-        if (r >= 0)
-                return r;
-        return wish->follow ? feed_follow(&f) : 0;
-}
-
-/* The journal says nothing of a name it does not know: a typing error must not look like a silent run. */
-static void warn_unknown(const char *root, const char *name) {
-        struct problem problem;
-        json_t *answer = NULL;
-
-        if (runs_of_launchd(root, name, &answer, &problem) == 0 &&
-            json_array_size(json_object_get(answer, "runs")) == 0)
-                fprintf(stderr,
-                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl runs); what the "
-                        "journal has of an older one follows\n",
-                        name);
-        json_decref(answer);
-}
-
-/* This host's own, which the journal has whole. Returns only when it cannot be run. */
-static int show_journal(const struct options *o, const struct logs_wish *wish) {
-        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
-                    short_follow[] = "-f";
-        char unit[80], n[40], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL, NULL };
-        size_t i = 5;
-
-        if (wish->lines && (!*wish->lines || strspn(wish->lines, "0123456789") != strlen(wish->lines))) {
-                fprintf(stderr, "tpuctl logs: --lines is a number, not '%s'\n", wish->lines);
-                return EXIT_USAGE;
-        }
-        (void) snprintf(unit, sizeof(unit), RUN_UNIT_PREFIX "%s.service", wish->run);
-        (void) snprintf(n, sizeof(n), "--lines=%.20s", wish->lines ? wish->lines : "");
-        if (wish->lines)
-                args[i++] = n;
-        if (wish->follow)
-                args[i] = short_follow;
-        warn_unknown(o->root, wish->run);
-        (void) execvp(args[0], args);
-        fprintf(stderr, "tpuctl logs: journalctl cannot be run: %m\n");
-        return EXIT_NO_ANSWER;
-}
-
-int verb_logs(const struct ctl *c, int argc, char *argv[]) {
-        struct logs_wish wish = { 0 };
-        const struct option_def defs[] = {
-                { "follow", NULL, "go on with new lines as they come (also: -f)", NULL, &wish.follow },
-                { "lines", "N", "the newest N only (also: -n); of the collector by default " LOGS_SHOWN,
-                  &wish.lines, NULL },
-                { "fleet", NULL, "of all hosts of the run, from the collector", NULL, &wish.fleet },
-                { "worker", "SLICE/N", "of this worker, or N of any slice, from the collector", &wish.worker,
-                  NULL },
-                { "host", "NAME", "of this host, from the collector", &wish.host, NULL },
-                OPTION_COLLECTOR(&wish.url),
-        };
-        struct options o = {
-                .program = "tpuctl logs",
-                .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows what a run has printed: of this host journalctl -u " RUN_UNIT_PREFIX
-                           "NAME.service -o cat,\nwhich asks for the group systemd-journal of who is not "
-                           "root; of other hosts what the collector has."
-        };
-        static char long_follow[] = "--follow", long_lines[] = "--lines";
-        struct words w;
-        int r;
-
-        for (int i = 1; i < argc; i++)
-                if (streq(argv[i], "-f"))
-                        argv[i] = long_follow;
-                else if (streq(argv[i], "-n"))
-                        argv[i] = long_lines;
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
-        if (r < 0)
-                return options_exit(r);
-        if (words_check_run_name(&o, w.items[0]) < 0)
-                return EXIT_USAGE;
-        wish.run = w.items[0];
-        return wish.fleet || wish.url || wish.worker || wish.host ? show_fleet_logs(&o, &wish)
-                                                                  : show_journal(&o, &wish);
 }

@@ -114,6 +114,25 @@ struct here {
 
 /* --- On this host -------------------------------------------------------------------------------------- */
 
+/* The same after every start. url: as it was given, so that each line can be typed. */
+static void print_hints(const char *name, bool fleet, const char *url) {
+        static const struct {
+                const char *title, *verb;
+                bool name;
+        } hints[] = { { "watch: ", "runs", false },
+                      { "lines: ", "logs -f", true },
+                      { "stop:  ", "stop", true } };
+
+        for (size_t i = 0; i < ELEMENTSOF(hints); i++) {
+                printf("%stpuctl %s%s", hints[i].title, hints[i].verb, fleet ? " --fleet" : "");
+                if (url) /* of several with blanks between */
+                        printf(strchr(url, ' ') ? " --collector '%s'" : " --collector %s", url);
+                fputs(hints[i].name ? " " : "", stdout);
+                print_clean(stdout, hints[i].name ? name : "", false);
+                putchar('\n');
+        }
+}
+
 static int print_started(const struct frame *f) {
         struct problem problem = { 0 };
         Local__RunReply *reply = local__run_reply__unpack(NULL, f->len, f->data);
@@ -138,6 +157,7 @@ static int print_started(const struct frame *f) {
                             false);
                 fputc('\n', stderr);
         }
+        print_hints(reply->name, false, NULL);
         local__run_reply__free_unpacked(reply, NULL);
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
@@ -216,11 +236,13 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
                 return code;
         printf("%s: handed to %s\n", s->name, c.urls[0]);
         (void) fflush(stdout); /* the exit code says it */
+        words_at_interrupt("tpuctl run: %s goes on; watch it: tpuctl runs --fleet; end it: tpuctl stop "
+                           "--fleet %s",
+                           s->name, s->name);
         if (!detach)
                 code = run_fleet_watch(&c, s->name, serial, stdout);
         if (code == 0)
-                printf("watch it: tpuctl runs --fleet; tpuctl logs -f %s; end it: tpuctl stop %s\n", s->name,
-                       s->name);
+                print_hints(s->name, true, url);
         return code;
 }
 
@@ -362,7 +384,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                                         "runs on all hosts of "
                                         "those slices, where each lets tpu-hostd start runs of that "
                                         "user;\nmissing hosts are "
-                                        "shown until it runs." };
+                                        "shown until it runs. Ctrl-C ends only the showing." };
         int r;
 
         add_key_options(&k);

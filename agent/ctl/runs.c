@@ -198,6 +198,7 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         if (!here && (fleet || url || is_part(o.root, w.items[0])))
                 return stop_fleet(&o, url, w.items[0]);
         m.name = wire_text(w.items[0]);
+        words_at_interrupt("tpuctl stop: %s is being stopped all the same; see: tpuctl runs", w.items[0]);
         r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,
                         STOP_TIMEOUT, &f, &buf, &problem);
         if (r < 0)

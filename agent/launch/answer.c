@@ -193,13 +193,13 @@ bool variable_is_secret(const char *assignment) {
 }
 
 /* Nobody but root and the run's user, whatever the authority file grants: a value may be anything. */
-static int check_environment_rights(const struct kept_run *kept, const struct caller *c, const char *name,
-                                    struct problem *p) {
+static int check_environment_rights(const struct runs *r, const struct kept_run *kept,
+                                    const struct caller *c, const char *name, struct problem *p) {
         if (c->uid != 0 && (!kept || c->uid != kept->uid || c->remote))
                 return problem_set(p, -EACCES, "as root, or as the user of the run",
                                    "user %s may not see the environment of run %.64s", c->name, name);
         if (!kept)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         return 0;
 }
 
@@ -215,7 +215,7 @@ int answer_environment(const struct runs *r, struct frame_peer *peer, const stru
         const struct kept_run *kept = runs_find(r, name);
         char **shown, **hidden;
         size_t n = 0;
-        int k = check_environment_rights(kept, c, name, p);
+        int k = check_environment_rights(r, kept, c, name, p);
 
         if (k < 0)
                 return k;

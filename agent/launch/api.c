@@ -2,6 +2,7 @@
 #include "api.h"
 
 #include "answer.h"
+#include "answer_lines.h"
 #include "authority.h"
 #include "environment.h"
 #include "local.pb-c.h"
@@ -12,61 +13,16 @@
 #define COMMAND_TEXT_MAX 256
 #define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
 
-/* Somebody who waits for an answer about a run. Hangs on its connection. */
-struct waiter {
-        struct waiter *next;
-        struct frame_peer *peer;
-        enum action action;
-        char name[RUN_NAME_MAX + 1];
-        uint64_t generation; /* of a start */
-        char **conflicts;
-};
-
 struct api {
+        sd_event *event;
         const struct host *host;
         const char *identity_config;
         struct runs *runs;
-        struct waiter *waiters;
+        struct askers askers;
         /* Who gets the list again whenever a run starts or ends; NULL: a free place. */
         struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
 };
-
-/* --- Waiters ------------------------------------------------------------------------------------------- */
-
-static void waiter_free(struct api *a, struct waiter *w) {
-        for (struct waiter **p = &a->waiters; *p; p = &(*p)->next)
-                if (*p == w) {
-                        *p = w->next;
-                        break;
-                }
-        frame_peer_set_state(w->peer, NULL);
-        (void) strings_free(w->conflicts);
-        free(w);
-}
-
-static struct waiter *waiter_new(struct api *a, struct frame_peer *peer, enum action action,
-                                 const char *name) {
-        struct waiter *w = calloc(1, sizeof(*w));
-
-        if (!w)
-                return NULL;
-        w->peer = peer;
-        w->action = action;
-        (void) snprintf(w->name, sizeof(w->name), "%s", name);
-        w->next = a->waiters;
-        a->waiters = w;
-        frame_peer_set_state(peer, w);
-        return w;
-}
-
-/* Takes the next one that waits for this; the caller answers and frees it. */
-static struct waiter *waiter_find(struct api *a, enum action action, const char *name) {
-        for (struct waiter *w = a->waiters; w; w = w->next)
-                if (w->action == action && streq(w->name, name))
-                        return w;
-        return NULL;
-}
 
 /* --- What the runs report ---------------------------------------------------------------------------- */
 
@@ -87,8 +43,8 @@ static void send_to_watchers(struct api *a) {
 }
 
 /* One that asked for the same generation again waits beside the first. */
-static struct waiter *next_started(struct api *a, const struct kept_run *kept) {
-        for (struct waiter *w = a->waiters; w; w = w->next)
+static struct asker *next_started(struct api *a, const struct kept_run *kept) {
+        for (struct asker *w = a->askers.first; w; w = w->next)
                 if (w->action == ACTION_START && w->generation == kept->generation &&
                     streq(w->name, kept->name))
                         return w;
@@ -97,14 +53,14 @@ static struct waiter *next_started(struct api *a, const struct kept_run *kept) {
 
 static void on_started(const struct kept_run *kept, int error, const struct problem *p, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w;
+        struct asker *w;
 
         while ((w = next_started(a, kept))) {
                 if (error < 0)
                         answer_problem(w->peer, error, p);
                 else
                         answer_run(w->peer, kept, false, w->conflicts);
-                waiter_free(a, w);
+                asker_free(w);
         }
         send_to_watchers(a);
 }
@@ -112,26 +68,27 @@ static void on_started(const struct kept_run *kept, int error, const struct prob
 static void on_ended(const struct kept_run *kept, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
         struct api *a = userdata;
-        struct waiter *w;
+        struct asker *w;
         struct problem p;
         int error = 0;
 
         reply.name = wire_text(kept->name);
         if (streq(kept->end.cause, cause_name(CAUSE_UNKILLABLE)))
                 error = problem_set(&p, -EBUSY, kept->end.remedy, "run %s: %s", kept->name, kept->end.why);
-        while ((w = waiter_find(a, ACTION_STOP, kept->name))) {
+        while ((w = asker_find(&a->askers, ACTION_STOP, kept->name))) {
                 if (error < 0)
                         answer_problem(w->peer, error, &p);
                 else
                         answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
-                waiter_free(a, w);
+                asker_free(w);
         }
+        answer_lines_ended(&a->askers, kept);
         send_to_watchers(a);
 }
 
 static void on_captured(const struct kept_run *kept, const struct capture_result *r, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w = waiter_find(a, ACTION_CAPTURE, kept->name);
+        struct asker *w = asker_find(&a->askers, ACTION_CAPTURE, kept->name);
         struct problem p;
         int k;
 
@@ -140,7 +97,7 @@ static void on_captured(const struct kept_run *kept, const struct capture_result
         k = answer_capture(w->peer, kept, r, &p);
         if (k < 0)
                 answer_problem(w->peer, k, &p);
-        waiter_free(a, w);
+        asker_free(w);
 }
 
 static void on_running(const struct kept_run *kept, void *userdata) {
@@ -167,7 +124,7 @@ static int rights_check(struct runs *r, const struct caller *c, enum action acti
                 !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!kept)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         return 0;
 }
 
@@ -204,7 +161,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         struct request_result result = { 0 };
         const struct kept_run *kept = NULL;
         char command[COMMAND_TEXT_MAX];
-        struct waiter *w = NULL;
+        struct asker *w = NULL;
         int r;
 
         r = request_build(a->host, a->identity_config, q, c, &result, p);
@@ -221,7 +178,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
                 return 0;
         }
         if (r >= 0)
-                w = waiter_new(a, peer, ACTION_START, kept->name);
+                w = asker_new(&a->askers, peer, ACTION_START, kept->name);
         if (!w) {
                 (void) strings_free(result.conflicts);
                 return r < 0 ? r : problem_no_memory(p);
@@ -268,7 +225,7 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
                 answer(peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 return 0;
         }
-        return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
+        return asker_new(&a->askers, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
 }
 
 static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -281,7 +238,7 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = runs_capture(a->runs, q->name, q->native, c->remote, p);
         if (r < 0)
                 return r;
-        return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
+        return asker_new(&a->askers, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
 }
 
 static void add_watcher(struct api *a, struct frame_peer *peer) {
@@ -309,7 +266,7 @@ static int handle_run_list(struct api *a, struct frame_peer *peer, const Local__
                 answer(peer, LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
         run_list_clear(&list);
         if (r == -ENOENT)
-                return no_such_run(q->name, p);
+                return no_such_run(a->runs, q->name, p);
         return r < 0 ? problem_no_memory(p) : 0;
 }
 
@@ -404,6 +361,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest,
                environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, q->name, "",
                answer_environment(a->runs, peer, c, q->name, p))
+        HANDLE(KIND_LINES_REQUEST, lines_request, LinesRequest, ACTION_LINES, q->name, "",
+               answer_lines(&a->askers, a->event, a->host, a->runs, peer, c, q, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);
@@ -423,7 +382,7 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
         else {
                 authority_identify(a->host, a->identity_config, frame_peer_creds(peer), &caller);
                 r = handle(a, peer, f, &caller, &asked, &p);
-                if (asked.action != ACTION_LIST)
+                if (asked.action != ACTION_LIST && (asked.action != ACTION_LINES || r == -EACCES))
                         audit(&caller, asked.action, asked.name, asked.detail, r, p.text);
         }
         if (r < 0)
@@ -431,23 +390,24 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
 }
 
 static void on_closed(struct frame_peer *peer, void *userdata) {
-        struct waiter *w = frame_peer_state(peer);
+        struct asker *w = frame_peer_state(peer);
         struct api *a = userdata;
 
         for (size_t i = 0; i < WATCHERS_MAX; i++)
                 if (a->watchers[i] == peer)
                         a->watchers[i] = NULL;
         if (w)
-                waiter_free(userdata, w);
+                asker_free(w);
 }
 
 const struct frame_handlers api_frame_handlers = { .frame = on_frame, .closed = on_closed };
 
-int api_new(const struct host *h, const char *identity_config, struct api **ret) {
+int api_new(sd_event *e, const struct host *h, const char *identity_config, struct api **ret) {
         struct api *a = calloc(1, sizeof(*a));
 
         if (!a)
                 return -ENOMEM;
+        a->event = sd_event_ref(e);
         a->host = h;
         a->identity_config = identity_config;
         *ret = a;
@@ -461,13 +421,8 @@ void api_attach(struct api *a, struct runs *r) {
 struct api *api_free(struct api *a) {
         if (!a)
                 return NULL;
-        while (a->waiters) {
-                struct waiter *w = a->waiters;
-
-                a->waiters = w->next;
-                (void) strings_free(w->conflicts);
-                free(w);
-        }
+        askers_clear(&a->askers);
+        a->event = sd_event_unref(a->event);
         free(a);
         return NULL;
 }

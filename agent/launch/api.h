@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 29): each is checked against the caller's
+ * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 39): each is checked against the caller's
  * credentials (authority.h), done by the runs (runs.h), and answered, be it with KIND_ERROR. When the
  * answers come:
  *
@@ -10,6 +10,7 @@
  *   STOP     when the run is gone: up to its grace (90 s by default) later
  *   CAPTURE  when tpu-stack is done: within 5 s
  *   OWNERS   at once, to anyone
+ *   LINES    when they have been read, which may have to wait for one: lines.h
  *
  * A connection waits for one answer at a time. A caller that goes away changes nothing for the run it asked
  * for.
@@ -21,7 +22,7 @@
 struct api;
 
 /* runs is attached by api_attach(). identity_config: --config or NULL, borrowed. */
-int api_new(const struct host *h, const char *identity_config, struct api **ret);
+int api_new(sd_event *e, const struct host *h, const char *identity_config, struct api **ret);
 void api_attach(struct api *a, struct runs *r);
 /* For frame_server_new() and runs_new(), with the api as userdata. */
 extern const struct frame_handlers api_frame_handlers;

@@ -84,7 +84,7 @@ int runs_capture(struct runs *r, const char *name, bool native, bool remote, str
         int k;
 
         if (!run)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         if (run->kept->state == LAUNCH_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
         if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))

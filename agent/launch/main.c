@@ -92,7 +92,7 @@ static int launchd_start(struct launchd *l, const char *config) {
         if (r >= 0)
                 r = watch_signals(l->event);
         if (r >= 0)
-                r = api_new(&l->host, config, &l->api);
+                r = api_new(l->event, &l->host, config, &l->api);
         if (r < 0)
                 return log_error_errno(r, "cannot start: %m");
         r = runs_new(l->event, &l->host, PATH_STACK_TOOL, &api_runs_events, l->api, &l->runs);

@@ -58,12 +58,21 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
                 (void) log_warning_errno(k, "run %s: why it ended cannot be written down: %m", kept->name);
 }
 
-static void report_failed_start(struct run *run) {
+/* It ended before systemd saw it run. It did run when its command was executed: nobody who waits for the
+ * start hears of its end instead, however short it was. */
+static void report_short_start(struct run *run, enum cause cause) {
         struct runs *r = run->owner;
         struct problem p;
-        int k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
-                            "run %s ended before it was seen to run: %s (%s)", run->kept->name,
-                            run->kept->end.cause, run->kept->end.why);
+        int k;
+
+        if (cause != CAUSE_NOT_STARTED && !streq(run->kept->end.result, "unknown")) {
+                run->kept->state = LAUNCH_RUNNING;
+                r->events->started(run->kept, 0, NULL, r->userdata);
+                return;
+        }
+        k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
+                        "run %s did not start: %s (%s)", run->kept->name, run->kept->end.cause,
+                        run->kept->end.why);
 
         (void) problem_fill(&p, k, run->kept->name, 0);
         r->events->started(run->kept, k, &p, r->userdata);
@@ -85,8 +94,8 @@ static void conclude_run(struct run *run, const struct tail_result *tail) {
                                &d);
         if (was_rebooted(run->owner, kept))
                 d.again = false;
-        if (was_starting) /* nobody who waits for a start is left without an answer */
-                report_failed_start(run);
+        if (was_starting)
+                report_short_start(run, found.cause);
         if (d.again)
                 run_wait_for_restart(run, &d);
         else
@@ -241,7 +250,7 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
         int k;
 
         if (!run)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         if (generation > 0 && run->kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
@@ -306,7 +315,7 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         int k;
 
         if (!run)
-                return no_such_run(name, p);
+                return no_such_run(r, name, p);
         kept = run->kept;
         if (generation > 0 && kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",

@@ -70,8 +70,17 @@ int run_pids(const struct run *run, struct pid_list *ret) {
         return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
 }
 
-int no_such_run(const char *name, struct problem *p) {
-        return problem_set(p, -ENOENT, "see: tpuctl runs", "there is no run '%.64s' on this host", name);
+#define NAMED_MAX 5 /* of the runs that there are; the newest */
+
+int no_such_run(const struct runs *r, const char *name, struct problem *p) {
+        char known[NAMED_MAX * (RUN_NAME_MAX + 3)] = "";
+        size_t n = 0, i = 0;
+
+        for (const struct run *run = r->list; run && i < NAMED_MAX; run = run->next)
+                n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", i++ > 0 ? ", " : "",
+                                       run->kept->name);
+        return problem_set(p, -ENOENT, "tpuctl runs", "there is no run '%.64s' on this host%s%s", name,
+                           i > 0 ? "; there are: " : ", nor any other", known);
 }
 
 void runs_prune(struct runs *r) {

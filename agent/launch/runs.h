@@ -90,8 +90,8 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
 uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text);
 
 const struct kept_run *runs_find(const struct runs *r, const char *name);
-/* Says so in p: -ENOENT. */
-int no_such_run(const char *name, struct problem *p);
+/* Says so in p, and which runs there are: -ENOENT. */
+int no_such_run(const struct runs *r, const char *name, struct problem *p);
 /* The generation that waits for the end of this run; 0: none. */
 uint64_t runs_next_generation(const struct runs *r, const char *name);
 /* Calls visit for each, newest first, its exit record looked up when the unit has not been seen to go. */

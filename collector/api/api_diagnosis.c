@@ -44,16 +44,17 @@ static int on_one(const struct store_episode *e, void *userdata) {
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
                                           .limit = 1 };
+        char remedy[128];
         json_t *v = NULL;
         int r;
 
+        (void) snprintf(remedy, sizeof(remedy), "tpuctl diagnose %.64s --capture", f.slice);
         r = store_list_episodes(a->store, &f, on_one, &v);
         if (r == 0)
                 api_reply_error(reply, 404,
                                 f.episode ? "there is no such episode of this slice"
                                           : "no stacks of this slice were asked for yet",
-                                "GET /api/v1/slices/NAME/episodes lists them; tpuctl diagnose NAME "
-                                "--capture asks for some");
+                                remedy);
         else
                 api_reply_result(reply, a, MIN(r, 0), v);
 }

@@ -58,5 +58,8 @@ class LaunchdHandler(socketserver.StreamRequestHandler):
     def handle(self):
         length, _, kind = struct.unpack("<IHH", self.rfile.read(8))
         self.server.seen.append((kind, self.rfile.read(length)))
-        reply_kind, payload = self.server.answers[kind]
+        answer = self.server.answers[kind]
+        reply_kind, payload = answer() if callable(answer) else answer
+        if payload is None:  # it is gone
+            return
         self.wfile.write(struct.pack("<IHH", len(payload), 1, reply_kind) + payload)

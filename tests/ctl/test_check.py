@@ -1,10 +1,16 @@
 #!/usr/bin/python3
 """tpuctl check: the screen of a good host, the order of a bad one, golden reports."""
+import fcntl
 import json
+import os
+import pty
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -72,7 +78,7 @@ Identity
 OK       identity            t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
 
 ALL checks: ALL OK, 0 WARN, 0 FAIL, 0 UNKNOWN
-What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
+OK and alike share a line; each has its own with a name, as in tpuctl check nic
 """.replace("ALL", str(checks)))
 
     def test_a_machine_without_tpus(self):
@@ -129,6 +135,55 @@ OK       tpu.chips    none here, none expected: this machine is not changed
         self.assertEqual(groups["Host"][0], ["WARN", "memory.available"])
         self.assertEqual(groups["Chips"][0], ["UNKNOWN", "tpu"])
         self.assertIn("         to do:  sudo tpu-netcfg --once\n", done.stdout)
+
+    def drift(self):
+        (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+        shutil.copy(self.root / "netlink/links.drift", self.root / "netlink/links")
+
+    def on_terminal(self, columns, *args, **env):
+        """What a terminal of so many columns gets."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, stdout=theirs,
+                              stderr=theirs, env={"PATH": "/usr/bin:/bin", **env}) as p:
+            os.close(theirs)
+            text = b""
+            try:
+                while part := os.read(ours, 65536):
+                    text += part
+            except OSError:  # as a terminal ends
+                pass
+            os.close(ours)
+            p.wait()
+        return text.decode().replace("\r\n", "\n")
+
+    def test_fits_80_columns(self):
+        self.owners()
+        self.drift()
+        text = self.on_terminal(80, "check", NO_COLOR="1")
+        self.assertNotIn("\033", text)
+        long = [line for line in text.splitlines() if len(line) > 80 and "to do: " not in line]
+        self.assertEqual(long, [])  # a remedy is whole, so that it can be copied
+        self.assertIn("OK       memory.available    704.0 GiB of 720.0 GiB available\n", text)
+        self.assertIn("OK       clock.offset        -1.250 ms (wanted within 100 ms)\n", text)
+        self.assertIn("FAIL     nic.mtu             eth1: 1460 (wanted 8896)\n", text)
+        self.assertRegex(text, r"\n\d+ checks: ")
+        wide = self.on_terminal(250, "check")
+        self.assertIn("\033[1;31mFAIL   \033[0m  nic.mtu ", wide)
+        self.assertEqual(re.sub(r"\033\[[0-9;]*m", "", wide), self.expect(["check"], 2).stdout)
+
+    def test_problems(self):
+        self.owners()
+        done = self.expect(["check", "--problems"], 0, stderr="")
+        self.assertEqual(done.stdout, "\n55 checks: 55 OK, 0 WARN, 0 FAIL, 0 UNKNOWN\n")
+        self.assertEqual(json.loads(self.expect(["check", "--problems", "--json"], 0).stdout)["checks"], [])
+        self.drift()
+        done = self.expect(["check", "--problems"], 2, stderr="")
+        self.assertNotIn("\nOK ", done.stdout)
+        self.assertIn("\n55 checks: 53 OK, 0 WARN, 2 FAIL, 0 UNKNOWN\n", done.stdout)
+        found = json.loads(self.expect(["check", "--problems", "--json"], 2).stdout)["checks"]
+        self.assertEqual(sorted(f["check"] for f in found), ["nic.mtu", "sysctl"])
+        self.assertIn("without --problems", self.expect(["check", "--problems", "--golden", "x"], 64).stderr)
 
     def test_without_launchd_owners_are_unknown(self):
         done = self.expect(["check", "owners"], 3, stderr="")

@@ -80,7 +80,8 @@ class Orders(Ctl):
                       done.stderr)
         self.assertEqual(launchd.seen, [])
         self.expect(["run", "--despite-cordon", "--name", "r", "--", "true"], 0,
-                    stdout="r started as tpu-run-r.service\n")
+                    stdout="r started as tpu-run-r.service\nwatch: tpuctl runs\nlines: tpuctl logs -f r\n"
+                           "stop:  tpuctl stop r\n")
         daemon.answers["GET", "/v1/status"] = (200, ORDERED | {"cordon": None})
         self.expect(["run", "--name", "r", "--", "true"], 0, stderr="")
 

@@ -39,7 +39,9 @@ run1: waiting
   run1: s0: h1 (10.0.0.2): draining: new ?[31mcable
 run1: preparing, generation 1, on s0, s1 (4 hosts)
 run1: running, generation 1, on s0, s1 (4 hosts)
-watch it: tpuctl runs --fleet; tpuctl logs -f run1; end it: tpuctl stop run1
+watch: tpuctl runs --fleet --collector {url}
+lines: tpuctl logs -f --fleet --collector {url} run1
+stop:  tpuctl stop --fleet --collector {url} run1
 """)
 
     def test_who_answered_is_named_and_asked_again(self):

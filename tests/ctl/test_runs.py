@@ -4,6 +4,7 @@ import ctypes
 import datetime
 import json
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -16,6 +17,12 @@ RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "ca
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2,
        "step": 12, "step_seconds": 0.5,
        "goodput": 0.934, "suspicion": "no step for 31 s"}
+
+HINTS = """\
+watch: tpuctl runs
+lines: tpuctl logs -f train
+stop:  tpuctl stop train
+"""
 
 
 def spec_of(request):
@@ -71,9 +78,50 @@ train: may have stalled: no step for 31 s
 
     def test_logs_of_an_unknown_run(self):
         launchd = self.launchd()
-        launchd.answers[22] = (23, b"")
-        self.assertIn("there is no run 'nothere' on this host", self.run_ctl("logs", "nothere").stderr)
+        why = "there is no run 'nothere' on this host; there are: a, b"
+        launchd.answers[37] = (1, field(1, 2) + field(2, why) + field(3, "tpuctl runs"))
+        self.expect(["logs", "nothere"], 1, stdout="", stderr=f"tpuctl: {why}\nto do:  tpuctl runs\n")
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "nothere")])
+
+    def test_logs_page_by_page(self):
+        launchd = self.launchd()
+        pages = [field(1, "one\n\033[31mtwo\0\n") + field(2, "p1") + field(3, 1),
+                 field(1, "three\n") + field(2, "p2")]
+        launchd.answers[37] = lambda: (38, pages.pop(0))
+        self.expect(["logs", "train"], 0, stdout="one\n?[31mtwo?\nthree\n", stderr="")
+        self.assertEqual([dict((n, v) for n, _, v in read(seen)) for _, seen in launchd.seen],
+                         [{1: b"train", 2: 1000}, {1: b"train", 2: 1000, 3: b"p1"}])
+        for lines, last in (("7", {2: 7}), ("all", {})):
+            launchd.answers[37] = (38, field(1, "x\n") + field(2, "p"))
+            self.expect(["logs", "train", "-n", lines], 0, stdout="x\n")
+            self.assertEqual(dict((n, v) for n, _, v in read(launchd.seen[-1][1])), {1: b"train", **last})
+        for lines in ("", "0", "x", "1000001"):
+            self.assertIn("--lines is a number from 1 to 1000000 or all",
+                          self.expect(["logs", "train", "-n", lines], 64).stderr)
+
+    def test_logs_are_followed_to_the_end_of_the_run(self):
+        launchd = self.launchd()
+        pages = [field(1, "one\n") + field(2, "p1"), field(2, "p1"), None,
+                 field(1, "two\n") + field(2, "p2"), field(2, "p2") + field(4, "exit-code 3")]
+        launchd.answers[37] = lambda: (38, pages.pop(0))  # None: the connection ends
+        done = self.expect(["logs", "-f", "train"], 0, stdout="one\ntwo\n")
+        self.assertRegex(done.stderr, r"\Atpuctl logs: no answer from .*; trying again\n"
+                                      r"tpuctl logs: run train has ended: exit-code 3\n\Z")
+        waits = [dict((n, v) for n, _, v in read(seen)).get(4, 0) for _, seen in launchd.seen]
+        self.assertEqual(waits, [0, 25000000, 25000000, 25000000, 25000000])
+
+    def test_interrupted(self):
+        """Ctrl-C says what goes on, and ends tpuctl as it ends any program."""
+        launchd = self.launchd()
+        launchd.answers[37] = lambda: (38, field(2, "p1") if len(launchd.seen) == 1 else time.sleep(5))
+        with subprocess.Popen([TPUCTL, "--root", self.root, "logs", "-f", "train"], stderr=subprocess.PIPE,
+                              text=True) as p:
+            while len(launchd.seen) < 2:
+                time.sleep(0.01)
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.stderr.read(),
+                             "\ntpuctl logs: run train goes on; end it: tpuctl stop train\n")
+        self.assertEqual(p.returncode, -signal.SIGINT)
 
     def test_runs_without_hostd(self):
         run = b"".join(field(i + 1, v) for i, v in enumerate((
@@ -92,7 +140,7 @@ train: may have stalled: no step for 31 s
         self.expect(["run", "--name", "train", "--framework=jax", "--env", "X=1", "--env=Y=a b", "--",
                      "python3", "--env", "t.py"], 0,
                     stdout="train started as tpu-run-train.service, malloc glibc (tcmalloc is not "
-                           "installed)\n",
+                           "installed)\n" + HINTS,
                     stderr="tpuctl run: warning: X: yours '1' kept, ours would be '2'\n")
         self.assertEqual(launchd.seen[0][0], 20)
         self.assertEqual(strings_of(spec_of(launchd.seen[0][1])),

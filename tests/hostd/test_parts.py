@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]),
                 str(Path(__file__).parents[1] / "lab")]
 from around import free_port, wait_until  # noqa: E402
-from launchd_stand_in import EACCES, Runs, text  # noqa: E402
+from launchd_stand_in import EACCES, ESRCH, Runs, text  # noqa: E402
 from protobuf import parse  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 from state_file import content_of, text_of  # noqa: E402
@@ -285,6 +285,13 @@ class Preflight(Part):
                                              "this host", "echo 'remote start alice' > …")
         self.put("preparing")
         self.refused(h, "may not start runs", "echo 'remote start alice'")
+
+    def test_refused_for_good(self):
+        h = self.host(launchd=True)
+        self.launchd.refuse_check = (ESRCH, "user alice is not known on this host", "getent passwd alice")
+        self.put("preparing")
+        self.refused(h, "user alice is not known on this host\ngetent passwd alice")
+        self.assertEqual(self.until_says("refused")["cause"], "not-started")
 
     def test_refused_at_the_start(self):
         h = self.host()

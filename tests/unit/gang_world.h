@@ -13,6 +13,7 @@ struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
         const char *digest, *notice, *refuses;
+        bool refuses_for_good;
         struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
         int64_t step;
@@ -184,6 +185,8 @@ static inline bool world_hosts_act(struct world *w) {
                                 x->part.state = action == PART_START ? PART_RUNNING : PART_STOPPED;
                         if (action != PART_STOP)
                                 x->cause[0] = x->code[0] = x->status[0] = '\0';
+                        if (x->part.state == PART_REFUSED && x->refuses_for_good)
+                                (void) snprintf(x->cause, sizeof(x->cause), PART_NOT_STARTED);
                         ASSERT_OK(world_say(w, s, h));
                 }
         return acted;

@@ -95,7 +95,7 @@ static inline void bench_up(struct bench *b) {
         ASSERT_OK(host_open(b->scratch.path, &b->host));
         b->host.clock = clock_from(&b->now);
         ASSERT_TRUE(sd_event_new(&b->event) >= 0);
-        ASSERT_OK(api_new(&b->host, NULL, &b->api));
+        ASSERT_OK(api_new(b->event, &b->host, NULL, &b->api));
         ASSERT_OK(runs_new(b->event, &b->host, b->tool, &api_runs_events, b->api, &b->runs));
         api_attach(b->api, b->runs);
         runs_attach(b->runs, &fake_backend, &b->fake);

@@ -9,7 +9,8 @@ static void test_plain(void) {
 
         make_slice(&i);
         ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &e, why));
-        ASSERT_EQ(e.n, 5);
+        ASSERT_EQ(e.n, 6);
+        expect(&e, "PYTHONUNBUFFERED", "1");
         expect(&e, "TPU_NAME", "slice-a");
         expect(&e, "TPU_WORKER_ID", "3");
         expect(&e, "TPU_WORKER_HOSTNAMES", "h0,h1,h2,h3");
@@ -19,7 +20,7 @@ static void test_plain(void) {
 
         identity_clear(&i);
         ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &empty, why));
-        ASSERT_EQ(empty.n, 0);
+        ASSERT_EQ(empty.n, 1); /* Python's own, which needs no identity */
 }
 
 static void test_jax(void) {
@@ -41,7 +42,7 @@ static void test_jax(void) {
         expect(&e, "JAX_PLATFORMS", "tpu,cpu");
         expect(&e, "JAX_COORDINATOR_PORT", "8482");
         expect(&e, "TPU_RUNTIME_METRICS_PORTS", "8431,8432,8433,8434");
-        ASSERT_EQ(e.n, 13); /* nothing of Multislice, nothing of a run of several hosts */
+        ASSERT_EQ(e.n, 14); /* nothing of Multislice, nothing of a run of several hosts */
 }
 
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */

@@ -52,6 +52,65 @@ static void test_refused_to_the_end(void) {
         gang_free(w.g);
 }
 
+/* Its user or its program is not there: nothing is tried again, whatever others say. */
+static void test_refused_for_good(void) {
+        struct world w;
+
+        world_new(&w, 1, 3);
+        world_join_all(&w);
+        w.host[0][0].refuses = "the chips are held by pid 7 (python3)\nkill 7";
+        w.host[0][1].refuses = "user alice is not known on this host\ngetent passwd alice";
+        w.host[0][1].refuses_for_good = true;
+        want_one(&w);
+        ASSERT_STREQ(world_state(&w), "ended");
+        ASSERT_STREQ(world_text(world_run(&w), "outcome"), "refused");
+        ASSERT_STREQ(world_text(world_run(&w), "cause"), "not-started");
+        ASSERT_STREQ(world_text(world_run(&w), "why"),
+                     "s0-1 (10.0.0.1) did not start it (not-started): user alice is not known on this "
+                     "host\ngetent passwd alice");
+        ASSERT_EQ(world_generation(&w), 1);
+        gang_free(w.g);
+}
+
+/* One that ran before is tried again: a file system may be away for a while. */
+static void test_refused_after_it_ran(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 3)));
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "running");
+        w.host[0][0].step = 7;
+        ASSERT_OK(world_say(&w, 0, 0));
+        w.host[0][1].refuses = "command /mnt/train does not exist\ncheck the spelling and --directory";
+        w.host[0][1].refuses_for_good = true;
+        world_exit(&w, 0, 1, "exit-code", "exited", "1");
+        world_wait(&w, O.backoff_max);
+        ASSERT_STREQ(world_state(&w), "waiting");
+        w.host[0][1].refuses = NULL;
+        for (unsigned i = 0; i < 100 && !streq(world_state(&w), "running"); i++)
+                world_wait(&w, w.next - w.now);
+        ASSERT_STREQ(world_state(&w), "running");
+        gang_free(w.g);
+}
+
+/* Its program could not be executed where all seemed well: no restart is spent on it. */
+static void test_not_executed(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 5)));
+        world_settle(&w);
+        world_exit(&w, 0, 0, "not-started", "exited", "127");
+        world_settle(&w);
+        ASSERT_STREQ(world_text(world_run(&w), "outcome"), "failed");
+        ASSERT_STREQ(world_text(world_run(&w), "cause"), "not-started");
+        ASSERT_EQ(json_integer_value(json_object_get(world_run(&w), "restarts")), 0);
+        gang_free(w.g);
+}
+
 static void test_unfit_waits(void) {
         struct world w;
 
@@ -223,6 +282,7 @@ static void test_who_shall_know(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_unfit_waits, test_orders, test_stop_switch,
+TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_refused_for_good, test_refused_after_it_ran,
+          test_not_executed, test_unfit_waits, test_orders, test_stop_switch,
           test_unlike_slices,
           test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)

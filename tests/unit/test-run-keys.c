@@ -80,7 +80,7 @@ static void test_names(void) {
         ASSERT_STREQ(run_key_help(run_key_find("core"), help, sizeof(help)),
                      "core dumps; one of: none, keep; default none");
         ASSERT_STREQ(run_key_help(run_key_find("restarts"), help, sizeof(help)),
-                     "start it again so often when it fails; default 0");
+                     "restart it at most so often when it fails; default 0");
         ASSERT_TRUE(strstr(run_key_help(run_key_find("grace"), help, sizeof(help)),
                            "; default 90s") != NULL);
         ASSERT_TRUE(strstr(run_key_help(run_key_find("wait"), help, sizeof(help)),

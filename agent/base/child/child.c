@@ -145,10 +145,13 @@ static int start_process(struct child *c, int fd) {
         pid_t parent = getpid();
         struct spawn_options o;
 
+        /* read as it comes: the child waits for us */
+        if ((c->work.program || c->work.max > 0) && fcntl(fd, F_SETFL, 0) < 0)
+                return -errno;
         if (c->work.program) {
                 o = *c->work.program;
                 o.out = fd;
-                return fcntl(fd, F_SETFL, 0) < 0 ? -errno : spawn_program(&o, &c->pid);
+                return spawn_program(&o, &c->pid);
         }
         c->pid = fork();
         if (c->pid == 0)

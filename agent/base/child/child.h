@@ -20,13 +20,14 @@ struct child_work {
         usec_t timeout;   /* 0: none */
         /*
          * In the child: returns 0 or -errno, which done is given. May allocate, unless the program has
-         * threads; leaves by returning. fd: what is written into it is the answer, cut at CHILD_ANSWER_MAX.
+         * threads; leaves by returning. fd: what is written into it is the answer, cut at CHILD_ANSWER_MAX
+         * unless max is given.
          */
         int (*run)(int fd, const void *data);
         const void *data;
         /* Instead of run: the answer is its standard output, and a failure of it is -EIO. */
         const struct spawn_options *program;
-        size_t max;    /* of a program's answer; more is -E2BIG */
+        size_t max;    /* of a program's answer, or of a long one of run; more is -E2BIG */
         bool outlives; /* it ends its work, also when we end or free it; else it dies with us */
         /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. answer:
          * NUL-terminated, and there until done returns, also behind child_free(). */

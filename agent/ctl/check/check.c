@@ -22,6 +22,7 @@ struct request {
         const struct probe *one;
         const char *only;
         bool json, watch;
+        bool problems; /* what is OK is only counted */
         bool agent; /* what tpu-hostd says is asked for by name */
         struct finding_list *golden; /* NULL: none */
 };
@@ -90,27 +91,36 @@ static void print_orders(const char *root) {
         json_decref(status);
 }
 
+static int take_problems(const struct finding_list *l, struct finding_list *ret) {
+        int r = 0;
+
+        for (size_t i = 0; i < l->n && r == 0; i++)
+                if (l->items[i].verdict != VERDICT_OK)
+                        r = finding_list_add(ret, &l->items[i]);
+        return r;
+}
+
 /* A name asks for every line; the whole host is shown on one screen. */
-static int print_text(const struct seen *seen, bool folded) {
+static int print_text(const struct request *q, const struct seen *seen) {
         struct finding_list lines[_GROUP_MAX] = { FINDING_LIST_NULL };
         struct report_group groups[_GROUP_MAX];
+        bool whole = q->name && !q->problems;
         size_t shown = 0;
         int r = 0;
 
         for (enum probe_group g = 0; g < _GROUP_MAX; g++) {
-                if (r == 0 && folded)
-                        r = fold_findings(&seen->groups[g], &lines[g]);
+                if (r == 0 && !whole)
+                        r = (q->problems ? take_problems : fold_findings)(&seen->groups[g], &lines[g]);
                 groups[g] =
-                        (struct report_group){ probe_group_title(g), folded ? &lines[g] : &seen->groups[g] };
+                        (struct report_group){ probe_group_title(g), whole ? &seen->groups[g] : &lines[g] };
                 shown += groups[g].list->n;
         }
         if (r == 0)
                 r = report_print_groups(stdout, groups, ELEMENTSOF(groups));
         if (seen->all.n > 0)
                 print_sums(&seen->all);
-        if (shown < seen->all.n)
-                puts("What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its "
-                     "own.");
+        if (shown < seen->all.n && !q->problems)
+                puts("OK and alike share a line; each has its own with a name, as in tpuctl check nic");
         for (enum probe_group g = 0; g < _GROUP_MAX; g++)
                 finding_list_clear(&lines[g]);
         return r;
@@ -138,7 +148,12 @@ static int print_report(const struct host *h, const struct request *q, const str
         if (q->golden)
                 r = code = print_difference(h, q, seen);
         else {
-                r = q->json ? print_json(h, worst, &seen->all) : print_text(seen, !q->name);
+                _cleanup_finding_list_ struct finding_list problems = FINDING_LIST_NULL;
+
+                r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
+                if (r == 0)
+                        r = q->json ? print_json(h, worst, q->problems ? &problems : &seen->all)
+                                    : print_text(q, seen);
                 if (!q->json)
                         print_orders(q->options->root);
                 code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
@@ -280,7 +295,7 @@ static int is_path(const char *name, const struct check_path_request *paths, boo
         bool path = name && (streq(name, "path") || streq(name, "path.mtu"));
 
         if (path && others)
-                fputs("tpuctl check: 'path' takes neither --golden nor --watch\n", stderr);
+                fputs("tpuctl check: 'path' takes none of --golden, --problems and --watch\n", stderr);
         else if (!path && (paths->peers || paths->peer_report))
                 fputs("tpuctl check: --peer and --peer-report belong to 'tpuctl check path'\n", stderr);
         else
@@ -307,6 +322,7 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         struct request q = { 0 };
         const struct option_def defs[] = {
                 { "json", NULL, "print JSON", NULL, &q.json },
+                { "problems", NULL, "show only what is not OK", NULL, &q.problems },
                 { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
                 { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
                 { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &paths.peers, NULL },
@@ -316,8 +332,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                   NULL },
         };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--json] [--watch] [--golden FILE] [--peer A,B] "
-                                         "[--peer-report FILE]",
+                             .synopsis = "[NAME] [--problems] [--json] [--watch] [--golden FILE] "
+                                         "[--peer A,B] [--peer-report FILE]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
@@ -334,13 +350,17 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;
-        r = is_path(name, &paths, golden || q.watch);
+        r = is_path(name, &paths, golden || q.watch || q.problems);
         if (r < 0)
                 return EXIT_USAGE;
         paths.json = q.json;
         if (r > 0)
                 return check_path(&o, &paths);
         q.options = &o;
+        if (golden && q.problems) {
+                fputs("tpuctl check: --golden shows differences alone, without --problems\n", stderr);
+                return EXIT_USAGE;
+        }
         if (select_probe(name, &q) < 0)
                 return EXIT_USAGE;
         if (golden && load_golden(golden, &wanted) < 0)

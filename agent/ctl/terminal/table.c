@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <math.h>
-#include <sys/ioctl.h>
 
 #include "report.h"
 #include "table.h"
@@ -82,13 +81,6 @@ int table_add(struct table *t, const char *const cells[]) {
         return 0;
 }
 
-/* Columns of the terminal; 0: it is none, and lines may be as long as they are. */
-static size_t terminal_width(FILE *out) {
-        struct winsize size;
-
-        return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 static void shrink(const struct table *t, size_t widths[static TABLE_COLUMNS_MAX], size_t room) {
         size_t total = 2 * (t->columns - 1);
 
@@ -154,7 +146,7 @@ int table_print(const struct table *t, FILE *out) {
         size_t widths[TABLE_COLUMNS_MAX] = { 0 };
         bool colour = report_in_colour(out);
 
-        measure(t, terminal_width(out), widths);
+        measure(t, report_width(out), widths);
         for (size_t i = 0; i < t->rows * t->columns; i++) {
                 bool last = i % t->columns + 1 == t->columns;
 

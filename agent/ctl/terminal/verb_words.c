@@ -2,6 +2,8 @@
 #include "verb_words.h"
 
 #include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
 
 #include "run_key.h"
 
@@ -96,6 +98,30 @@ int words_check_run_name(const struct options *o, const char *name) {
         if (run_name_is_valid(name))
                 return 0;
         return usage_error(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
+}
+
+static char interrupt_text[256];
+
+static void on_interrupt(int number) {
+        ssize_t n = write(STDERR_FILENO, interrupt_text, strlen(interrupt_text));
+
+        (void) n;
+        (void) raise(number); /* the handler stands for one time */
+}
+
+void words_at_interrupt(const char *fmt, ...) {
+        struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int) SA_RESETHAND };
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        interrupt_text[0] = '\n'; /* behind the terminal's ^C */
+        n = vsnprintf(interrupt_text + 1, sizeof(interrupt_text) - 2, fmt, ap);
+        va_end(ap);
+        assert(n > 0 && (size_t) n < sizeof(interrupt_text) - 2);
+        interrupt_text[n + 1] = '\n';
+        interrupt_text[n + 2] = '\0';
+        (void) sigaction(SIGINT, &action, NULL); /* cannot fail for this signal */
 }
 
 char *words_join(const struct words *w, size_t from) {

@@ -33,6 +33,9 @@ void words_spell_out(const struct options *o, char letter, char *spelled, int ar
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */
 int words_check_run_name(const struct options *o, const char *name);
 
+/* What Ctrl-C says, in one line, before it ends tpuctl: what goes on all the same. */
+void words_at_interrupt(const char *fmt, ...) _printf_(1, 2);
+
 /* The words from this one on, with blanks between: a reason need not be quoted. malloc'ed; NULL without
  * memory. */
 char *words_join(const struct words *w, size_t from);

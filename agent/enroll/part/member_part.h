@@ -24,6 +24,8 @@ enum part_state { /* the words of docs/registry.md, member, runs */
         PART_STOPPED,
         _PART_STATE_MAX,
 };
+/* The cause of a part that was refused for good, and of one whose program could not be executed. */
+#define PART_NOT_STARTED "not-started"
 const char *part_state_name(enum part_state s);
 int part_state_parse(const char *name, enum part_state *ret); /* -EINVAL */
 

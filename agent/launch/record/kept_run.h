@@ -24,6 +24,7 @@
 #define RUNS_ACTIVE_MAX 64
 #define RUN_ARGV_MAX 1024
 #define RUN_LABEL_SIZE 64
+#define RUN_UID_FIELD "TPU_RUN_UID" /* of each line in the journal: whose run it is, as a number */
 #define RUN_FILE_MAX (2 * 1024 * 1024)
 
 enum launch_state {

@@ -23,6 +23,7 @@ static const struct {
         [ACTION_SIGNAL] = { "signal", "notify runs of a preemption" },
         [ACTION_ENVIRONMENT] = { "environment", "see the environment of runs" },
         [ACTION_HINT] = { "hint", "say why runs end" },
+        [ACTION_LINES] = { "lines", "see what runs print" },
 };
 _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
 
@@ -130,25 +131,28 @@ static void read_grants(const struct host *h, const char *config, struct caller 
         c->n_granted = g.n_users;
 }
 
+bool caller_is_in(const struct caller *c, const char *group) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct group gr, *found = NULL;
+
+        return buf && getgrnam_r(group, &gr, buf, LOOKUP_SIZE, &found) == 0 && found &&
+               (c->gids[0] == gr.gr_gid || is_member(c->name, c->gids[1], gr.gr_gid));
+}
+
 void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
                         struct caller *ret) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
-        struct caller c = { .uid = peer->uid, .pid = peer->pid };
+        struct caller c = { .uid = peer->uid, .gids = { peer->gid, peer->gid }, .pid = peer->pid };
         struct passwd pw, *user = NULL;
-        struct group gr, *group = NULL;
-        gid_t wanted = 0, own = peer->gid;
 
         (void) snprintf(c.name, sizeof(c.name), "%u", (unsigned) peer->uid);
         if (buf && getpwuid_r(peer->uid, &pw, buf, LOOKUP_SIZE, &user) == 0 && user) {
                 (void) snprintf(c.name, sizeof(c.name), "%s", pw.pw_name);
                 c.remote = streq(pw.pw_name, USER_HOSTD);
-                own = pw.pw_gid;
+                c.gids[1] = pw.pw_gid;
         }
         read_grants(h, config, &c);
-        if (buf && getgrnam_r(c.group, &gr, buf, LOOKUP_SIZE, &group) == 0 && group)
-                wanted = gr.gr_gid;
-        if (group)
-                c.member = peer->gid == wanted || (user && is_member(c.name, own, wanted));
+        c.member = caller_is_in(&c, c.group);
         *ret = c;
 }
 

@@ -10,7 +10,7 @@
  *                             capture of any run (stacks, never values; with native frames one round in 5
  *                             minutes), and deliver the preemption signal that a run's own spec names;
  *                             it starts and stops runs of the users that the file names, and of nobody else
- *   anyone                    may list runs, and ask who has the devices
+ *   anyone                    may list runs, ask who has the devices, and read what runs of its own print
  *
  * The file is "authority" (config.h), read again for each caller that it matters for:
  *   [Authority] Group=tpu-run          the group
@@ -37,6 +37,7 @@ enum action {
         ACTION_SIGNAL, /* the preemption of a run, as its own spec says */
         ACTION_ENVIRONMENT, /* to see that of another's run */
         ACTION_HINT, /* evidence for the cause of an end */
+        ACTION_LINES, /* to see what a run prints: answer_lines.h decides */
         _ACTION_MAX,
 };
 /* "start", for records. */
@@ -44,6 +45,7 @@ const char *action_name(enum action a);
 
 struct caller {
         uid_t uid;
+        gid_t gids[2]; /* of the process, and the user's own */
         pid_t pid;
         char name[64]; /* of the user, or its number */
         bool remote; /* the user tpu-hostd */
@@ -63,6 +65,9 @@ struct grants {
  * counts on. */
 int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
                 unsigned *ret_warnings);
+
+/* Whether the caller is in this group, by the user database. */
+bool caller_is_in(const struct caller *c, const char *group);
 
 struct refusal {
         char reason[256], remedy[256];

@@ -21,6 +21,18 @@
 
 /* --- Who, where, what ---------------------------------------------------------------------------------- */
 
+/* error: of getpwnam_r(3), which has several words for "there is none". -ESRCH: there is none; -EAGAIN: who
+ * should know does not answer. */
+static int refuse_user(const char *user, int error, struct problem *p) {
+        char remedy[128];
+
+        (void) snprintf(remedy, sizeof(remedy), "getent passwd %.64s", user);
+        if (error != 0 && error != ENOENT && error != ESRCH)
+                return problem_set(p, -EAGAIN, remedy, "user %.64s cannot be looked up on this host: %s",
+                                   user, strerror(error));
+        return problem_set(p, -ESRCH, remedy, "user %.64s is not known on this host", user);
+}
+
 static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run *kept, char **ret_home,
                     struct problem *p) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
@@ -32,9 +44,7 @@ static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run 
         r = s->user[0] ? getpwnam_r(s->user, &pw, buf, LOOKUP_SIZE, &found) :
                          getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
         if (!found)
-                return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows",
-                                   "user %.64s is not known on this host%s%s",
-                                   s->user[0] ? s->user : c->name, r ? ": " : "", r ? strerror(r) : "");
+                return refuse_user(s->user[0] ? s->user : c->name, r, p);
         kept->uid = pw.pw_uid;
         kept->user = strdup(pw.pw_name);
         *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
@@ -184,19 +194,21 @@ static int fill_run(const struct host *h, const char *identity_config, const Loc
         return r < 0 ? r : check_command(h, kept, p);
 }
 
-/* remote is no user to run as: it names one. Whether that user exists is answered only where it is
- * granted. */
-static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
+/* remote is no user to run as: it names one. */
+static int decide_start(const Local__RunRequest *q, const struct caller *c, struct problem *p) {
         const char *user = q->spec ? q->spec->user : "";
-        struct passwd pw, *found = NULL;
-        char buf[4096];
+        struct passwd pw = { .pw_uid = c->uid }, *found = NULL;
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct refusal refusal;
+        int r = ENOMEM;
 
-        if (!c->remote)
-                return authority_decide(c, ACTION_START, c->uid, c->name, ret);
-        if (user[0])
-                (void) getpwnam_r(user, &pw, buf, sizeof(buf),
-                                  &found); /* unknown is refused like any other */
-        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, user, ret);
+        if (c->remote && user[0] && buf)
+                r = getpwnam_r(user, &pw, buf, LOOKUP_SIZE, &found);
+        if (c->remote && user[0] && !found)
+                return refuse_user(user, r, p);
+        if (authority_decide(c, ACTION_START, pw.pw_uid, c->remote ? user : c->name, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        return 0;
 }
 
 /* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
@@ -231,14 +243,14 @@ int request_build(const struct host *h, const char *identity_config, const Local
                   const struct caller *c, struct request_result *ret, struct problem *p) {
         _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
         char **conflicts = NULL;
-        struct refusal refusal;
         sd_id128_t id;
         int r;
 
         /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
          * this host. */
-        if (decide_start(q, c, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        r = decide_start(q, c, p);
+        if (r < 0)
+                return r;
         if (!kept)
                 return problem_no_memory(p);
         r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);

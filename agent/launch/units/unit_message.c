@@ -61,8 +61,10 @@ static int add_journal_field(sd_bus_message *m, const char *key, const char *val
 /* What each line of the run carries. TPU_RUN_ID separates the lines of one start from those of the next.
  */
 static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
-        char generation[24] = "";
+        char generation[24] = "", uid[16];
         int r;
+
+        (void) snprintf(uid, sizeof(uid), "%u", (unsigned) s->kept->uid);
 
         if (s->kept->generation > 0)
                 (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->kept->generation);
@@ -72,6 +74,7 @@ static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "ay");
         r = r < 0 ? r : add_journal_field(m, "TPU_RUN", s->kept->name);
         r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->kept->id);
+        r = r < 0 ? r : add_journal_field(m, RUN_UID_FIELD, uid);
         r = r < 0 ? r : add_journal_field(m, "TPU_GENERATION", generation);
         r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->kept->intent);
         r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->kept->slice);

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 
 #include "check_words.h"
-#include "local_call.h"
 #include "pathproof.h"
 #include "port_probe.h"
 #include "utf8.h"
@@ -93,6 +92,7 @@ static void on_checked(const struct local_answer *a, void *userdata) {
                 add_warning(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse_run(p, a->text, a->remedy);
+        p->result.final = start_is_final(a);
         p->call = local_call_free(p->call);
         count_answer(p);
 }

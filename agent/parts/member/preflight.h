@@ -10,6 +10,7 @@
 
 #include "host.h"
 #include "intent.h"
+#include "local_call.h"
 #include "run_record.h"
 
 #define PREFLIGHT_TIME (10 * USEC_PER_SEC)
@@ -29,9 +30,15 @@ struct preflight_options {
 
 struct preflight_result {
         bool refused;
+        bool final; /* asked again it is refused again: its user or its program is not there */
         /* Why, and the remedy after a line feed; or the warnings, "; " between; or empty. */
         char text[PREFLIGHT_TEXT_MAX];
 };
+
+/* tpu-launchd says that the user, the directory or the program of a run is not there. */
+static inline bool start_is_final(const struct local_answer *a) {
+        return !a->no_answer && (a->error == -ENOENT || a->error == -ESRCH);
+}
 
 struct preflight;
 /* done is called once, from the loop, and may free it. */

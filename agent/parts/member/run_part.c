@@ -52,8 +52,10 @@ static void report_refused(struct run_part *p) {
                         NULL);
 }
 
-static void refuse_part(struct run_part *p, const char *detail) {
+static void refuse_part(struct run_part *p, const char *detail, bool final) {
         run_part_enter(p, p->now.generation, PART_REFUSED, detail);
+        if (final)
+                (void) snprintf(p->cause, sizeof(p->cause), PART_NOT_STARTED);
         report_refused(p);
 }
 
@@ -61,7 +63,7 @@ static void on_preflight(const struct preflight_result *r, void *userdata) {
         struct run_part *p = userdata;
 
         if (r->refused)
-                refuse_part(p, r->text);
+                refuse_part(p, r->text, r->final);
         else
                 run_part_enter(p, p->now.generation, PART_PREPARED, r->text);
         if (!r->refused && r->text[0])
@@ -151,7 +153,7 @@ static void prepare_part(struct run_part *p) {
         run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARING, "");
         own_objection(p->owner, why, sizeof(why));
         if (why[0]) {
-                refuse_part(p, why);
+                refuse_part(p, why, false);
                 return;
         }
         r = make_request(p, why);
@@ -160,7 +162,7 @@ static void prepare_part(struct run_part *p) {
                 r = start_preflight(p);
         }
         if (r < 0)
-                refuse_part(p, why);
+                refuse_part(p, why, false);
 }
 
 /* --- Started and stopped ------------------------------------------------------------------------------- */
@@ -190,7 +192,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
                 run_parts_try_again(p->owner);
         } else if (a->error < 0) {
                 (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
-                refuse_part(p, text);
+                refuse_part(p, text, start_is_final(a));
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);

@@ -137,7 +137,8 @@ static void blame_bad(struct gang_run *r, const struct tally *t) {
         char who[160];
 
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
-        (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
+        (void) snprintf(r->cause, sizeof(r->cause), "%s",
+                        h->state == PART_REFUSED && !h->cause[0] ? "refused" : h->cause);
         if (*detail) /* it says the status in words */
                 why_set(r->why, "%s %s (%s): %.*s", slot_text(t->bad, who), word, r->cause,
                         h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
@@ -261,7 +262,7 @@ static bool next_state(const char *cause) {
 /* Its program failed there, and that is why the others lost it: not because its host was gone. */
 static int hear_failure(struct gang *g, struct gang_run *r, const struct tally *t, bool *ret_ended) {
         run_blame(r, t);
-        *ret_ended = tally_is_final(t->bad_run);
+        *ret_ended = tally_is_final(r, t->bad_run);
         return *ret_ended ? run_end(r, OUTCOME_FAILED, g->now) : 0;
 }
 

@@ -148,6 +148,10 @@ static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) 
                 run_enter(r, RUN_RUNNING, g->now);
                 return 0;
         }
+        if (t.refused > 0 && tally_is_final(r, t.bad_run)) {
+                run_blame(r, &t);
+                return run_end(r, OUTCOME_REFUSED, g->now);
+        }
         if ((t.refused > 0 && t.prepared + t.refused == t.hosts) || g->now >= r->since + PREPARE_MAX)
                 return refuse_run(g, r, &t);
         *ret_next = MIN(*ret_next, r->since + PREPARE_MAX);
@@ -178,7 +182,7 @@ static int fail_run(struct gang *g, struct gang_run *r, const struct tally *t) {
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return gang_run_stop(r, THEN_AGAIN, g->now);
         return worse(t->bad_run->state == PART_EXITED ? captures_ended(g, r, t) : 0,
-                     gang_run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
+                     gang_run_stop(r, tally_is_final(r, t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
 }
 
 static int step_running(struct gang *g, struct gang_run *r, usec_t *ret_next) {
@@ -275,7 +279,7 @@ static int step_stopping(struct gang *g, struct gang_run *r, usec_t *ret_next) {
                 run_blame(r, &t); /* who failed, or left, first is heard last now and then */
         if (r->then == THEN_RESTART && t.first_lost && streq(r->cause, "peer-lost"))
                 run_blame_lost(r, &t); /* and a host without power is not heard at all */
-        if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {
+        if (r->then == THEN_RESTART && t.bad && tally_is_final(r, t.bad_run)) {
                 run_blame(r, &t);
                 r->then = THEN_FAILED;
         }

@@ -6,13 +6,17 @@
 /* 93: a program's own "do not start me again" (NVIDIA's resiliency extension has the same). */
 #define STATUS_FINAL "93"
 
-bool tally_is_final(const struct gang_host_run *h) {
+static bool is_never(const struct gang_host_run *h) {
         return (streq(h->code, "exited") && streq(h->status, STATUS_FINAL)) || startswith(h->cause, "never");
+}
+
+bool tally_is_final(const struct gang_run *r, const struct gang_host_run *h) {
+        return is_never(h) || (streq(h->cause, PART_NOT_STARTED) && r->step <= 0 && r->restarts == 0);
 }
 
 /* Others fail when one does: who only lost its peers is blamed last. */
 static unsigned blame_of(const struct gang_host_run *h) {
-        if (tally_is_final(h))
+        if (is_never(h) || streq(h->cause, PART_NOT_STARTED))
                 return 3;
         return startswith(h->cause, "peer") ? 1 : 2;
 }
@@ -56,7 +60,7 @@ static void count_part(struct tally *t, const struct slot *s, const struct gang_
                 break;
         case PART_REFUSED:
                 t->refused++;
-                if (!t->bad) {
+                if (!t->bad || blame_of(h) > blame_of(t->bad_run)) {
                         t->bad = s;
                         t->bad_run = h;
                 }
