@@ -35,6 +35,7 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
                         return i;
                 only_words = i > 1 && streq(argv[at + i - 1], "--");
                 at += i;
+                o->further = true;
                 if (at < argc)
                         r = keep_word(ret, argv[at]);
                 while (only_words && r == 0 && ++at < argc)
