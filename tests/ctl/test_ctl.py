@@ -64,7 +64,8 @@ class Usage(Ctl):
                            (["x" * 500], f"tpuctl: there is no verb '{'x' * 500}'"),
                            (["fleet", "--slcie=s0"],
                             "tpuctl fleet: unknown option '--slcie=s0'; did you mean '--slice'?"),
-                           (["status", "--jsn"], "tpuctl status: unknown option '--jsn'; did you mean '--json'?"),
+                           (["status", "--jsn"],
+                            "tpuctl status: unknown option '--jsn'; did you mean '--json'?"),
                            (["stop", "-f", "x"], "tpuctl stop: unknown option '-f'"),
                            (["help", "flet"], "tpuctl: there is no verb 'flet'; did you mean 'fleet'?")):
             with self.subTest(args):
