@@ -124,7 +124,7 @@ class Status(Ctl):
         self.expect(["status"], 3, stdout="", stderr=f"tpuctl: no answer from "
                                                      f"{self.root}/run/tpu-hostd/api.sock: No such file or "
                                                      f"directory\n"
-                    "to do:  systemctl status tpu-hostd\n")
+                    "to do:  systemctl status tpu-hostd # of another host: tpuctl fleet\n")
 
     def test_screen(self):
         hostd = self.hostd()

@@ -57,6 +57,14 @@ static bool takes_value(const struct options *o, const char *word) {
         return false;
 }
 
+int words_first(const struct options *o, int argc, char *argv[]) {
+        int i = 1;
+
+        while (i < argc && argv[i][0] == '-')
+                i += startswith(argv[i], "--") && takes_value(o, argv[i]) ? 2 : 1;
+        return MIN(i, argc);
+}
+
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]) {
         for (int i = 1; i < argc && argv[i][0] == '-' && !streq(argv[i], "--"); i++) {
                 if (argv[i][1] == letter && argv[i][2] == '\0')
