@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+#include "known_names.h"
 
 static void print_row(const char *name, const char *argument, const char *help) {
         char left[64];
@@ -15,12 +16,30 @@ static void print_help(const struct options *o) {
                 print_row(o->defs[i].name, o->defs[i].argument, o->defs[i].help);
         print_row("root", "DIR", "look at the machine below DIR instead of /");
         print_row("config", "FILE", "read FILE instead of the configuration directories");
-        print_row("help", NULL, "show this text");
-        print_row("version", NULL, "show the version");
+        print_row("help", NULL, "show this text (also: -h, help)");
+        print_row("version", NULL, "show the version (also: -V)");
 }
 
 static int usage_error(const struct options *o, const char *what, const char *word) {
         fprintf(stderr, "%s: %s '%s'\nTry '%s --help'.\n", o->program, what, word, o->program);
+        return -EINVAL;
+}
+
+static int unknown_option(const struct options *o, const char *word) {
+        static const char *const shared[] = { "--root", "--config", "--help", "--version" };
+        struct known_names k = known_names(word);
+        char *value = strchr(k.wanted, '='), name[KNOWN_NAME_MAX], buf[KNOWN_TEXT_MAX];
+
+        if (value)
+                *value = '\0';
+        for (size_t i = 0; i < o->n_defs; i++) {
+                (void) snprintf(name, sizeof(name), "--%s", o->defs[i].name);
+                known_names_add(&k, name);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(shared); i++)
+                known_names_add(&k, shared[i]);
+        fprintf(stderr, "%s: unknown option '%s'%s\nTry '%s --help'.\n", o->program, word,
+                known_names_meant(&k, buf), o->program);
         return -EINVAL;
 }
 
@@ -47,6 +66,19 @@ static int take_value(const struct options *o, int argc, char *argv[], int *i, c
         return 0;
 }
 
+/* --help and --version, as words or as letters. */
+static int take_flag(const struct options *o, const char *word) {
+        if (streq(word, "--help") || streq(word, "-h")) {
+                print_help(o);
+                return -ECANCELED;
+        }
+        if (streq(word, "--version") || streq(word, "-V")) {
+                printf("%s %s\n", o->program, TPU_HOSTD_VERSION);
+                return -ECANCELED;
+        }
+        return unknown_option(o, word);
+}
+
 static int take_shared(struct options *o, int argc, char *argv[], int *i) {
         const char *value;
 
@@ -54,15 +86,7 @@ static int take_shared(struct options *o, int argc, char *argv[], int *i) {
                 return take_value(o, argc, argv, i, value, &o->root);
         if (matches_option(argv[*i], "config", &value))
                 return take_value(o, argc, argv, i, value, &o->config);
-        if (streq(argv[*i], "--help")) {
-                print_help(o);
-                return -ECANCELED;
-        }
-        if (streq(argv[*i], "--version")) {
-                printf("%s %s\n", o->program, TPU_HOSTD_VERSION);
-                return -ECANCELED;
-        }
-        return usage_error(o, "unknown option", argv[*i]);
+        return take_flag(o, argv[*i]);
 }
 
 static int take_option(struct options *o, int argc, char *argv[], int *i) {
@@ -85,14 +109,14 @@ static int take_option(struct options *o, int argc, char *argv[], int *i) {
 int options_parse(struct options *o, int argc, char *argv[]) {
         int i;
 
+        if (argc == 2 && streq(argv[1], "help") && !o->further)
+                return take_flag(o, "--help");
         for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
                 int r;
 
                 if (streq(argv[i], "--"))
                         return i + 1;
-                if (argv[i][1] != '-')
-                        return usage_error(o, "unknown option", argv[i]);
-                r = take_option(o, argc, argv, &i);
+                r = argv[i][1] == '-' ? take_option(o, argc, argv, &i) : take_flag(o, argv[i]);
                 if (r < 0)
                         return r;
         }

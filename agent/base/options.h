@@ -3,7 +3,8 @@
 /*
  * The command line every program shares: --help --version --root DIR --config FILE, and the program's
  * own options from one table, so that --help can never be out of date. Long options only ("--name VALUE"
- * or "--name=VALUE"); "--" ends options; the first word that is no option ends them, too.
+ * or "--name=VALUE"), but for -h and -V; "--" ends options; the first word that is no option ends them, too.
+ * The word "help" alone is --help.
  */
 #include "base.h"
 
@@ -23,6 +24,7 @@ struct options {
         size_t n_defs;
         const char *root;   /* --root, or NULL */
         const char *config; /* --config, or NULL */
+        bool further;       /* words stand before these: "help" is one of them */
 };
 
 /*

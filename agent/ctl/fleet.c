@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * tpuctl fleet: all hosts, as the collector knows them; and fleet slices | cordon | drain | uncordon |
- * observe | repair | release: its registry (docs/registry.md).
- */
+/* tpuctl fleet: all hosts, as the collector knows them; fleet slices: all slices (docs/registry.md). */
 #include "answer.h"
+#include "fleet_orders.h"
 #include "json_text.h"
-#include "order.h"
+#include "known_names.h"
 #include "screens.h"
 #include "show.h"
 #include "table.h"
@@ -15,6 +13,8 @@
 #define MISSING_SHOWN 16
 /* Seconds: agents push metrics every 10 s unless configured otherwise; six missed in a row. */
 #define HOST_SILENT "60"
+
+#define SLICES_SUMMARY "slices: whether each is whole, and missing hosts, since when and why"
 
 /* --- Slices -------------------------------------------------------------------------------------------- */
 
@@ -44,8 +44,10 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
                 { .title = "GENERATION", .cell = "[{gang.generation}|0]" },
                 { .title = "SINCE", .cell = "{gang.since:time}" },
                 { .title = "TROUBLE",
-                  .cell = "[{gang.conflicts>0}{gang.conflicts} worker ids claimed twice"
-                          "|{gang.unlike>0}{gang.unlike} differences between its hosts]" },
+                  .cell = "[{gang.conflicts>1}{gang.conflicts} worker ids claimed twice"
+                          "|{gang.conflicts>0}a worker id claimed twice"
+                          "|{gang.unlike>1}{gang.unlike} differences between its hosts"
+                          "|{gang.unlike>0}a difference between its hosts]" },
         };
         const json_t *list = json_object_get(answer, "slices");
         json_t *rows = json_array(), *s;
@@ -55,7 +57,9 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
         json_array_foreach(list, i, s)
                 if (r == 0 && json_is_object(json_object_get(s, "gang")))
                         r = json_array_append(rows, s) < 0 ? -ENOMEM : 0;
-        if (r == 0)
+        if (r == 0 && json_array_size(rows) == 0)
+                fputs("no slice yet: no host has reported to this registry\n", out);
+        else if (r == 0)
                 r = show_table(out, rows, now, columns, ELEMENTSOF(columns));
         json_decref(rows);
         json_array_foreach(list, i, s)
@@ -63,143 +67,23 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
-/* --- Orders -------------------------------------------------------------------------------------------- */
-
-/* One word of a path: nothing in it may lead elsewhere. */
-static bool is_plain(const char *word) {
-        return *word &&
-               strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-                       strlen(word) &&
-               strlen(word) < 64;
-}
-
-static int act(struct collector *c, const char *method, const char *path, const char *said) {
-        struct problem problem;
-        json_t *answer;
-
-        if (collector_call(c, method, path, NULL, 0, &answer, &problem) < 0)
-                return problem_complain(&problem);
-        json_decref(answer);
-        print_clean(stdout, said, false);
-        putchar('\n');
-        return 0;
-}
-
-/* until: a time, or NULL */
-static int put_record(struct collector *c, const char *where, const char *kind, const char *reason,
-                      const char *until) {
-        char path[PATH_SIZE], said[320];
-
-        (void) snprintf(path, sizeof(path), "%s/%s", where, kind);
-        if (path_parameter(path, sizeof(path), "reason", *reason ? reason : NULL) < 0 ||
-            path_parameter(path, sizeof(path), "until", until) < 0) {
-                fputs("tpuctl fleet: the reason is at most 199 bytes\n", stderr);
-                return EXIT_USAGE;
-        }
-        (void) snprintf(said, sizeof(said), "ordered: %s of %s%s%s", kind, where, *reason ? ": " : "",
-                        reason);
-        return act(c, "PUT", path, said);
-}
-
-static int end_orders(struct collector *c, const char *where, const char *host) {
-        static const char *const kinds[] = { "cordon", "drain" };
-        char path[PATH_SIZE], said[120];
-        int r = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(kinds) && r == 0; i++) {
-                (void) snprintf(path, sizeof(path), "%s/%s", where, kinds[i]);
-                (void) snprintf(said, sizeof(said), "%s: no %s is ordered any more", host, kinds[i]);
-                r = act(c, "DELETE", path, said);
-        }
-        return r;
-}
-
-static int release(struct collector *c, const struct words *w) {
-        char path[PATH_SIZE], said[160];
-
-        if (w->n != 3 || !is_plain(w->items[1]) || !*w->items[2] ||
-            strspn(w->items[2], "0123456789") != strlen(w->items[2])) {
-                fputs("tpuctl fleet release: it is 'release SLICE WORKER'\n", stderr);
-                return EXIT_USAGE;
-        }
-        (void) snprintf(path, sizeof(path), "/api/v1/slices/%s/slots/%s", w->items[1], w->items[2]);
-        (void) snprintf(said, sizeof(said),
-                        "worker %s of slice %s is given up: the next that says it is gets it", w->items[2],
-                        w->items[1]);
-        return act(c, "DELETE", path, said);
-}
-
-/* "observe [--host NAME] [REASON …]": the whole fleet without a host. */
-static int set_mode(struct collector *c, const struct words *w, const char *host, const char *until) {
-        _cleanup_free_ char *reason = words_join(w, 1);
-        char where[160], path[168];
-
-        if (!reason)
-                return EXIT_REFUSED;
-        (void) snprintf(where, sizeof(where), "/api/v1%s%s", host ? "/hosts/" : "", host ? host : "");
-        if (streq(w->items[0], "observe"))
-                return put_record(c, where, "mode", reason, until);
-        (void) snprintf(path, sizeof(path), "%s/mode", where);
-        return act(c, "DELETE", path,
-                   host ? "the registry orders this host to observe no more"
-                        : "the fleet is not ordered to observe any more");
-}
-
-static int hold_runs(struct collector *c, const struct words *w, const char *until) {
-        _cleanup_free_ char *reason = words_join(w, 2);
-        bool ends = streq(w->items[0], "uncordon");
-        char where[160];
-
-        if (w->n < 2 || !is_plain(w->items[1]) || (ends ? w->n > 2 : w->n < 3)) {
-                fprintf(stderr, "tpuctl fleet %s: it is '%s HOST%s'\n", w->items[0], w->items[0],
-                        ends ? "" : " REASON'");
-                return EXIT_USAGE;
-        }
-        (void) snprintf(where, sizeof(where), "/api/v1/hosts/%s", w->items[1]);
-        if (!reason)
-                return EXIT_REFUSED;
-        return ends ? end_orders(c, where, w->items[1]) : put_record(c, where, w->items[0], reason, until);
-}
-
-/* The word behind "fleet" is one of the registry's. */
-static int fleet_registry(const struct ctl *c, int argc, char *argv[]) {
-        const char *url = NULL, *given = NULL, *host = NULL, *verb = argv[1];
+/* The word behind "fleet" is "slices". */
+static int fleet_slices(const struct ctl *c, int argc, char *argv[]) {
+        const char *url = NULL;
         bool json = false;
-        const struct option_def defs[] = {
-                OPTION_COLLECTOR(&url),
-                { "until", "TIME", "the order ends by itself: 2h, 3d or 2026-11-21T10:00:00Z", &given,
-                  NULL },
-                { "host", "NAME", "observe, repair: this host, not the whole fleet", &host, NULL },
-                { "json", NULL, "slices: print JSON", NULL, &json },
-        };
-        struct options o = { .program = "tpuctl fleet",
-                             .synopsis = "slices | cordon HOST REASON | drain HOST REASON | uncordon HOST | "
-                                         "observe | repair | release SLICE WORKER",
+        const struct option_def defs[] = { OPTION_COLLECTOR(&url), OPTION_JSON(&json) };
+        struct options o = { .program = "tpuctl fleet slices",
+                             .synopsis = "[--collector URL] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "What the collector's registry knows of slices, and orders that it "
-                                        "passes on to hosts." };
-        char end[CLOCK_TEXT_MAX];
-        const char *until;
-        struct collector collector;
+                             .summary = "Lists the " SLICES_SUMMARY "." };
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
         if (r < 0)
                 return options_exit(r);
-        if (streq(verb, "slices"))
-                return answer_of_collector(&o, url, "/api/v1/slices",
-                                           &(struct answer_as){ json, screen_slices, NULL });
-        if (collector_open(&o, url, &collector) < 0 || (host && !is_plain(host)) ||
-            order_until(&o, given, end) < 0)
-                return EXIT_USAGE;
-        until = given ? end : NULL;
-        if (streq(verb, "release"))
-                return release(&collector, &w);
-        if (streq(verb, "observe") || streq(verb, "repair"))
-                return set_mode(&collector, &w, host, until);
-        return hold_runs(&collector, &w, until);
+        return answer_of_collector(&o, url, "/api/v1/slices",
+                                   &(struct answer_as){ json, screen_slices, NULL });
 }
 
 /* --- Hosts --------------------------------------------------------------------------------------------- */
@@ -298,9 +182,9 @@ int screen_fleet(json_t *answer, usec_t now, FILE *out) {
         if (!json_is_array(hosts))
                 return -EPROTO;
         if (json_array_size(hosts) == 0) {
-                fputs("no host has reported to this collector yet (on a host: tpuctl status shows its "
-                      "registry and its uplink)\n",
-                      out);
+                show(out, answer, now,
+                     "[{filtered?}no host[ of slice {slice}][ is {state}]"
+                     "|no host has reported to this collector yet]\n");
                 return 0;
         }
         r = show_table(out, hosts, now, host_columns, ELEMENTSOF(host_columns));
@@ -309,43 +193,83 @@ int screen_fleet(json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
+static char *summary_text(void) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        fputs("Lists all hosts that the collector's registry has, and those that send it telemetry alone, "
+              "by slice and worker.\nAGE: when it was heard last; LAG: how old its telemetry was then. A "
+              "host that has just started appears\nwithin some seconds.\n\nA word behind it asks, or orders "
+              "by, the registry ('tpuctl fleet WORD --help' says more):\n  slices                       "
+              SLICES_SUMMARY,
+              f);
+        fleet_orders_list(f);
+        if (!memstream_close(f, &text)) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+static int report_misuse(const char *word) {
+        struct known_names k = known_names(word);
+        char buf[KNOWN_TEXT_MAX];
+
+        known_names_add(&k, "slices");
+        for (size_t i = 0; fleet_order_name(i); i++)
+                known_names_add(&k, fleet_order_name(i));
+        fprintf(stderr, "tpuctl fleet: there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.\n", word,
+                known_names_text(&k, buf));
+        return EXIT_USAGE;
+}
+
+/* The word behind "fleet", wherever it stands among the options: it becomes the first. */
+static const char *take_word(const struct options *o, int argc, char *argv[]) {
+        int i = words_first(o, argc, argv);
+        char *word;
+
+        if (i == argc)
+                return NULL;
+        word = argv[i];
+        memmove(argv + 2, argv + 1, (size_t) (i - 1) * sizeof(argv[0]));
+        argv[1] = word;
+        return streq(word, "help") ? NULL : word;
+}
+
 int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
-        static const char *const registry[] = { "slices",  "cordon", "drain",  "uncordon",
-                                                "observe", "repair", "release" };
-        const char *url = NULL, *slice = NULL, *state = NULL;
+        const char *url = NULL, *slice = NULL, *state = NULL, *word;
         bool json = false;
         const struct option_def defs[] = {
                 OPTION_COLLECTOR(&url),
                 { "slice", "NAME", "hosts of this slice only", &slice, NULL },
-                { "state", "STATE", "hosts whose agents said this last: ready, degraded, unfit, unknown",
-                  &state, NULL },
+                { "state", "STATE", "one of: ready, degraded, unfit, unknown, silent, missing", &state,
+                  NULL },
                 OPTION_JSON(&json),
         };
-        struct options o = {
-                .program = "tpuctl fleet",
-                .synopsis = "[--collector URL] [--slice NAME] [--state STATE] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary =
-                        "Lists all hosts that the collector's registry has, and those that send it "
-                        "telemetry alone, by slice and worker; 'fleet slices' "
-                        "the slices, with missing hosts "
-                        "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
-                        "here, 'release SLICE WORKER' gives up the id of a dead machine. "
-                        "AGE: when it was heard "
-                        "last; LAG: how old\nits telemetry was then. A host that was started "
-                        "just now appears with its "
-                        "first report, within some seconds."
-        };
+        _cleanup_free_ char *summary = summary_text();
+        struct options o = { .program = "tpuctl fleet",
+                             .synopsis =
+                                     "[WORD …] [--collector URL] [--slice NAME] [--state STATE] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = summary ? summary : "" };
+        const struct fleet_order *order;
         struct collector collector;
         struct problem problem;
         json_t *answer;
         struct words w;
         int r;
 
-        for (size_t i = 0; argc > 1 && i < ELEMENTSOF(registry); i++)
-                if (streq(argv[1], registry[i]))
-                        return fleet_registry(c, argc, argv);
+        word = take_word(&o, argc, argv);
+        if (word) {
+                order = fleet_order_find(word);
+                return order                   ? fleet_order(order, c, argc - 1, argv + 1)
+                       : streq(word, "slices") ? fleet_slices(c, argc - 1, argv + 1)
+                                               : report_misuse(word);
+        }
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
@@ -353,5 +277,14 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         if (ask_all(&collector, slice, state, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        return answer_print(&o, answer, &(struct answer_as){ json, screen_fleet, NULL });
+        if (!json)
+                r = json_object_update_new(answer,
+                                           json_pack("{s:b, s:s?, s:s?}", "filtered", slice || state,
+                                                     "slice", slice, "state", state));
+        if (r < 0)
+                fputs("tpuctl fleet: --slice and --state are UTF-8\n", stderr);
+        if (r < 0)
+                json_decref(answer);
+        return r < 0 ? EXIT_USAGE
+                     : answer_print(&o, answer, &(struct answer_as){ json, screen_fleet, NULL });
 }

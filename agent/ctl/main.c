@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 
 #include "ctl.h"
+#include "known_names.h"
 #include "log.h"
 
 struct verb {
@@ -24,7 +25,7 @@ static char *summary_text(void) {
 
         if (!f)
                 return NULL;
-        fputs("Shows and drives a TPU host and its fleet. 'tpuctl VERB --help' says more.\n\nVerbs:", f);
+        fputs("Shows and drives a TPU host and its fleet. 'tpuctl help VERB' says more.\n\nVerbs:", f);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 char left[64];
 
@@ -41,12 +42,27 @@ static char *summary_text(void) {
 }
 
 static int report_misuse(const char *word) {
+        struct known_names k = known_names(word ? word : "");
+        char buf[KNOWN_TEXT_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                known_names_add(&k, verbs[i].name);
         if (word)
-                fprintf(stderr, "tpuctl: there is no verb '%s'\n", word);
+                fprintf(stderr, "tpuctl: there is no verb '%s'%s\n", word, known_names_meant(&k, buf));
         else
                 fprintf(stderr, "tpuctl: a verb is missing\n");
         fprintf(stderr, "Try 'tpuctl --help'.\n");
         return EXIT_USAGE;
+}
+
+/* "help VERB …" as "VERB … --help". */
+static void turn_help(int n, char *words[]) {
+        static char option[] = "--help";
+
+        if (n < 2 || !streq(words[0], "help"))
+                return;
+        memmove(words, words + 1, (size_t) (n - 1) * sizeof(words[0]));
+        words[n - 1] = option;
 }
 
 int main(int argc, char *argv[]) {
@@ -63,6 +79,9 @@ int main(int argc, char *argv[]) {
                 return options_exit(r);
         if (r == argc)
                 return report_misuse(NULL);
+        if (argc - r == 1 && streq(argv[r], "help"))
+                return options_exit(options_parse(&o, 2, argv + r - 1));
+        turn_help(argc - r, argv + r);
         c = (struct ctl) { o.root, o.config };
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (streq(argv[r], verbs[i].name)) {

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "order.h"
 #include "show.h"
+#include "table.h"
 #include "verb_words.h"
 
 #define ORDER_TIMEOUT (20 * USEC_PER_SEC) /* the answer waits for the disk */
@@ -273,4 +274,14 @@ int order_refuses_run(const char *root, struct problem *problem) {
                         field_text(o, "by", by), field_text(o, "reason", reason));
         json_decref(status);
         return r;
+}
+
+int order_ask(const char *prompt, char *ret, size_t size) {
+        if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+                return -ENOTTY;
+        print_clean(stderr, prompt, false);
+        if (!fgets(ret, (int) size, stdin))
+                return -EIO;
+        ret[strcspn(ret, "\n")] = '\0';
+        return 0;
 }

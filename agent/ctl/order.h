@@ -11,3 +11,6 @@ int order_refuses_run(const char *root, struct problem *problem);
 /* "2h", "30min", "3d" from now, or the time itself, as a time; nothing when given is NULL. -EINVAL after
  * saying what is wrong. */
 int order_until(const struct options *o, const char *given, char buf[static CLOCK_TEXT_MAX]);
+
+/* Asks who sits at the terminal, on standard error, for a line. -ENOTTY: nobody does; -EIO: no line came. */
+int order_ask(const char *prompt, char *ret, size_t size);

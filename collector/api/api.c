@@ -35,12 +35,15 @@ static void api_health(const struct api *a, const struct http_request *q, struct
 #define WAIT TAKES_NUMBER("wait", 0, WAIT_MAX)
 #define REASON TAKES_TEXT("reason", API_REASON_MAX)
 
-static const struct argument order_arguments[] = { REASON, TAKES_TIME("until"), TAKES_END };
+/* Whoever is held up by an order reads why. */
+#define NEEDED_REASON { .name = "reason", .most = API_REASON_MAX, .needed = true }
+
+static const struct argument order_arguments[] = { NEEDED_REASON, TAKES_TIME("until"), TAKES_END };
 
 static const struct api_route routes[] = {
         { ROUTE_WITH("GET", "/api/v1/hosts",
-                     ARGUMENTS(TEXT("host"), TEXT("slice"), TEXT("state"), LIMIT(API_HOSTS_MAX),
-                               COUNT("offset"))),
+                     ARGUMENTS(TEXT("host"), TEXT("slice"), TAKES_WORD("state", fleet_states),
+                               LIMIT(API_HOSTS_MAX), COUNT("offset"))),
           NEEDS_LEADER, api_hosts },
         { ROUTE("GET", "/api/v1/hosts/NAME"), NEEDS_LEADER, api_host },
         { ROUTE("GET", "/api/v1/hosts/NAME/orders"), NEEDS_REGISTRY, api_orders },
@@ -52,7 +55,8 @@ static const struct api_route routes[] = {
         { ROUTE("DELETE", "/api/v1/hosts/NAME/drain"), NEEDS_REGISTRY, api_act_order },
         { ROUTE("GET", "/api/v1/slices"), NEEDS_LEADER, api_slices },
         { ROUTE("GET", "/api/v1/slices/NAME"), NEEDS_REGISTRY, api_slice },
-        { ROUTE("DELETE", "/api/v1/slices/NAME/slots/WORKER"), NEEDS_REGISTRY, api_release_slot },
+        { ROUTE_WITH("DELETE", "/api/v1/slices/NAME/slots/WORKER", ARGUMENTS(REASON)), NEEDS_REGISTRY,
+          api_release_slot },
         { ROUTE_WITH("POST", "/api/v1/slices/NAME/capture", ARGUMENTS(REASON, TEXT("run"))), NEEDS_REGISTRY,
           api_capture },
         { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis", ARGUMENTS(TEXT("episode"))), NEEDS_REGISTRY,

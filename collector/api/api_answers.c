@@ -11,7 +11,7 @@ void api_reply_result(struct http_reply *reply, const struct api *a, int r, json
         }
         json_decref(v);
         api_reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store),
-                        "see the journal of tpu-collectord, and try again");
+                        API_SEE_JOURNAL);
         reply->retry_after = 5;
         damage_handle(a->damage, r);
 }

@@ -10,6 +10,8 @@
 
 /* Another collector leads: 307 to the same URL there; nobody does: 503. */
 void api_redirect_to_leader(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* A remedy. */
+#define API_SEE_JOURNAL "journalctl -u tpu-collectord -n 20 # on the collector's machine; then try again"
 /* 404 with the URL where telemetry goes. */
 void api_no_telemetry(const struct api *a, struct http_reply *reply);
 /* v when r is 0, else what the store's error means. Takes v over. */
@@ -22,6 +24,18 @@ json_t *api_value(bool is_int, int64_t i, double d);
 json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
+
+/* --- Names: api_known.c ---------------------------------------------------------------------------- */
+
+enum known_kind {
+        KNOWN_HOST,   /* that people are shown */
+        KNOWN_MEMBER, /* of those the registry's: orders reach it */
+        KNOWN_SLICE,
+        KNOWN_RUN, /* of the registry, of a host, or with lines that are kept */
+};
+/* False: the reply is complete: 404 with the name that was meant, and those that there are; or 503. A
+ * collector that does not lead takes every name for known. */
+bool api_knows(const struct api *a, enum known_kind kind, const char *name, struct http_reply *reply);
 
 /* --- Calls, as api.c makes them: arguments are checked --------------------------------------------- */
 
@@ -74,6 +88,9 @@ json_t *api_slice_gang(const struct api *a, const char *slice);
 struct fleet_filter {
         const char *name, *slice, *state; /* NULL: any */
 };
+/* What people are shown as the state of a host, ended by NULL; silent and missing stand before what its
+ * agent said last. */
+extern const char *const fleet_states[];
 /* A list of objects, sorted by slice (none last), worker, name. -ENOMEM, the store's. */
 int fleet_list(const struct api *a, const struct fleet_filter *f, json_t **ret);
 

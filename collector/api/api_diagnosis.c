@@ -41,20 +41,28 @@ static int on_one(const struct store_episode *e, void *userdata) {
         return v ? 1 : -ENOMEM;
 }
 
+static void no_episode(const struct api *a, const struct store_episode_filter *f, struct http_reply *reply) {
+        char remedy[API_NAME_MAX + 32];
+
+        if (!api_knows(a, KNOWN_SLICE, f->slice, reply))
+                return;
+        (void) snprintf(remedy, sizeof(remedy), "tpuctl diagnose %s%s", f->slice,
+                        f->episode ? "" : " --capture");
+        api_reply_error(reply, 404,
+                        f->episode ? "there is no such episode of this slice"
+                                   : "no stacks of this slice were asked for yet",
+                        remedy);
+}
+
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
                                           .limit = 1 };
-        char remedy[128];
         json_t *v = NULL;
         int r;
 
-        (void) snprintf(remedy, sizeof(remedy), "tpuctl diagnose %.64s --capture", f.slice);
         r = store_list_episodes(a->store, &f, on_one, &v);
         if (r == 0)
-                api_reply_error(reply, 404,
-                                f.episode ? "there is no such episode of this slice"
-                                          : "no stacks of this slice were asked for yet",
-                                remedy);
+                no_episode(a, &f, reply);
         else
                 api_reply_result(reply, a, MIN(r, 0), v);
 }
@@ -69,6 +77,10 @@ void api_episodes(const struct api *a, const struct http_request *q, struct http
         json_t *list = json_array();
         int r = list ? store_list_episodes(a->store, &f, on_each, list) : -ENOMEM;
 
+        if (r == 0 && json_array_size(list) == 0 && !api_knows(a, KNOWN_SLICE, slice, reply)) {
+                json_decref(list);
+                return;
+        }
         api_reply_result(reply, a, r, json_pack("{s:s, s:o}", "slice", slice, "episodes", list));
 }
 
@@ -173,8 +185,7 @@ void api_captures(const struct api *a, const struct http_request *q, struct http
 
         r = store_list_episodes(a->store, &f, on_episode, &page);
         if (r == 0) {
-                api_reply_error(reply, 404, "there is no such episode of this slice",
-                                "GET /api/v1/slices/NAME/episodes lists them");
+                no_episode(a, &f, reply);
                 return;
         }
         if (r > 0)

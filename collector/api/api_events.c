@@ -92,13 +92,29 @@ static int list_what(const struct api *a, const struct follow_what *what, struct
         return r < 0 ? r : n;
 }
 
+/* Nothing is there, or what was asked for is not: two answers. The collector's own events are of no host
+ * that is listed. */
+static bool is_known(const struct api *a, const struct follow_what *what, struct http_reply *reply) {
+        const char *host = what->lines ? what->line.host : what->event.host,
+                   *slice = what->lines ? what->line.slice : what->event.slice;
+
+        return (!what->lines || api_knows(a, KNOWN_RUN, what->line.run, reply)) &&
+               (!slice || api_knows(a, KNOWN_SLICE, slice, reply)) &&
+               (!host || streq(host, STORE_OWN_NAME) || api_knows(a, KNOWN_HOST, host, reply));
+}
+
 /* With none, and wait=, the call is kept until there are some. */
 static void list_or_wait(const struct api *a, const struct http_request *q, const struct follow_what *what,
                          struct http_reply *reply) {
         int64_t since = what->lines ? what->line.since : what->event.since;
         int64_t wait = route_number(q, "wait", 0);
+        struct http_reply unknown = { 0 };
         int n = list_what(a, what, reply);
 
+        if (n == 0 && wait == 0 && !is_known(a, what, &unknown)) {
+                http_reply_clear(reply);
+                *reply = unknown;
+        }
         if (n != 0 || wait <= 0 || since < 0 || follow_add(a->follow, what, (unsigned) wait, q->call) < 0)
                 return;
         free(reply->body);
@@ -136,7 +152,7 @@ void api_lines(const struct api *a, const struct http_request *q, struct http_re
 
         if (worker && parse_worker(worker, slice, &f) < 0) {
                 api_reply_error(reply, 400, "worker= must be SLICE/NUMBER or NUMBER",
-                                "see /usr/share/doc/tpu-collector/api.md");
+                                "tpuctl fleet lists slices and their workers");
                 return;
         }
         list_or_wait(a, q, &(struct follow_what){ .lines = true, .line = f }, reply);

@@ -1,186 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Calls about hosts: the list, one with its metrics, slices, the past of a metric. */
 #include "api_calls.h"
-#include "json_text.h"
-
-/* While they are collected. */
-struct hosts {
-        const struct api *api;
-        const struct fleet_filter *filter;
-        usec_t now;
-        json_t *pushed; /* by telemetry: name -> host; what the registry has, too, is taken out */
-        json_t *list;
-};
-
-static double seconds_between(usec_t early, usec_t late) {
-        return late > early ? (double) (late - early) / (double) USEC_PER_SEC : 0;
-}
-
-/* --- Telemetry ------------------------------------------------------------------------------------- */
-
-static int on_pushed(const struct store_host *h, void *userdata) {
-        struct hosts *l = userdata;
-        json_t *v = json_pack(
-                "{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
-                "name", h->name, "slice", api_text(h->slice), "worker_id", api_number(h->worker_id),
-                "accelerator_type", api_text(h->accelerator_type), "registry", "none", "missing", "state",
-                api_text(h->state), "reasons", api_text(h->reasons), "orders", api_text(NULL), "observe", 0,
-                "version", api_text(h->version), "boot_id", api_text(h->boot_id), "first_seen",
-                api_time(h->first_seen), "last_seen", api_time(h->last_seen), "age_seconds",
-                seconds_between(h->last_seen, l->now), "lag_seconds",
-                h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "run",
-                api_text(h->run), "step", api_number(h->step));
-
-        return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
-}
-
-/* --- The registry ---------------------------------------------------------------------------------- */
-
-/* "" is null. */
-static json_t *reported_text(const json_t *report, const char *key) {
-        const char *text = json_text_of(report, key);
-
-        return api_text(*text ? text : NULL);
-}
-
-/* What it says of itself. */
-static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", reported_text(h->report, "state"),
-                         "reasons", reported_text(h->report, "reasons"), "orders",
-                         reported_text(h->report, "orders"), "observe",
-                         json_is_true(json_object_get(h->report, "observe")), "run",
-                         api_text(*h->run ? h->run : NULL), "step", api_number(h->step), "accelerator_type",
-                         reported_text(h->report, "accelerator"));
-}
-
-/* What it said last stands, where telemetry has it. */
-static json_t *missing_json(const struct registry_host *h) {
-        char text[300];
-
-        (void) snprintf(text, sizeof(text), "%.290s", h->why);
-        return json_pack("{s:s}", "missing", text);
-}
-
-static int on_registered(const struct registry_host *h, void *userdata) {
-        struct hosts *l = userdata;
-        json_t *more = h->member ? member_json(h) : missing_json(h),
-               *known = json_incref(json_object_get(l->pushed, h->name)),
-               *v = json_pack("{s:s, s:s, s:i, s:s, s:f}", "name", h->name, "slice", h->slice, "worker_id",
-                              (int) h->worker, "registry", h->member ? "member" : "missing", "age_seconds",
-                              seconds_between(h->heard, l->now));
-        int r = v && more ? 0 : -ENOMEM;
-
-        if (!known)
-                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
-                                  "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
-                                  "boot_id", "first_seen", "last_seen", "lag_seconds", "run", "step",
-                                  "missing");
-        if (r == 0 &&
-            (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
-                r = -ENOMEM;
-        if (r == 0 && *json_text_of(h->report, "version"))
-                r = json_object_set_new(v, "version", reported_text(h->report, "version")) < 0 ? -ENOMEM : 0;
-        if (r == 0 && h->heard > 0)
-                r = json_object_set_new(v, "last_seen", api_time(h->heard)) < 0 ? -ENOMEM : 0;
-        if (r == 0 && h->joined > 0 && json_is_null(json_object_get(v, "first_seen")))
-                r = json_object_set_new(v, "first_seen", api_time(h->joined)) < 0 ? -ENOMEM : 0;
-        json_decref(known);
-        json_decref(more);
-        if (r < 0) {
-                json_decref(v);
-                return r;
-        }
-        (void) json_object_del(l->pushed, h->name); /* or it pushes nothing */
-        return json_array_append_new(l->list, v) < 0 ? -ENOMEM : 0;
-}
-
-/* --- Together -------------------------------------------------------------------------------------- */
-
-static bool is_wanted(const json_t *host, const struct fleet_filter *f) {
-        return (!f->name || streq(json_text_of(host, "name"), f->name)) &&
-               (!f->slice || streq(json_text_of(host, "slice"), f->slice)) &&
-               (!f->state || streq(json_text_of(host, "state"), f->state));
-}
-
-static int compare_hosts(const void *a, const void *b) {
-        const json_t *x = *(json_t *const *) a, *y = *(json_t *const *) b, *s = json_object_get(x, "slice"),
-                     *t = json_object_get(y, "slice"), *v = json_object_get(x, "worker_id"),
-                     *w = json_object_get(y, "worker_id");
-        int r = (int) json_is_null(s) - (int) json_is_null(t);
-
-        if (r == 0 && json_is_string(s))
-                r = strcmp(json_string_value(s), json_string_value(t));
-        if (r == 0)
-                r = (int) json_is_null(v) - (int) json_is_null(w);
-        if (r == 0 && json_is_integer(v))
-                r = (json_integer_value(v) > json_integer_value(w)) -
-                    (json_integer_value(v) < json_integer_value(w));
-        return r ? r : strcmp(json_text_of(x, "name"), json_text_of(y, "name"));
-}
-
-/* Those that are wanted, in order. */
-static int choose_hosts(const struct hosts *l, json_t **ret) {
-        _cleanup_free_ json_t **items = calloc(json_array_size(l->list) + 1, sizeof(json_t *));
-        json_t *v, *out = items ? json_array() : NULL;
-        size_t i, n = 0;
-
-        if (!out)
-                return -ENOMEM;
-        json_array_foreach (l->list, i, v)
-                if (is_wanted(v, l->filter))
-                        items[n++] = v;
-        qsort(items, n, sizeof(items[0]), compare_hosts);
-        for (i = 0; i < n; i++)
-                if (json_array_append(out, items[i]) < 0) {
-                        json_decref(out);
-                        return -ENOMEM;
-                }
-        *ret = out;
-        return 0;
-}
-
-int fleet_list(const struct api *a, const struct fleet_filter *f, json_t **ret) {
-        struct hosts l = { .api = a,
-                           .filter = f,
-                           .now = clock_real(a->clock),
-                           .pushed = json_object(),
-                           .list = json_array() };
-        const char *name;
-        json_t *v;
-        int r = l.pushed && l.list ? 0 : -ENOMEM;
-
-        if (r == 0 && a->telemetry)
-                r = store_list_hosts(a->store, f->name, on_pushed, &l);
-        if (r == 0 && a->registry)
-                r = registry_visit_hosts(a->registry, on_registered, &l);
-        json_object_foreach (l.pushed, name, v)
-                if (r == 0)
-                        r = json_array_append(l.list, v) < 0 ? -ENOMEM : 0;
-        if (r == 0)
-                r = choose_hosts(&l, ret);
-        json_decref(l.pushed);
-        json_decref(l.list);
-        return r;
-}
-
-void fleet_sum_add(struct fleet_sum *sum, const json_t *host) {
-        const char *state = json_text_of(host, "state");
-        double age = json_number_value(json_object_get(host, "age_seconds"));
-
-        sum->hosts++;
-        sum->oldest = MAX(sum->oldest, age);
-        if (age > API_SILENT_SECONDS || streq(json_text_of(host, "registry"), "missing"))
-                sum->silent++;
-        else if (streq(state, "ready"))
-                sum->ready++;
-        else if (streq(state, "degraded"))
-                sum->degraded++;
-        else if (streq(state, "unfit"))
-                sum->unfit++;
-        else
-                sum->unknown++;
-}
-
-/* --- Calls ----------------------------------------------------------------------------------------- */
 
 struct listing {
         json_t *list;
@@ -196,6 +16,13 @@ void api_hosts(const struct api *a, const struct http_request *q, struct http_re
         json_t *all = NULL, *page = json_array();
         int r = page ? fleet_list(a, &f, &all) : -ENOMEM;
 
+        if (r == 0 && json_array_size(all) == 0 &&
+            ((f.slice && !api_knows(a, KNOWN_SLICE, f.slice, reply)) ||
+             (f.name && !api_knows(a, KNOWN_HOST, f.name, reply)))) {
+                json_decref(all);
+                json_decref(page);
+                return;
+        }
         for (size_t i = offset; r == 0 && n < limit && i < json_array_size(all); i++, n++)
                 r = json_array_append(page, json_array_get(all, i));
         json_decref(all);
@@ -215,13 +42,6 @@ static int on_metric(const struct store_value *v, void *userdata) {
                                                "service", m->service));
 }
 
-static void no_such_host(const char *name, struct http_reply *reply) {
-        char error[256];
-
-        (void) snprintf(error, sizeof(error), "no host %.200s has ever been heard", name);
-        api_reply_error(reply, 404, error, "GET /api/v1/hosts lists those that have");
-}
-
 static int on_host(const struct store_host *h, void *userdata) {
         *(int64_t *) userdata = h->id;
         return 1;
@@ -229,18 +49,17 @@ static int on_host(const struct store_host *h, void *userdata) {
 
 void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const char *name = route_part(q, 0);
-        struct listing metrics = { .list = json_array() };
+        struct listing metrics = { .list = NULL };
         json_t *all = NULL, *host;
         int64_t id = -1;
-        int r = metrics.list ? fleet_list(a, &(struct fleet_filter){ .name = name }, &all) : -ENOMEM;
+        int r;
 
+        if (!api_knows(a, KNOWN_HOST, name, reply))
+                return;
+        r = fleet_list(a, &(struct fleet_filter){ .name = name }, &all);
         host = json_incref(json_array_get(all, 0));
         json_decref(all);
-        if (r == 0 && !host) {
-                json_decref(metrics.list);
-                no_such_host(name, reply);
-                return;
-        }
+        metrics.list = json_array();
         if (r == 0 && a->telemetry)
                 r = MIN(store_list_hosts(a->store, name, on_host, &id), 0);
         if (r == 0 && id >= 0)
@@ -319,11 +138,11 @@ void api_series(const struct api *a, const struct http_request *q, struct http_r
                 return;
         }
         r = l.list ? store_list_past(a->store, &f, on_past, &l, &cut) : -ENOMEM;
-        if (r == -ENOENT) {
+        if (r == -ENOENT && !api_knows(a, KNOWN_HOST, f.host, reply)) {
                 json_decref(l.list);
-                no_such_host(f.host, reply);
                 return;
         }
+        r = r == -ENOENT ? 0 : r; /* a member that pushes nothing here */
         api_reply_result(reply, a, r,
                          json_pack("{s:s, s:s, s:o, s:o, s:b, s:o}", "host", f.host, "name", f.name, "from",
                                    api_time(f.since), "until", api_time(f.until), "truncated", (int) cut,

@@ -114,11 +114,11 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
                           : r == -E2BIG                 ? 413
                                                         : 503;
 
-        /* A 404 goes to people at other machines, which have tpuctl, and not this one's documents. */
+        /* It goes to people at other machines, which have tpuctl, and not this one's documents. */
         api_reply_error(reply, status, *why ? why : strerror(-r),
-                        status == 503   ? "see the journal of tpu-collectord, and try again"
-                        : status == 404 ? "tpuctl runs --fleet and tpuctl fleet list what is there"
-                                        : "see /usr/share/doc/tpu-collector/registry.md");
+                        status == 503   ? API_SEE_JOURNAL
+                        : status == 404 ? "tpuctl fleet"
+                                        : "man tpuctl");
         reply->retry_after = status == 503 ? 5 : 0;
         api_acted(a, q, reply, *why ? why : "refused");
 }
@@ -127,16 +127,20 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
 
 static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
                          struct http_reply *reply) {
+        const char *name = route_part(q, 0);
+        bool is_run = streq(prefix, "run/");
         char key[GANG_KEY_MAX];
         const json_t *v;
 
-        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, route_part(q, 0));
+        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, name);
         v = registry_record(a->registry, key);
         if (v)
                 api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
-        else
-                api_reply_error(reply, 404, "the registry has none of this name",
-                                "GET /api/v1/slices and /api/v1/runs list them");
+        else if (api_knows(a, is_run ? KNOWN_RUN : KNOWN_SLICE, name, reply))
+                api_reply_error(reply, 404,
+                                is_run ? "the run is one host's own: the registry has no record of it"
+                                       : "its hosts send telemetry alone: the registry has no record of it",
+                                "tpuctl fleet");
 }
 
 void api_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
@@ -167,6 +171,8 @@ void api_orders(const struct api *a, const struct http_request *q, struct http_r
 
         (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
         v = registry_record(a->registry, key);
+        if (!v && !api_knows(a, KNOWN_MEMBER, route_part(q, 0), reply))
+                return;
         mode = json_object_get(v, "mode");
         cordon = json_object_get(v, "cordon");
         drain = json_object_get(v, "drain");
@@ -264,8 +270,10 @@ void api_delete_run(const struct api *a, const struct http_request *q, struct ht
         record = gang_record(registry_gang(a->registry), key);
         intent = json_object_get(record, "intent");
         if (!record) {
-                (void) snprintf(why, sizeof(why), "there is no run '%.64s'", route_part(q, 0));
-                refuse_act(a, q, reply, -ENOENT, why);
+                if (api_knows(a, KNOWN_RUN, route_part(q, 0), reply))
+                        api_reply_error(reply, 404, "the run is one host's own: its host stops it",
+                                        "tpuctl fleet # names its host: tpuctl stop there");
+                api_acted(a, q, reply, "refused: no such run");
                 return;
         }
         v = json_copy((json_t *) (uintptr_t) intent);
@@ -330,6 +338,11 @@ static void put_order(const struct api *a, const struct http_request *q, json_t 
 
         (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
         before = gang_record(registry_gang(a->registry), key);
+        if (!before && !api_knows(a, KNOWN_MEMBER, route_part(q, 0), reply)) {
+                json_decref(v);
+                api_acted(a, q, reply, "refused: no such host");
+                return;
+        }
         all = before ? json_copy((json_t *) (uintptr_t) before) : json_pack("{s:i}", "v", 1);
         if (!all || (v && json_object_set(all, kind, v) < 0))
                 r = -ENOMEM;
@@ -384,7 +397,7 @@ void api_act_mode(const struct api *a, const struct http_request *q, struct http
 }
 
 void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        const char *number = route_part(q, 1);
+        const char *number = route_part(q, 1), *reason = route_text(q, "reason");
         char why[GANG_WHY_MAX] = "";
         int r;
 
@@ -392,11 +405,15 @@ void api_release_slot(const struct api *a, const struct http_request *q, struct 
                 refuse_act(a, q, reply, -ENOENT, "a worker slot is a number");
                 return;
         }
+        if (!api_knows(a, KNOWN_SLICE, route_part(q, 0), reply)) {
+                api_acted(a, q, reply, "refused: no such slice");
+                return;
+        }
         r = registry_release(a->registry, route_part(q, 0), (unsigned) strtoul(number, NULL, 10), why);
         if (r < 0)
                 refuse_act(a, q, reply, r, why);
         else
-                reply_done(a, q, reply, NULL, "given up");
+                reply_done(a, q, reply, NULL, reason ? reason : "given up");
 }
 
 /* The stacks of a slice, or of all slices of the run that it is in. */
@@ -411,6 +428,10 @@ void api_capture(const struct api *a, const struct http_request *q, struct http_
                       by_text(q, by), "why", reason ? reason : "");
         r = v ? registry_want(a->registry, key, v, why) : -EINVAL;
         json_decref(v);
+        if (r == -ENOENT && !api_knows(a, KNOWN_SLICE, route_part(q, 0), reply)) {
+                api_acted(a, q, reply, "refused: no such slice");
+                return;
+        }
         if (r < 0) {
                 refuse_act(a, q, reply, r, why);
                 return;

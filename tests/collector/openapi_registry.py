@@ -48,13 +48,15 @@ class Drive:
             path = "/api/v1/hosts/{name}/" + kind
             self.call("PUT", path, 200, query=f"?reason=why&until={int(time.time()) + 3600}")
             self.call("PUT", path, 400, query="?until=1")
+            self.call("PUT", path, 404, query="?reason=why", name="nothing")
+            self.call("DELETE", path, 404, name="nothing")
         capture = "/api/v1/slices/{name}/capture"
         self.call("POST", capture, 202)
         self.call("POST", capture, 409)
         self.call("POST", capture, 400, query="?nonsense=1")
         self.call("POST", capture, 404, name="nothing")
         self.post_captures()
-        self.call("PUT", "/api/v1/mode", 200)
+        self.call("PUT", "/api/v1/mode", 200, query="?reason=why")
         self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
 
     def post_captures(self):
@@ -70,15 +72,18 @@ class Drive:
         slot = "/api/v1/slices/{name}/slots/{worker}"
         orders = self.call("GET", "/api/v1/hosts/{name}/orders", 200)
         self.case.assertEqual((orders["cordon"]["reason"], orders["mode"]["mode"]), ("why", "observe"))
-        self.case.assertIsNone(self.call("GET", "/api/v1/hosts/{name}/orders", 200, name="free")["drain"])
+        self.case.assertIsNone(self.call("GET", "/api/v1/hosts/{name}/orders", 200, name="h1")["drain"])
+        self.call("GET", "/api/v1/hosts/{name}/orders", 404, name="free")
         self.call("GET", "/api/v1/runs/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}/captures", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}/episodes", 404, name="nothing")
         self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
         self.call("DELETE", slot, 409)
         self.call("DELETE", slot, 404, worker=7)
+        self.call("DELETE", slot, 400, query="?nonsense=1")
         self.call("POST", "/registry/v1/sync", 404,
                   {"v": 1, "same": "h0/0", "incarnation": "a", "tenant": "another"})
         self.case.assertEqual(self.call("POST", "/registry/v1/sync", 200,

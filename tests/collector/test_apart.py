@@ -97,7 +97,7 @@ class Apart(Case):
         self.assertEqual(c.get("/api/v1/runs").json, {"runs": []})
         self.assertEqual(c.get("/api/v1/slices/s0/diagnosis").status, 404)
         self.assertEqual(c.get("/api/v1/hosts/h0/cordon?reason=disk", "PUT").json["reason"], "disk")
-        self.assertEqual(c.get("/api/v1/mode", "PUT").status, 200)
+        self.assertEqual(c.get("/api/v1/mode?reason=disks", "PUT").status, 200)
         self.assertIn('tpu_collectord_hosts{state="ready"} 1\n', c.get("/metrics").text)
         asked = c.get("/api/v1/slices/s0/capture", "POST").json
         for k in (0, 1):
@@ -122,7 +122,7 @@ class Apart(Case):
             r = c.get(path, method)
             self.assertEqual((path, r.status, r.json["error"]), (path, 404, "no registry is kept here"))
         self.assertEqual(c.get("/api/v1/events").status, 200)
-        self.assertEqual(c.get("/api/v1/runs/x/logs").status, 200)
+        self.assertEqual(c.get("/api/v1/runs/x/logs").json["error"], "there is no run 'x'; none is known")
         self.assertNotIn("registry_members", c.get("/metrics").text)
 
 

@@ -25,7 +25,7 @@ class Api(Case):
         self.assertEqual(ids("limit=2"), ([19, 20], 20))
         self.assertEqual(ids("slice=s-h1&name=n1&since=4"), ([6, 8, 10], 10))
         self.assertEqual(ids("name=n0&limit=1"), ([19], 19))
-        self.assertEqual(ids("host=nobody&since=7"), ([], 7))
+        self.assertEqual(ids("host=h1&since=10"), ([], 10))
         for bad, word in (("limit=0", "1 to 1000"), ("limit=1001", "1 to 1000"), ("since=-1", "since"),
                           ("since=x", "since"), ("sort=up", "sort"),
                           ("limit=1&limit=2", "twice"), ("since=", "since")):
@@ -33,6 +33,61 @@ class Api(Case):
             self.assertEqual(r.status, 400)
             self.assertIn(word, r.json["error"])
             self.assertTrue(r.json["remedy"])
+
+    def test_names_that_are_not_there(self):
+        """A mistyped name is no empty answer: it is said, with what there is."""
+        c = self.start()
+
+        def refused(path, status, error, remedy, method="GET"):
+            r = c.get(path, method)
+            self.assertEqual((path, r.status, r.json), (path, status, {"error": error, "remedy": remedy}))
+
+        refused("/api/v1/hosts?slice=s1", 404, "there is no slice 's1'; none is known",
+                "tpuctl fleet slices")
+        for i in range(40):
+            res = {**AGENT, "host.name": f"host-{i:02}", "tpu.slice.name": f"s{i // 8}"}
+            self.ok(c.post("/v1/metrics", metrics(res=res)))
+            self.ok(c.post("/v1/logs", otlp.request(res, [otlp.log("e", i)])))
+        line = otlp.log("tpu.run.line", "text", 9, time.time(),
+                        {"tpu.run.name": "train", "tpu.run.invocation": "a", "tpu.run.line": 1})
+        self.ok(c.post("/v1/logs", otlp.request({**AGENT, "host.name": "host-00", "tpu.slice.name": "s0"},
+                                                [line])))
+        hosts = ", ".join(f"host-{i:02}" for i in range(26)) + " and 14 more"
+        for path in ("/api/v1/hosts/host-40", "/api/v1/hosts?host=host-40", "/api/v1/events?host=host-40",
+                     "/api/v1/series?host=host-40&name=m"):
+            refused(path, 404, f"there is no host 'host-40'; did you mean 'host-00'? known: {hosts}",
+                    "tpuctl fleet")
+        for path in ("/api/v1/hosts?slice=s9", "/api/v1/events?slice=s9", "/api/v1/slices/s9",
+                     "/api/v1/slices/s9/diagnosis", "/api/v1/slices/s9/episodes",
+                     "/api/v1/slices/s9/captures"):
+            refused(path, 404, "there is no slice 's9'; did you mean 's0'? known: s0, s1, s2, s3, s4",
+                    "tpuctl fleet slices")
+        for path, method in (("/api/v1/runs/trian/logs", "GET"), ("/api/v1/runs/trian", "GET"),
+                             ("/api/v1/runs/trian", "DELETE")):
+            refused(path, 404, "there is no run 'trian'; did you mean 'train'? known: train",
+                    "tpuctl runs --fleet", method)
+        refused("/api/v1/hosts/host-00/cordon?reason=x", 404,
+                "the registry has no host 'host-00'; none is known", "tpuctl fleet", "PUT")
+        refused("/api/v1/slices/s9/slots/1", 404,
+                "there is no slice 's9'; did you mean 's0'? known: s0, s1, s2, s3, s4",
+                "tpuctl fleet slices", "DELETE")
+        r = c.get("/api/v1/hosts?state=broken")
+        self.assertEqual((r.status, r.json["error"]),
+                         (400, "state=broken is not known; known: ready, degraded, unfit, unknown, silent, "
+                               "missing"))
+        r = c.get("/api/v1/hosts?state=degarded&slice=s0")
+        self.assertIn("; did you mean 'degraded'? known: ready,", r.json["error"])
+        # what is there, and empty, stays an empty answer
+        self.assertEqual(c.get("/api/v1/hosts?slice=s0&state=unfit").json["hosts"], [])
+        self.assertEqual(len(c.get("/api/v1/hosts?slice=s0&state=unknown").json["hosts"]), 8)
+        self.assertEqual(c.get("/api/v1/events?slice=s0&name=none").json["events"], [])
+        self.assertEqual(c.get("/api/v1/slices/s0/episodes").json["episodes"], [])
+        self.assertEqual(c.get("/api/v1/runs/train/logs?since=1").json["lines"], [])
+        self.assertEqual(c.get("/api/v1/events?host=tpu-collectord&name=none").json["events"], [])
+        # whatever stands in a path, the answer is an answer
+        for name in ("%ff%fe", "%0a%1b", "x" * 250, "..", "%E2%80%AE"):
+            r = c.get(f"/api/v1/hosts/{name}")
+            self.assertEqual((name, r.status, "there is no host '" in r.json["error"]), (name, 404, True))
 
     def test_hosts_sorted(self):
         c = self.start()

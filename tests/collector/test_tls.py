@@ -166,7 +166,8 @@ class Tls(Case):
                  ("PUT", "/api/v1/hosts/h0/cordon?reason=why", None, {}, 200),
                  ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204),
                  ("DELETE", "/api/v1/runs/train", None, {}, 202),
-                 ("PUT", "/api/v1/mode", None, {}, 200), ("DELETE", "/api/v1/mode", None, {}, 204),
+                 ("PUT", "/api/v1/mode?reason=why", None, {}, 200),
+                 ("DELETE", "/api/v1/mode", None, {}, 204),
                  ("DELETE", "/api/v1/slices/s1/slots/0", None, {}, 409))
         for method, path, body, headers, status in calls:
             for who in (None, "unnamed", "stranger", "agent", "reader"):
@@ -201,7 +202,7 @@ class Tls(Case):
         self.assertRegex(done.stdout, r"(?s)SLICE.*LAG.*s1 +3 +h0.*1 host: 1 unknown")
         done = tpuctl("reader", "events", "--since", "1h", "--slice", "s1", "--name", "tpu.seen")
         self.assertIn("tpu.seen  k=v", done.stdout)
-        self.assertIn("no events", tpuctl("reader", "events", "--since", "1h", "--host", "other").stdout)
+        self.assertIn("no events", tpuctl("reader", "events", "--since", "1h", "--name", "other").stdout)
         done = tpuctl("agent", "fleet")
         self.assertEqual(done.returncode, 1)
         self.assertIn("spiffe://site/host/7", done.stderr)

@@ -277,14 +277,28 @@ class Sqlite(Case):
         self.assertGreater(a.records["order/s0-0"]["cordon"]["until"], 0)
         self.ctl("uncordon", "s0-0")
         until(lambda: "order/s0-0" not in a.records, "it is told")
-        self.ctl("observe", "enough")
+        self.assertIn("nothing is ordered", self.ctl("observe", "enough", code=1))
+        self.assertNotIn("site/mode", a.records)
+        self.ctl("observe", "enough", "--yes")
         until(lambda: "site/mode" in a.records, "it is told")
         self.ctl("repair")
-        self.ctl("observe", "--host", "s0-0")
+        self.ctl("observe", "--host", "s0-0", code=64)
+        self.ctl("observe", "--host", "s0-0", "noise")
         until(lambda: "mode" in (a.records.get("order/s0-0") or {}), "it is told")
-        self.assertIn("stop its agent first", self.ctl("release", "s0", "0", code=1))
+        self.assertIn("stop its agent first", self.ctl("release", "s0", "0", "gone", "--yes", code=1))
+        for words in (("cordon", "s0-00", "x"), ("drain", "s0-00", "x", "--yes"), ("uncordon", "s0-00"),
+                      ("observe", "--host", "s0-00", "x"), ("repair", "--host", "s0-00")):
+            self.assertIn("the registry has no host 's0-00'; did you mean 's0-0'? known: s0-0\n",
+                          self.ctl(*words, code=1))
+        self.assertIn("there is no slice 's1'; did you mean 's0'? known: s0\nto do:  tpuctl fleet slices\n",
+                      self.ctl("release", "s1", "0", "gone", "--yes", code=1))
+        self.assertIn("there is no slice 's1'", self.ctl("--slice", "s1", code=1))
+        self.assertIn("state=broken is not known; known: ready, ", self.ctl("--state", "broken", code=1))
+        self.assertEqual(self.ctl("--slice", "s0", "--state", "silent"), "no host of slice s0 is silent\n")
+        acted = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.api.acted").json["events"]]
+        self.assertTrue(any("s0-00/cordon: 404, refused: no such host" in e for e in acted), acted)
         for words in (("cordon", "s0-0"), ("release", "s0"), ("release", "s0", "x"),
-                      ("cordon", "../x", "why"), ("observe", "--host", "a/b")):
+                      ("cordon", "../x", "why"), ("observe", "--host", "a/b", "why")):
             self.ctl(*words, code=64)
 
     def test_what_it_does_not_take(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """tpuctl: its usage, the state of this host, who this host is."""
 import json
+import re
 import subprocess
 import unittest
 
@@ -39,6 +40,38 @@ class Usage(Ctl):
         for verb in "check status identity env run runs logs stop stack cordon drain uncordon silence unsilence mode fleet events".split():
             self.assertIn(f"\n  {verb} ", text)
             self.assertIn(f"Usage: tpuctl {verb}", self.expect([verb, "--help"], 0, stderr="").stdout)
+
+
+    def test_help_in_every_form(self):
+        text = self.expect(["--help"], 0).stdout
+        verbs = re.findall(r"^  ([a-z]\w*) ", text.split("Verbs:")[1], re.MULTILINE)
+        self.assertGreater(len(verbs), 15)
+        for args in (["-h"], ["help"]):
+            self.expect(args, 0, stdout=text, stderr="")
+        version = self.expect(["--version"], 0).stdout
+        self.assertRegex(version, r"^tpuctl \d")
+        self.expect(["-V"], 0, stdout=version, stderr="")
+        for verb in verbs:
+            with self.subTest(verb):
+                text = self.expect([verb, "--help"], 0, stderr="").stdout
+                for args in ([verb, "-h"], [verb, "help"], ["help", verb], ["--root", "/", verb, "-h"]):
+                    self.expect(args, 0, stdout=text, stderr="")
+                self.assertEqual(self.expect([verb, "-V"], 0).stdout.split()[-1], version.split()[-1])
+
+    def test_mistyped(self):
+        for args, said in ((["flet"], "tpuctl: there is no verb 'flet'; did you mean 'fleet'?"),
+                           (["Check"], "tpuctl: there is no verb 'Check'; did you mean 'check'?"),
+                           (["x" * 500], f"tpuctl: there is no verb '{'x' * 500}'"),
+                           (["fleet", "--slcie=s0"],
+                            "tpuctl fleet: unknown option '--slcie=s0'; did you mean '--slice'?"),
+                           (["status", "--jsn"],
+                            "tpuctl status: unknown option '--jsn'; did you mean '--json'?"),
+                           (["stop", "-f", "x"], "tpuctl stop: unknown option '-f'"),
+                           (["help", "flet"], "tpuctl: there is no verb 'flet'; did you mean 'fleet'?")):
+            with self.subTest(args):
+                done = self.expect(args, 64, stdout="")
+                self.assertEqual(done.stderr.splitlines()[0], said)
+                self.assertRegex(done.stderr, r"\nTry 'tpuctl[a-z ]* --help'\.\n$")
 
 
 class Identity(Ctl):
@@ -91,7 +124,7 @@ class Status(Ctl):
         self.expect(["status"], 3, stdout="", stderr=f"tpuctl: no answer from "
                                                      f"{self.root}/run/tpu-hostd/api.sock: No such file or "
                                                      f"directory\n"
-                    "to do:  systemctl status tpu-hostd\n")
+                    "to do:  systemctl status tpu-hostd # of another host: tpuctl fleet\n")
 
     def test_screen(self):
         hostd = self.hostd()

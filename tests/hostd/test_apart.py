@@ -67,8 +67,8 @@ class Apart(Capturing):
         self.assertIn("s0", self.ask("fleet", "slices").stdout)
         # Orders reach their hosts.
         self.ask("fleet", "cordon", "s0-0", "disk")
-        self.ask("fleet", "drain", "s2-0", "fans")
-        self.ask("fleet", "observe", "maintenance")
+        self.ask("fleet", "drain", "s2-0", "fans", "--yes")
+        self.ask("fleet", "observe", "maintenance", "--yes")
         wait_until(lambda: self.hosts["s0-0"].get("/v1/status")["mode"] == "observe", 60, "the mode")
         wait_until(lambda: re.search(r"s0-0 .*cordoned: disk", self.ask("fleet").stdout), 60,
                    lambda: self.ask("fleet").stdout)

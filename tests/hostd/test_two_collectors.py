@@ -127,7 +127,7 @@ class TwoCollectors(Gang):
                    == "disk", 60, "the order is a record")
         self.says("s1-1", "the host is cordoned: disk")
         # An order that comes now, by whichever collector is asked, reaches its host.
-        self.tpuctl("fleet", "drain", "s0-1", "fans", "--collector", self.collector.people)
+        self.tpuctl("fleet", "drain", "s0-1", "fans", "--yes", "--collector", self.collector.people)
         self.says("s0-1", "the host is draining: fans")
         time.sleep(1.5 * LEASE)  # nobody is missed when the new leader's first lease is over
         self.assertEqual(new.metric("tpu_collectord_registry_leases_ended_total"), 0)

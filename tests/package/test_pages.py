@@ -91,6 +91,9 @@ class Options(unittest.TestCase):
                 continue
             with self.subTest(name):
                 options = set(HELP_OPTION.findall(help_of(path)))
+                for letter, word in (("-h", "--help"), ("help", "--help"), ("-V", "--version")):
+                    short, whole = run(path, letter), run(path, word)
+                    self.assertEqual((short.stdout, short.stderr, short.returncode), (whole.stdout, "", 0))
                 self.assertLessEqual(SHARED, options)
                 self.assertEqual(set(PAGE_OPTION.findall(page(f"{name}.{section}"))), options)
 

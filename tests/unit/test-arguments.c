@@ -48,6 +48,30 @@ static void test_names(void) {
         ASSERT_WRONG(&a, "peer", "", "peer= is empty");
 }
 
+static void test_words(void) {
+        static const char *const states[] = { "ready", "degraded", NULL };
+        const struct argument table[] = { TAKES_WORD("state", states), TAKES_END };
+        char longer[4000];
+        struct arguments a;
+
+        a = (struct arguments){ .table = table };
+        ASSERT_OK(arguments_take(&a, "state", "ready"));
+        a = (struct arguments){ .table = table };
+        ASSERT_OK(arguments_take(&a, "state", ""));
+        ASSERT_TRUE(!arguments_text(&a, "state"));
+        a = (struct arguments){ .table = table };
+        ASSERT_WRONG(&a, "state", "redy\xff\n",
+                     "state=redy?? is not known; known: ready, degraded");
+        a = (struct arguments){ .table = table };
+        ASSERT_WRONG(&a, "state", "Reday",
+                     "state=Reday is not known; did you mean 'ready'? known: ready, degraded");
+        memset(longer, 'k', sizeof(longer) - 1);
+        longer[sizeof(longer) - 1] = 0;
+        a = (struct arguments){ .table = table };
+        ASSERT_EQ(arguments_take(&a, "state", longer), -EINVAL);
+        ASSERT_TRUE(strlen(a.why) < 120);
+}
+
 static int take_alone(const char *key, const char *value, struct arguments *ret) {
         *ret = (struct arguments){ .table = page };
         return arguments_take(ret, key, value);
@@ -156,4 +180,4 @@ static void test_refusals(void) {
         http_reply_clear(&reply);
 }
 
-TEST_MAIN(test_names, test_values, test_routes, test_refusals)
+TEST_MAIN(test_names, test_words, test_values, test_routes, test_refusals)

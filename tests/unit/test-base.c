@@ -236,6 +236,34 @@ static void test_options(void) {
         ASSERT_EQ(options_exit(options_parse(&o, 2, missing)), EXIT_USAGE);
 }
 
+/* What is shown and then ends, in every form that people type; and what only looks like it. */
+static void test_options_that_show(void) {
+        static const char *const shows[] = { "-h", "-V", "--help", "--version", "help" },
+                                 *const wrong[] = { "-x", "-xroot", "-hroot", "-", "--hepl" };
+
+        for (size_t i = 0; i < ELEMENTSOF(shows); i++) {
+                struct options o = { .program = "test", .synopsis = "", .summary = "" };
+                char *argv[] = { (char[]) { "t" }, strdup(shows[i]), NULL };
+
+                ASSERT_EQ(options_parse(&o, 2, argv), -ECANCELED);
+                free(argv[1]);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
+                struct options o = { .program = "test", .synopsis = "", .summary = "" };
+                char *argv[] = { (char[]) { "t" }, strdup(wrong[i]), NULL };
+
+                ASSERT_EQ(options_parse(&o, 2, argv), streq(wrong[i], "-") ? 1 : -EINVAL);
+                free(argv[1]);
+        }
+        for (int further = 0; further < 2; further++) {
+                struct options o = { .program = "test", .synopsis = "", .summary = "", .further = further };
+                char *argv[] = { (char[]) { "t" }, (char[]) { "help" }, (char[]) { "me" }, NULL };
+
+                ASSERT_EQ(options_parse(&o, 3, argv), 1);
+                ASSERT_EQ(options_parse(&o, 2, argv), further ? 1 : -ECANCELED);
+        }
+}
+
 /* openat2(2) answers EAGAIN when something is renamed anywhere while it resolves "..": that is no answer
  * about the file. */
 static void host_open_while_others_rename(void) {
@@ -287,4 +315,4 @@ static void test_placeholders(void) {
 TEST_MAIN(test_placeholders, host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash,
           test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts,
           test_finding_is_cut_visibly,
-          test_report, test_durable, test_options)
+          test_report, test_durable, test_options, test_options_that_show)

@@ -3,6 +3,7 @@
 
 #include "http_arguments.h"
 #include "clock.h"
+#include "known_names.h"
 #include "utf8.h"
 
 #define KEY_SHOWN 40 /* bytes of a name that is not ours */
@@ -33,6 +34,19 @@ static int argument_unknown(struct arguments *a, const char *key) {
         return argument_wrong(a, key, " is not known; this call takes %s", list);
 }
 
+static int argument_word(struct arguments *a, const struct argument *t, const char *value) {
+        struct known_names k = known_names(value);
+        char buf[KNOWN_TEXT_MAX];
+
+        for (size_t i = 0; t->words[i]; i++) {
+                if (streq(t->words[i], value))
+                        return 0;
+                known_names_add(&k, t->words[i]);
+        }
+        k.wanted[VALUE_SHOWN] = '\0';
+        return argument_wrong(a, t->name, "%s is not known%s", k.wanted, known_names_text(&k, buf));
+}
+
 static int argument_text(struct arguments *a, const struct argument *t, const char *value) {
         if (!*value && t->least > 0)
                 return argument_wrong(a, t->name, " is empty");
@@ -40,6 +54,8 @@ static int argument_text(struct arguments *a, const struct argument *t, const ch
                 return argument_wrong(a, t->name, " takes at most %" PRIi64 " bytes", t->most - 1);
         if (t->kind == ARGUMENT_NAME && value[strspn(value, LETTERS)])
                 return argument_wrong(a, t->name, " is no name");
+        if (t->words && *value)
+                return argument_word(a, t, value);
         return 0;
 }
 

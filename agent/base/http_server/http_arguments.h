@@ -9,7 +9,7 @@
 #include "http_server.h"
 
 #define ARGUMENTS_MAX 14 /* of one call */
-#define ARGUMENTS_WHY_MAX 200
+#define ARGUMENTS_WHY_MAX 300
 
 enum argument_kind {
         ARGUMENT_TEXT,   /* shorter than most bytes; most 0: any */
@@ -23,8 +23,10 @@ struct argument {
         enum argument_kind kind;
         int64_t least, most;
         bool needed;
+        const char *const *words; /* of a text: NULL, or the only ones there are, ended by NULL */
 };
 #define TAKES_TEXT(n, size) { .name = (n), .most = (size) } /* size 0: any */
+#define TAKES_WORD(n, list) { .name = (n), .words = (list) }
 #define TAKES_SOME(n) { .name = (n), .least = 1 } /* a text that is not empty */
 #define TAKES_NUMBER(n, from, to) { .name = (n), .kind = ARGUMENT_NUMBER, .least = (from), .most = (to) }
 #define TAKES_TIME(n) { .name = (n), .kind = ARGUMENT_TIME }

@@ -51,30 +51,70 @@ static int ask_json(const struct http_question *q, const char *remedy, json_t **
 
 /* --- tpuctl.conf --------------------------------------------------------------------------------------- */
 
-int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
-        struct ctl_settings s = { 0 };
+static int load_from(const struct host *h, const char *file, struct ctl_settings *s) {
         const struct config_item items[] = {
-                CONFIG_ITEM("Ctl", "Collector", config_parse_urls, s.collector_url, ""),
-                CONFIG_ITEM("Ctl", "CollectorCa", config_parse_string255, s.collector.ca, ""),
-                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate,
+                CONFIG_ITEM("Ctl", "Collector", config_parse_urls, s->collector_url, ""),
+                CONFIG_ITEM("Ctl", "CollectorCa", config_parse_string255, s->collector.ca, ""),
+                CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s->collector.certificate,
                             ""),
-                CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s.collector.key, ""),
-                CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s.agents.ca, ""),
-                CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s.agents.certificate, ""),
-                CONFIG_ITEM("Ctl", "AgentKey", config_parse_string255, s.agents.key, ""),
+                CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s->collector.key, ""),
+                CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s->agents.ca, ""),
+                CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s->agents.certificate, ""),
+                CONFIG_ITEM("Ctl", "AgentKey", config_parse_string255, s->agents.key, ""),
         };
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
+        int r = config_load(&config, h, "tpuctl", file);
+
+        config_clear(&config);
+        return r;
+}
+
+/* What a person's own file says stands before the machine's. */
+static void put_before(struct ctl_settings *s, const struct ctl_settings *own) {
+        char *to[] = { s->collector_url, s->collector.ca, s->collector.certificate, s->collector.key,
+                       s->agents.ca, s->agents.certificate, s->agents.key };
+        const char *from[] = { own->collector_url, own->collector.ca, own->collector.certificate,
+                               own->collector.key, own->agents.ca, own->agents.certificate,
+                               own->agents.key };
+
+        for (size_t i = 0; i < ELEMENTSOF(to); i++)
+                if (*from[i])
+                        memcpy(to[i], from[i], sizeof(s->agents.key));
+}
+
+/* NULL: there is none, or no memory. */
+static char *own_file(void) {
+        const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+        char *path = NULL;
+        int r = -1;
+
+        if (base && *base == '/')
+                r = asprintf(&path, "%s/tpu-hostd/tpuctl.conf", base);
+        else if (home && *home == '/')
+                r = asprintf(&path, "%s/.config/tpu-hostd/tpuctl.conf", home);
+        if (r >= 0 && access(path, F_OK) == 0)
+                return path;
+        if (r >= 0)
+                free(path);
+        return NULL;
+}
+
+int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
+        struct ctl_settings s = { 0 }, own = { 0 };
         _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_free_ char *file = o->config ? NULL : own_file();
         int r;
 
         r = host_open(o->root, &h);
         if (r == 0)
-                r = config_load(&config, &h, "tpuctl", o->config);
-        config_clear(&config);
+                r = load_from(&h, o->config, &s);
+        if (r == 0 && file)
+                r = load_from(&h, file, &own);
         if (r < 0) {
                 fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
                 return r;
         }
+        put_before(&s, &own);
         s.collector_configured = s.collector_url[0] != '\0';
         if (!s.collector_configured)
                 memcpy(s.collector_url, COLLECTOR_DEFAULT, sizeof(COLLECTOR_DEFAULT));
@@ -98,7 +138,7 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
                                    strerror(-r));
         q.unix_socket = socket;
         q.url = url;
-        return ask_json(&q, "systemctl status tpu-hostd", ret, problem);
+        return ask_json(&q, "systemctl status tpu-hostd # of another host: tpuctl fleet", ret, problem);
 }
 
 int launchd_garbled(struct problem *problem) {
@@ -121,7 +161,8 @@ static int launchd_silent(struct problem *p, int error, const char *path) {
         p->no_answer = true;
         return problem_set(p, error,
                            error == -EACCES ? ASK_AS_ROOT
-                                            : "systemctl status tpu-launchd.socket tpu-launchd",
+                                            : "systemctl status tpu-launchd.socket tpu-launchd "
+                                              "# on other hosts: tpuctl runs --fleet",
                            "no answer from tpu-launchd on %s: %s", path, strerror(-error));
 }
 
@@ -269,8 +310,8 @@ static int call_one(struct collector *c, const char *url, const char *method, co
         }
         q.url = whole;
         return ask_json(&q,
-                        "name the collector with --collector URL or in " PATH_SITE
-                        "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord",
+                        c->configured ? "systemctl status tpu-collectord # on the collector's machine"
+                                      : "man tpuctl # FILES: no collector is configured on this machine",
                         ret, problem);
 }
 

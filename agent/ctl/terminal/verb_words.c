@@ -37,6 +37,7 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
                         return i;
                 only_words = i > 1 && streq(argv[at + i - 1], "--");
                 at += i;
+                o->further = true;
                 if (at < argc)
                         r = keep_word(ret, argv[at]);
                 while (only_words && r == 0 && ++at < argc)
@@ -56,6 +57,14 @@ static bool takes_value(const struct options *o, const char *word) {
                 if (o->defs[i].argument && streq(word + 2, o->defs[i].name))
                         return true;
         return false;
+}
+
+int words_first(const struct options *o, int argc, char *argv[]) {
+        int i = 1;
+
+        while (i < argc && argv[i][0] == '-')
+                i += startswith(argv[i], "--") && takes_value(o, argv[i]) ? 2 : 1;
+        return MIN(i, argc);
 }
 
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]) {

@@ -26,6 +26,9 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
 int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
                         struct words *ret);
 
+/* Where the first word stands behind options; the number of words: there is none. */
+int words_first(const struct options *o, int argc, char *argv[]);
+
 /* Writes "--LONG" where "-C" stands among the options; what stands behind the first word is the command's
  * own. */
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]);

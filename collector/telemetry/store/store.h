@@ -210,6 +210,8 @@ struct store_line_row {
 };
 int store_list_lines(struct store *s, const struct store_line_filter *f,
                      int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
+/* The runs with lines that are, or lately were, kept. */
+int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata);
 /* The bytes of all lines that are kept. */
 int store_line_bytes(struct store *s, uint64_t *ret);
 

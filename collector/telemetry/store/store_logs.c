@@ -136,6 +136,20 @@ int store_list_lines(struct store *s, const struct store_line_filter *f,
         return r;
 }
 
+int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r = store_query(s, ST_LINE_RUNS, NULL, 0, &q);
+
+        if (r < 0)
+                return r;
+        while ((r = store_row(q)) > 0) {
+                r = visit(column_text(q, 0), userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
+}
+
 int store_line_bytes(struct store *s, uint64_t *ret) {
         int64_t bytes = 0;
         int r;
