@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "own_identity.h"
 
+#include "identity_environment.h"
 #include "json_text.h"
 #include "metadata_copy.h"
 #include "table.h"

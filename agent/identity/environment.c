@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <stdarg.h>
 
 #include "environment.h"
 
+#include "config.h"
 #include "init_args.h"
+#include "ray_start.h"
 #include "topology.h"
 #include "world.h"
 
 #define REMEDY "write it into [Identity] in /etc/tpu-hostd/identity.conf.d/ (see: tpuctl identity)"
-#define ALONE  "the slice has one host"
 
 /* --- The table ----------------------------------------------------------------------------------------- */
 
@@ -32,8 +32,8 @@ enum text {
         CHIP_INDEX, CHIP_TASK, CHIP_COUNT, CHIP_BOUNDS, CHIP_ADDRESSES, CHIP_PORT,
         BOX, HOSTS, PROCESS_BOX, PROCESS_HOSTS, METRICS_PORTS, UNTWISTED, WRAP, RESILIENCY,
         MEGASCALE_COORDINATOR, MEGASCALE_SLICES, MEGASCALE_SLICE, MEGASCALE_PORT, INIT_ARGS,
-        COORDINATOR, COORDINATOR_PORT, RANK, SIZE, INTERFACES,
-        RAY_HEAD, RAY_START,
+        COORDINATOR, COORDINATOR_PORT, JAX_COORDINATOR, RANK, SIZE, INTERFACES,
+        RAY_HEAD, RAY_START, RAY_WHOLE_HOSTS,
         RUN_NAME, RUN_GENERATION, RUN_SLICES, RUN_SLICE, RUN_HOSTS, RUN_RANK, RUN_COORDINATOR,
         _TEXT_MAX,
 };
@@ -140,10 +140,8 @@ static int refuse_shape(const struct draft *d, enum identity_field f, const char
 /* The slice and this host in it; a host that is alone in a slice needs no name for that. */
 static int work_out_identity(struct draft *d) {
         static const enum identity_field whole[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY };
-        const char *bounds = identity_get(d->identity, IDENTITY_HOST_BOUNDS);
         bool named = d->options->gang || identity_get(d->identity, IDENTITY_WORKER_ID);
-        bool required = d->runs & TPU,
-             alone = required && !d->options->gang && bounds && streq(bounds, "1,1,1");
+        bool required = d->runs & TPU, alone = required && d->world.alone;
         const struct world *w = &d->world;
 
         for (size_t i = 0; required && i < ELEMENTSOF(whole); i++)
@@ -158,17 +156,22 @@ static int work_out_identity(struct draft *d) {
         set_field(d, ACCELERATOR_TYPE, IDENTITY_ACCELERATOR_TYPE);
         set_field(d, TOPOLOGY, IDENTITY_TOPOLOGY);
         if (named || alone)
-                set_text(d, WORKER_ID, named ? w->worker_reason : ALONE, "%zu", w->worker);
+                set_text(d, WORKER_ID, named ? w->worker_reason : WORLD_ALONE, "%zu", w->worker);
         if (w->hosts || alone)
-                set_text(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s",
+                set_text(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : WORLD_ALONE, "%s",
                          w->hosts ? w->hosts : "localhost");
         return 0;
+}
+
+/* The process bounds of the seventh generation have a fourth number that no public source explains. */
+static bool has_four_bounds(const struct draft *d) {
+        return startswith(identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE),
+                          generation_name(GENERATION_V7X));
 }
 
 /* How the chips of this slice lie on its hosts. */
 static int work_out_bounds(struct draft *d) {
         const char *topology = identity_get(d->identity, IDENTITY_TOPOLOGY);
-        const char *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
         char box[SHAPE_TEXT_MAX], hosts[SHAPE_TEXT_MAX], reason[96], ports[8 * 8] = "";
         struct shape whole;
         size_t n = 0;
@@ -183,9 +186,7 @@ static int work_out_bounds(struct draft *d) {
                         d->chips);
         set_text(d, BOX, reason, "%s", shape_text(&d->box, box));
         set_text(d, HOSTS, reason, "%s", shape_text(&d->hosts, hosts));
-        /* The process bounds of the seventh generation have a fourth number that no public source explains.
-         */
-        if (!startswith(type, "tpu7") && !startswith(type, "v7")) {
+        if (!has_four_bounds(d)) {
                 set_text(d, PROCESS_BOX, NULL, "%s", box);
                 set_text(d, PROCESS_HOSTS, NULL, "%s", hosts);
         }
@@ -232,6 +233,13 @@ static int work_out_chip(struct draft *d) {
         struct shape whole = d->hosts;
         char bounds[SHAPE_TEXT_MAX];
 
+        if (has_four_bounds(d)) {
+                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX,
+                                "torch_xla cannot have one process per chip on %s: it refuses the bounds "
+                                "that it writes there itself; leave --chip out",
+                                generation_name(GENERATION_V7X));
+                return -EINVAL;
+        }
         if (chip >= d->chips) {
                 (void) snprintf(d->why, ENVIRONMENT_WHY_MAX,
                                 "there is no chip %" PRIu32 ": this host has %" PRIu32 " (%.80s)", chip,
@@ -251,8 +259,20 @@ static int work_out_chip(struct draft *d) {
 
 /* --- Multislice ---------------------------------------------------------------------------------------- */
 
-/* Nothing when there is one slice. INIT_ARGS: the user's flags and ours for the NICs, unless the user chose
- * NICs. */
+/*
+ * JAX asks the metadata server for each of the first three that is not there, whatever TPU_SKIP_MDS_QUERY
+ * says (jax#40854). So it gets them for one slice, too, as a JobSet of GKE sets them: the server may be
+ * silent, or speak of the slices of yesterday.
+ */
+static void set_one_slice(struct draft *d) {
+        if (!(d->runs & (JAX | RAY)))
+                return;
+        set_text(d, MEGASCALE_COORDINATOR, d->world.coordinator_reason, "%s", d->world.coordinator);
+        set_text(d, MEGASCALE_SLICES, "one slice: JAX asks nobody how many there are", "1");
+        set_text(d, MEGASCALE_SLICE, "one slice: JAX asks nobody which it is", "0");
+}
+
+/* INIT_ARGS, of several slices: the user's flags and ours for the NICs, unless the user chose NICs. */
 static uint16_t work_out_megascale(struct draft *d) {
         const char *theirs = environment_get(&d->e, "LIBTPU_INIT_ARGS"),
                    *interfaces = d->options->interfaces;
@@ -261,8 +281,10 @@ static uint16_t work_out_megascale(struct draft *d) {
         uint16_t port;
         size_t len;
 
-        if (w->n_slices < 2)
+        if (w->n_slices < 2) {
+                set_one_slice(d);
                 return 0;
+        }
         port = port_of_megascale(theirs, w->port, d->options->framework == FRAMEWORK_RAY);
         set_text(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
                  world_endpoint(w->coordinator, port, endpoint));
@@ -290,73 +312,37 @@ static int lint(struct draft *d, uint16_t port) {
 
 /* --- Ray ----------------------------------------------------------------------------------------------- */
 
-/* {"TPU":4,"slice-a":1,"TPU-v6e-16-head":1}, the last on worker 0 alone */
-static char *ray_resources(const struct draft *d, const char *pod) {
-        const struct world *w = &d->world;
-        char head[64];
-        json_t *v = json_pack("{s:i}", "TPU", (int) d->chips);
-        char *text;
-        int bad = !v;
-
-        (void) snprintf(head, sizeof(head), "TPU-%s-head", pod);
-        if (w->slice_name)
-                bad |= json_object_set_new(v, w->slice_name, json_integer(1)) < 0;
-        if (w->worker == 0)
-                bad |= json_object_set_new(v, head, json_integer(1)) < 0;
-        text = bad ? NULL : json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        json_decref(v);
-        return text;
-}
-
-static void ray_labels(const struct draft *d, const char *pod, char *buf, size_t size) {
-        char generation[16];
-        size_t n = 0;
-
-        for (; n < sizeof(generation) - 1 && pod[n] && pod[n] != '-'; n++)
-                generation[n] = (char) toupper((unsigned char) pod[n]);
-        generation[n] = '\0';
-        (void) snprintf(buf, size,
-                        "ray.io/accelerator-type=TPU-%s,ray.io/tpu-pod-type=%s,ray.io/tpu-topology=%s,"
-                        "ray.io/tpu-worker-id=%zu%s%s",
-                        generation, pod, identity_get(d->identity, IDENTITY_TOPOLOGY), d->world.worker,
-                        d->world.slice_name ? ",ray.io/tpu-slice-name=" : "",
-                        d->world.slice_name ? d->world.slice_name : "");
-}
-
-static bool is_endpoint(const char *text) {
-        const char *colon = strrchr(text, ':');
-
-        return colon && colon != text && strlen(text) <= 260 &&
-               strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) >= 1 &&
-               atoi(colon + 1) <= UINT16_MAX && !strpbrk(text, " \t\n");
-}
-
 static int work_out_ray(struct draft *d) {
-        const char *outside = d->options->ray_head,
-                   *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
+        const char *outside = d->options->ray_head;
         bool is_head = !outside && d->world.rank == 0;
-        char head[WORLD_ENDPOINT_MAX], pod[40], labels[512];
-        _cleanup_free_ char *resources = NULL;
+        char head[WORLD_ENDPOINT_MAX], port[8];
+        _cleanup_free_ char *start = NULL;
+        int r;
 
-        if (outside && !is_endpoint(outside)) {
+        if (outside && !ray_head_is_valid(outside)) {
                 (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "the head of Ray is HOST:PORT, not '%.80s'",
                                 environment_text_is_valid(outside) ? outside : "(binary)");
                 return -EINVAL;
         }
-        /* Ray calls the seventh generation v7x in "TPU-v7x-16-head" and in its labels. */
-        (void) snprintf(pod, sizeof(pod), "%s%s", startswith(type, "tpu") ? "v" : "",
-                        startswith(type, "tpu") ? type + 3 : type);
-        resources = ray_resources(d, pod);
-        if (!resources)
-                return -ENOMEM;
-        ray_labels(d, pod, labels, sizeof(labels));
         set_text(d, RAY_HEAD, outside ? "the head that was named" : d->world.coordinator_reason, "%s",
                  outside ? outside : world_endpoint(d->world.coordinator, d->world.port, head));
+        (void) snprintf(port, sizeof(port), "%u", (unsigned) d->world.port);
+        r = ray_start_text(&(struct ray_host){ .type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE),
+                                               .topology = identity_get(d->identity, IDENTITY_TOPOLOGY),
+                                               .slice = d->world.slice_name,
+                                               .worker = d->world.worker,
+                                               .chips = d->chips,
+                                               .port = is_head ? port : NULL,
+                                               .head = outside ? outside : head },
+                           &start);
+        if (r < 0)
+                return r;
         set_text(d, RAY_START,
                  is_head ? "this host is the head: ray start $TPU_RAY_START --block"
                          : "this host joins the head: ray start $TPU_RAY_START --block",
-                 "%s%s --resources=%s --labels=%s", is_head ? "--head --port=" : "--address=",
-                 is_head ? d->texts[COORDINATOR_PORT].value : d->texts[RAY_HEAD].value, resources, labels);
+                 "%s", start);
+        if (d->world.n_hosts > 1)
+                set_text(d, RAY_WHOLE_HOSTS, NULL, "1");
         return 0;
 }
 
@@ -377,6 +363,24 @@ static int work_out_world(struct draft *d) {
         if (interfaces && interfaces[0])
                 set_text(d, INTERFACES, NULL, "%s", interfaces);
         return 0;
+}
+
+/*
+ * Where JAX's process 0 listens: every version reads it, and an IPv6 address stays whole. A port of the
+ * user's is in it; who names a coordinator of his own is left to him.
+ */
+static void work_out_jax(struct draft *d) {
+        const char *theirs = environment_get(&d->e, "JAX_COORDINATOR_PORT");
+        uint32_t port = d->world.port;
+        char endpoint[WORLD_ENDPOINT_MAX], why[96];
+
+        if (d->runs & RAY) /* the port of the world is Ray's own */
+                port = port == PORT_JAX ? PORT_JAX_NEW : PORT_JAX;
+        if (environment_get(&d->e, "MEGASCALE_COORDINATOR_ADDRESS") ||
+            (theirs && (config_parse_u32(theirs, &port, why) < 0 || port == 0 || port > UINT16_MAX)))
+                return;
+        set_text(d, JAX_COORDINATOR, d->world.coordinator_reason, "%s",
+                 world_endpoint(d->world.coordinator, (uint16_t) port, endpoint));
 }
 
 static void work_out_run(struct draft *d) {
@@ -464,6 +468,8 @@ static int build(struct draft *d) {
                 return r;
         if (d->runs & TPU)
                 megascale = work_out_megascale(d);
+        if (d->runs & (JAX | RAY))
+                work_out_jax(d);
         if (d->options->gang)
                 work_out_run(d);
         r = d->no_memory ? -ENOMEM : add_variables(d);

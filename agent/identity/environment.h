@@ -12,21 +12,24 @@
  *
  * plain: no more than that, no framework's rendezvous.
  * jax (one process per host): all of the first five, required; bounds, wrap, metrics ports,
- *   TPU_SKIP_MDS_QUERY=1, JAX_PLATFORMS=tpu,cpu, JAX_COORDINATOR_PORT. TPU_SKIP_MDS_QUERY turns JAX from the
- *   metadata server to these variables, which is why none of them may be missing. Its readers take any value
- *   of it for set, "0" and "" included. Source: cloud_tpu_cluster.py of JAX, torch_xla's tpu.py, and the
- *   public GKE device plugin.
- * torch_xla: the same without JAX's own; PJRT_DEVICE=TPU and, one process per host, XLA_USE_SPMD=1; one per
- *   chip (`process_per_chip`), what configure_topology() of torch_xla's tpu.py sets for process `chip`.
- * ray: TPU_* and RAY_ADDRESS; TPU_RAY_START, the arguments of `ray start` for this host (no argument has a
- *   blank in it): the head is worker 0 of slice 0 unless ray_head names one outside. Resources and labels as
- *   Ray itself gives them (python/ray/_private/accelerators/tpu.py).
+ *   TPU_SKIP_MDS_QUERY=1, JAX_PLATFORMS=tpu,cpu, JAX_COORDINATOR_ADDRESS and _PORT. TPU_SKIP_MDS_QUERY turns
+ *   JAX from the metadata server to these variables, which is why none of them may be missing, those of
+ *   Multislice included. Its readers take any value of it for set, "0" and "" included. Source:
+ *   cloud_tpu_cluster.py of JAX, torch_xla's tpu.py, and the public GKE device plugin.
+ * torch_xla: the same without JAX's own and without the bounds of processes, which launch() makes itself and
+ *   takes for the user's where they are there; PJRT_DEVICE=TPU and, one process per host, XLA_USE_SPMD=1;
+ *   one per chip (`process_per_chip`), what configure_topology() of torch_xla's tpu.py sets for process
+ *   `chip`. That is refused on tpu7x, whose four bounds torch_xla writes and cannot read.
+ * ray: TPU_* and RAY_ADDRESS, and what JAX in its workers needs; TPU_RAY_START, the arguments of `ray start`
+ *   for this host (ray_start.h): the head is worker 0 of slice 0 unless ray_head names one outside. In a
+ *   slice of several hosts Ray leaves the bounds alone, which torch_xla in its workers needs.
  * torch: plain PyTorch, one process per host, what torchrun would set: MASTER_ADDR, MASTER_PORT, RANK,
  *   WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, GROUP_RANK; GLOO_SOCKET_IFNAME. No TPU is needed.
  *
  * Several slices (jax, torch_xla, ray): MEGASCALE_COORDINATOR_ADDRESS, MEGASCALE_NUM_SLICES,
- * MEGASCALE_SLICE_ID, MEGASCALE_PORT, and --megascale_grpc_interface_prefixes in LIBTPU_INIT_ARGS, appended
- * to the user's flags where they have none. Ports: init_args.h. environment.def has the table.
+ * MEGASCALE_SLICE_ID (these three also of one slice for jax and ray), MEGASCALE_PORT, and
+ * --megascale_grpc_interface_prefixes in LIBTPU_INIT_ARGS, appended to the user's flags where they have
+ * none. Ports: init_args.h. environment.def has the table.
  */
 #include "environment_list.h"
 #include "identity.h"

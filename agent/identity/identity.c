@@ -11,6 +11,7 @@
 
 #define ORIGIN_DERIVED "from " /* and the field it follows from */
 
+#define SLICE  "a slice's name: 1 to 63 letters, digits, inner '.', '-', '_'; TPU and its like are Ray's"
 #define LABEL  "1 to 63 letters, digits, '.', '-' or '_'"
 #define BOUNDS "bounds such as 2,2,1"
 #define FLAG   "true or false"
@@ -74,7 +75,7 @@ static const struct {
         uint32_t least, most; /* least: 0 or 1 */
 } fields[] = {
         [IDENTITY_HOST_NAME] = { "host-name", "HostName", is_host_name, "a host name", 0, 0 },
-        [IDENTITY_SLICE_NAME] = { "slice-name", "SliceName", label_is_valid, LABEL, 0, 0 },
+        [IDENTITY_SLICE_NAME] = { "slice-name", "SliceName", slice_name_is_valid, SLICE, 0, 0 },
         [IDENTITY_ACCELERATOR_TYPE] = { "accelerator-type", "AcceleratorType", accelerator_type_is_valid,
                                         "an accelerator type such as v6e-16 or tpu7x-8", 0, 0 },
         [IDENTITY_MACHINE_TYPE] = { "machine-type", "MachineType", label_is_valid, LABEL, 0, 0 },
@@ -131,9 +132,10 @@ static int take_number(enum identity_field f, const char *value, uint32_t *ret, 
         return r;
 }
 
-/* In its shortest form, so that what a run sees has no leading zero. */
+/* In its usual form, as frameworks read it: without a leading zero, "v5litepod-16" for "v5e-16". */
 static int take_text(enum identity_field f, const char *value, char **ret, char why[static 96]) {
         char buf[SHAPE_TEXT_MAX], *copy;
+        struct accelerator a;
         uint32_t number;
         struct shape s;
 
@@ -151,6 +153,8 @@ static int take_text(enum identity_field f, const char *value, char **ret, char 
                 value = value[0] == 't' || value[0] == 'T' ? "true" : "false";
         else if (fields[f].valid == is_bounds && shape_parse_bounds(value, &s) == 0)
                 value = shape_text(&s, buf);
+        else if (fields[f].valid == accelerator_type_is_valid && accelerator_parse(value, &a) == 0)
+                value = accelerator_text(&a, buf);
         copy = strdup(value);
         if (!copy)
                 return -ENOMEM;
@@ -334,46 +338,6 @@ int identity_derive(struct identity *i) {
         return r < 0 ? r : derive_shape(i);
 }
 
-int identity_add_environment(struct identity *i, char *const *environment, char bad[static 128]) {
-        static const struct {
-                const char *name;
-                enum identity_field field;
-        } variables[] = {
-                { "TPU_NAME", IDENTITY_SLICE_NAME },
-                { "TPU_ACCELERATOR_TYPE", IDENTITY_ACCELERATOR_TYPE },
-                { "TPU_TOPOLOGY", IDENTITY_TOPOLOGY },
-                { "TPU_TOPOLOGY_WRAP", IDENTITY_TOPOLOGY_WRAP },
-                { "TPU_WORKER_ID", IDENTITY_WORKER_ID },
-                { "TPU_WORKER_HOSTNAMES", IDENTITY_WORKER_HOSTNAMES },
-                { "TPU_CHIPS_PER_HOST_BOUNDS", IDENTITY_CHIPS_PER_HOST_BOUNDS },
-                { "TPU_HOST_BOUNDS", IDENTITY_HOST_BOUNDS },
-                { "ENABLE_ICI_RESILIENCY", IDENTITY_ICI_RESILIENCY },
-                { "MEGASCALE_NUM_SLICES", IDENTITY_SLICES },
-                { "MEGASCALE_SLICE_ID", IDENTITY_SLICE_ID },
-                { "MEGASCALE_COORDINATOR_ADDRESS", IDENTITY_COORDINATOR },
-        };
-
-        bad[0] = '\0';
-        for (size_t v = 0; v < ELEMENTSOF(variables); v++)
-                for (char *const *p = environment; *p; p++) {
-                        size_t n = strlen(variables[v].name);
-                        char origin[64];
-                        int r;
-
-                        if (strncmp(*p, variables[v].name, n) != 0 || (*p)[n] != '=' || !(*p)[n + 1])
-                                continue;
-                        (void) snprintf(origin, sizeof(origin), "environment %s", variables[v].name);
-                        r = identity_add(i, variables[v].field, *p + n + 1, origin);
-                        if (r == -ENOMEM)
-                                return r;
-                        if (r < 0)
-                                (void) snprintf(bad, 128, "%s cannot be %s: it is passed over",
-                                                variables[v].name, identity_field_name(variables[v].field));
-                        break;
-                }
-        return identity_derive(i);
-}
-
 static int host_name_from_kernel(const struct host *h, struct identity *i) {
         char name[HOST_NAME_SIZE];
 
@@ -481,6 +445,16 @@ int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *
         if (!i->fields[f].text)
                 return -ENODATA;
         return config_parse_u32(i->fields[f].text, ret, why);
+}
+
+const char *identity_host_of(const char *text, size_t len, size_t *ret_len) {
+        bool bracket = len > 0 && text[0] == '[';
+        const char *end = memchr(text, bracket ? ']' : ':', len);
+        bool whole = !end || (!bracket && memchr(end + 1, ':', len - (size_t) (end + 1 - text)));
+
+        text += bracket;
+        *ret_len = (whole ? len - bracket : (size_t) (end - text));
+        return text;
 }
 
 json_t *identity_to_json(const struct identity *i) {

@@ -69,12 +69,6 @@ int identity_report_config(const struct host *h, const char *config_file, FILE *
  */
 int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin);
 /*
- * What GKE, or a person, has set in the environment of the asking command ("NAME=VALUE", NULL at the end):
- * TPU_NAME, TPU_WORKER_ID, … Origin "environment TPU_NAME". What cannot be is passed over and named, once,
- * in bad. -ENOMEM.
- */
-int identity_add_environment(struct identity *i, char *const *environment, char bad[static 128]);
-/*
  * Fills what follows from other fields and is not known: chips of the machine type or the bounds, the
  * topology of a two-dimensional accelerator type, bounds and wrap of the topology. identity_load() has done
  * it; again after identity_add(). -ENOMEM.
@@ -100,6 +94,12 @@ int identity_field_parse(const char *name, enum identity_field *ret);
 enum identity_field identity_workers(const struct identity *i);
 /* -ENODATA when the field is not known. */
 int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *ret);
+
+/*
+ * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT", within text; more than one colon without brackets is
+ * an address.
+ */
+const char *identity_host_of(const char *text, size_t len, size_t *ret_len);
 
 /* What does not fit together (worker id not below the number of hosts, …) as findings; OK when all fits. */
 int identity_check(const struct identity *i, struct finding_list *ret);

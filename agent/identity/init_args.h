@@ -26,13 +26,15 @@ bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale
  * Which port belongs to whom on a TPU host, and the ports of a run that collide with none of them.
  *
  * Sources: 8431… runtime metrics (tpu-env of Cloud TPU); 8471 libtpu's mesh; 8476 torch_xla's tpu.py
- * (base_port) and JAX up to 0.8.0; 8482 JAX's coordinator since; 8080, 8081, 9915 Multislice (documentation,
- * KubeRay's TPU webhook, Ray's tutorial; the webhook: "8080 is used by Ray for metrics"); 6379, 8265, 10001,
- * 8080 Ray; 29000, 29001, 29005 Pathways; 9431 Orbax and Grain; 29500 torchrun.
+ * (base_port) and JAX up to 0.8.0; 8482 JAX's coordinator since, which the firewall rule that comes with a
+ * TPU does not open, as it does 8476 (jax#35905); 8080, 8081, 9915 Multislice (documentation, KubeRay's TPU
+ * webhook, Ray's tutorial; the webhook: "8080 is used by Ray for metrics"); 6379, 8265, 10001, 8080 Ray;
+ * 29000, 29001, 29005 Pathways; 9431 Orbax and Grain; 29500 torchrun.
  */
 #define PORT_TPU_METRICS 8431 /* one for each chip, upwards */
 #define PORT_TPU_PROCESS 8476 /* torch_xla, one process per chip: one for each, upwards */
-#define PORT_JAX         8482
+#define PORT_JAX         8476
+#define PORT_JAX_NEW     8482 /* where Ray has the other */
 #define PORT_TORCH       29500
 #define PORT_RAY         6379
 

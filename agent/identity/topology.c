@@ -128,6 +128,15 @@ bool label_is_valid(const char *text) {
         return is_made_of(text, strlen(text), ".-_", 63);
 }
 
+bool slice_name_is_valid(const char *text) {
+        static const char *const resources[] = { "CPU", "GPU", "TPU", "memory", "object_store_memory" };
+
+        for (size_t i = 0; i < ELEMENTSOF(resources); i++)
+                if (streq(text, resources[i]))
+                        return false;
+        return label_is_valid(text) && !strchr(".-_", text[0]) && !strchr(".-_", text[strlen(text) - 1]);
+}
+
 /* --- Generations --------------------------------------------------------------------------------------- */
 
 #define RING_3D 4 /* chips in each of three dimensions */
@@ -184,6 +193,11 @@ int accelerator_parse(const char *type, struct accelerator *ret) {
                 return 0;
         }
         return -ENODATA;
+}
+
+const char *accelerator_text(const struct accelerator *a, char buf[static SHAPE_TEXT_MAX]) {
+        (void) snprintf(buf, SHAPE_TEXT_MAX, "%s-%" PRIu32, generation_name(a->generation), a->suffix);
+        return buf;
 }
 
 int topology_machine(const char *machine_type, enum generation *ret_generation, uint32_t *ret_chips) {

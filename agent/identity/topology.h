@@ -41,8 +41,13 @@ const char *shape_text(const struct shape *s, char buf[static SHAPE_TEXT_MAX]);
 bool accelerator_type_is_valid(const char *text);
 /* A host name or address: letters, digits and ".-_:", 1…253 characters. */
 bool worker_name_is_valid(const char *text, size_t len);
-/* A name of a slice, zone or machine type: letters, digits and ".-_", 1…63 characters. */
+/* A name of a zone or machine type: letters, digits and ".-_", 1…63 characters. */
 bool label_is_valid(const char *text);
+/*
+ * A name of a slice: a label that Ray takes as the value of a label of its own, which begins and ends with a
+ * letter or digit, and as the name of a resource, which none of its own resources has ("TPU").
+ */
+bool slice_name_is_valid(const char *text);
 
 enum generation {
         GENERATION_V2,
@@ -64,6 +69,8 @@ struct accelerator {
 };
 /* -EINVAL: not of the form; -ENODATA: a generation that is not known here; -EDOM: no slice has that size. */
 int accelerator_parse(const char *type, struct accelerator *ret);
+/* As frameworks write it: "v5litepod-16", not "v5e-16". */
+const char *accelerator_text(const struct accelerator *a, char buf[static SHAPE_TEXT_MAX]);
 
 /* "ct6e-standard-4t": v6e, 4 chips a host. -ENODATA: not a TPU machine type that is known here. */
 int topology_machine(const char *machine_type, enum generation *ret_generation, uint32_t *ret_chips);

@@ -19,7 +19,7 @@ static int check_gang(const struct environment_gang *g, char why[static ENVIRONM
         for (size_t s = 0; s < g->n_slices; s++) {
                 const struct environment_slice *slice = &g->slices[s];
 
-                if (!slice->name || !label_is_valid(slice->name))
+                if (!slice->name || !slice_name_is_valid(slice->name))
                         return refuse_world(why, "a slice without a good name");
                 if (slice->n_hosts == 0 || slice->n_hosts > IDENTITY_HOSTS_MAX)
                         return refuse_world(why,
@@ -94,23 +94,11 @@ static void reason_of(const struct identity *i, enum identity_field f, char buf[
         (void) snprintf(buf, WORLD_REASON_MAX, "%s from %s", identity_field_name(f), i->fields[f].origin);
 }
 
-/*
- * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; more than one colon without brackets is an address.
- */
-static void host_of(const char *text, char *buf, size_t size) {
-        bool bracket = text[0] == '[';
-        const char *colon = strchr(text, ':');
-        size_t len = bracket                          ? strcspn(text + 1, "]") :
-                     colon && !strchr(colon + 1, ':') ? (size_t) (colon - text) :
-                                                        strlen(text);
-
-        (void) snprintf(buf, size, "%.*s", (int) MIN(len, size - 1), text + bracket);
-}
-
 /* Several slices, as the metadata server says it of queued resources: all alike. */
 static void add_slices(const struct identity *i, struct world *w) {
-        const char *coordinator = identity_get(i, IDENTITY_COORDINATOR);
+        const char *coordinator = identity_get(i, IDENTITY_COORDINATOR), *host;
         uint32_t n, id;
+        size_t len;
 
         if (identity_get_u32(i, IDENTITY_SLICES, &n) < 0 ||
             identity_get_u32(i, IDENTITY_SLICE_ID, &id) < 0 || n < 2 || id >= n || !coordinator)
@@ -119,16 +107,19 @@ static void add_slices(const struct identity *i, struct world *w) {
         w->slice = id;
         w->rank = id * w->n_hosts + w->worker;
         w->size = n * w->n_hosts;
-        host_of(coordinator, w->coordinator, sizeof(w->coordinator));
+        host = identity_host_of(coordinator, strlen(coordinator), &len);
+        (void) snprintf(w->coordinator, sizeof(w->coordinator), "%.*s",
+                        (int) MIN(len, sizeof(w->coordinator) - 1), host);
         reason_of(i, IDENTITY_SLICE_ID, w->slice_reason);
         reason_of(i, IDENTITY_COORDINATOR, w->coordinator_reason);
 }
 
 static int from_identity(const struct identity *i, struct world *w) {
         enum identity_field words = identity_workers(i);
-        const char *hosts = identity_get(i, words);
+        const char *hosts = identity_get(i, words), *bounds = identity_get(i, IDENTITY_HOST_BOUNDS);
         uint32_t worker;
 
+        w->alone = bounds && streq(bounds, "1,1,1");
         w->slice_name = identity_get(i, IDENTITY_SLICE_NAME);
         reason_of(i, IDENTITY_SLICE_NAME, w->name_reason);
         reason_of(i, IDENTITY_WORKER_ID, w->worker_reason);
@@ -140,12 +131,15 @@ static int from_identity(const struct identity *i, struct world *w) {
                 w->n_hosts = w->size = identity_count(i, words);
                 (void) snprintf(w->coordinator, sizeof(w->coordinator), "%.*s",
                                 (int) MIN(strcspn(hosts, ","), sizeof(w->coordinator) - 1), hosts);
+        } else if (w->alone) {
+                (void) snprintf(w->coordinator, sizeof(w->coordinator), "localhost");
+                (void) snprintf(w->coordinator_reason, sizeof(w->coordinator_reason), WORLD_ALONE);
         }
         if (identity_get_u32(i, IDENTITY_WORKER_ID, &worker) == 0) {
                 w->worker = w->rank = worker;
                 w->known = hosts != NULL;
         }
-        if (w->known)
+        if (w->known || (w->alone && !hosts))
                 add_slices(i, w);
         return 0;
 }

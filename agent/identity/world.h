@@ -7,12 +7,14 @@
 #include "environment.h"
 
 #define WORLD_REASON_MAX 256
+#define WORLD_ALONE      "the slice has one host"
 
 struct world {
         size_t n_slices, slice; /* index */
         size_t n_hosts, worker; /* of this slice */
         size_t rank, size; /* over all slices */
         bool known; /* which worker this host is, and of how many; else the sizes are 1 and the indexes 0 */
+        bool alone; /* a slice of one host, by the identity */
         char *hosts; /* comma list of this slice, in the order of worker ids; NULL: not known */
         char coordinator[256]; /* worker 0 of slice 0, or who was named; empty: not known */
         uint16_t port; /* of the coordinator; the framework's when nobody chose one; 0: it has none */

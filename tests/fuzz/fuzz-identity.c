@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any static file of the host's identity, read as every program reads it, and by netcfg for its network. */
+/* Any static file of the host's identity, read as every program reads it, and by netcfg for its network; any
+ * TPU_PROCESS_ADDRESSES. */
 #include "fuzz-root.h"
-#include "identity.h"
+#include "identity_environment.h"
 #include "intent.h"
 
 static const char *const folders[] = { "usr",
@@ -38,6 +39,20 @@ static void check_intent(const struct host *h) {
                 abort();
 }
 
+static void check_environment(const uint8_t *data, size_t size) {
+        char text[2048], bad[128], *environment[] = { text, NULL };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        size_t n = 1;
+
+        (void) snprintf(text, sizeof(text), "TPU_PROCESS_ADDRESSES=%.*s", (int) MIN(size, (size_t) 2000),
+                        (const char *) data);
+        for (const char *p = text; *p; p++)
+                n += *p == ',';
+        if (identity_add_environment(&i, environment, bad) < 0 ||
+            identity_count(&i, IDENTITY_WORKER_HOSTNAMES) > n)
+                abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_host_ struct host h = HOST_NULL;
@@ -47,5 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_root_write(&h, "etc/tpu-hostd/identity.conf.d/10-fuzz.conf", data, size);
         check_identity(&h);
         check_intent(&h);
+        check_environment(data, size);
         return 0;
 }

@@ -199,8 +199,47 @@ static void test_a_slice_of_one_host(void) {
         expect(&e, "TPU_WORKER_ID", "0");
         expect(&e, "TPU_WORKER_HOSTNAMES", "localhost");
         expect(&e, "TPU_HOST_BOUNDS", "1,1,1");
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "localhost");
+        expect(&e, "JAX_COORDINATOR_ADDRESS", "localhost:8476");
+        environment_clear(&e);
+        ASSERT_OK(build(&i, FRAMEWORK_RAY, NULL, 0, &e, why));
+        expect(&e, "RAY_ADDRESS", "localhost:6379");
+        /* on a host of its own a worker of Ray may have some of the chips */
+        ASSERT_TRUE(!get(&e, "RAY_EXPERIMENTAL_NOSET_TPU_VISIBLE_CHIPS"));
+        /* one host a slice, of which there are several */
+        set(&i, IDENTITY_SLICES, "2");
+        set(&i, IDENTITY_SLICE_ID, "1");
+        set(&i, IDENTITY_COORDINATOR, "[fd00::9]:8080");
+        environment_clear(&e);
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        expect(&e, "MEGASCALE_NUM_SLICES", "2");
+        expect(&e, "MEGASCALE_SLICE_ID", "1");
+        expect(&e, "JAX_COORDINATOR_ADDRESS", "[fd00::9]:8476");
+}
+
+/* A run that went on with one slice of two, on hosts whose metadata still has both. */
+static void test_one_slice_left(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        struct environment_gang g = gang;
+        struct environment_options o = { .framework = FRAMEWORK_JAX, .gang = &g };
+        char why[256];
+
+        make_half(&i);
+        set(&i, IDENTITY_SLICES, "2");
+        set(&i, IDENTITY_SLICE_ID, "1");
+        set(&i, IDENTITY_COORDINATOR, "10.0.0.1:8080");
+        g.slices = &slices[1];
+        g.n_slices = 1;
+        g.slice = 0;
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "10.0.0.3");
+        expect(&e, "MEGASCALE_NUM_SLICES", "1");
+        expect(&e, "MEGASCALE_SLICE_ID", "0");
+        expect(&e, "JAX_COORDINATOR_ADDRESS", "10.0.0.3:8476");
+        ASSERT_TRUE(!get(&e, "MEGASCALE_PORT"));
 }
 
 TEST_MAIN(test_gang_plain, test_gang_torch, test_torch_of_one_slice, test_gang_jax,
           test_init_args_of_the_user, test_gang_that_does_not_fit, test_slices_of_the_identity,
-          test_words_of_workers, test_a_slice_of_one_host)
+          test_words_of_workers, test_a_slice_of_one_host, test_one_slice_left)

@@ -40,9 +40,14 @@ static void test_jax(void) {
         expect(&e, "TPU_CHIPS_PER_PROCESS_BOUNDS", "2,2,1");
         expect(&e, "TPU_PROCESS_BOUNDS", "2,2,1");
         expect(&e, "JAX_PLATFORMS", "tpu,cpu");
-        expect(&e, "JAX_COORDINATOR_PORT", "8482");
+        expect(&e, "JAX_COORDINATOR_PORT", "8476");
+        expect(&e, "JAX_COORDINATOR_ADDRESS", "h0:8476");
         expect(&e, "TPU_RUNTIME_METRICS_PORTS", "8431,8432,8433,8434");
-        ASSERT_EQ(e.n, 14); /* nothing of Multislice, nothing of a run of several hosts */
+        /* of Multislice what JAX asks the metadata server for where it is not there */
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "h0");
+        expect(&e, "MEGASCALE_NUM_SLICES", "1");
+        expect(&e, "MEGASCALE_SLICE_ID", "0");
+        ASSERT_EQ(e.n, 18); /* no MEGASCALE_PORT, nothing of a run of several hosts */
 }
 
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */
@@ -91,6 +96,32 @@ static void test_users_values_stand(void) {
         ASSERT_TRUE(get(&e, "TPU_NAME")->conflict == NULL);
         ASSERT_TRUE(get(&e, "TPU_TOPOLOGY")->conflict == NULL);
         ASSERT_STREQ(get(&e, "MY_TOKEN")->reason, "set by the user");
+}
+
+/* JAX looks at JAX_COORDINATOR_ADDRESS first, so it must not go round what the user said elsewhere. */
+static void test_coordinator_of_the_user(void) {
+        static const struct {
+                const char *user, *wanted; /* NULL: left out */
+        } t[] = {
+                { "JAX_COORDINATOR_PORT=9000", "h0:9000" },
+                { "JAX_COORDINATOR_PORT=x", NULL },
+                { "JAX_COORDINATOR_PORT=65536", NULL },
+                { "MEGASCALE_COORDINATOR_ADDRESS=h9:8080", NULL },
+                { "JAX_COORDINATOR_ADDRESS=h8:1", "h8:1" },
+                { "MEGASCALE_NUM_SLICES=2", "h0:8476" },
+        };
+        char why[256];
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                _cleanup_identity_ struct identity i = IDENTITY_NULL;
+                _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+
+                make_slice(&i);
+                ASSERT_OK(build(&i, FRAMEWORK_JAX, &t[k].user, 1, &e, why));
+                ASSERT_TRUE(!t[k].wanted == !get(&e, "JAX_COORDINATOR_ADDRESS"));
+                if (t[k].wanted)
+                        expect(&e, "JAX_COORDINATOR_ADDRESS", t[k].wanted);
+        }
 }
 
 static void test_hostile_assignments(void) {
@@ -160,9 +191,12 @@ static void test_torch_xla(void) {
         ASSERT_OK(environment_build(&i, &o, &e, why));
         expect(&e, "PJRT_DEVICE", "TPU");
         expect(&e, "XLA_USE_SPMD", "1");
-        expect(&e, "TPU_PROCESS_BOUNDS", "1,2,1");
-        expect(&e, "TPU_CHIPS_PER_PROCESS_BOUNDS", "2,2,1");
-        ASSERT_TRUE(!get(&e, "JAX_PLATFORMS") && !get(&e, "CLOUD_TPU_TASK_ID"));
+        expect(&e, "TPU_HOST_BOUNDS", "1,2,1");
+        expect(&e, "TPU_CHIPS_PER_HOST_BOUNDS", "2,2,1");
+        /* launch() makes these itself, and takes them for the user's where they are there */
+        ASSERT_TRUE(!get(&e, "TPU_PROCESS_BOUNDS") && !get(&e, "TPU_CHIPS_PER_PROCESS_BOUNDS"));
+        ASSERT_TRUE(!get(&e, "MEGASCALE_NUM_SLICES") && !get(&e, "JAX_PLATFORMS") &&
+                    !get(&e, "CLOUD_TPU_TASK_ID"));
 
         o.process_per_chip = true;
         o.chip = 2;
@@ -182,6 +216,10 @@ static void test_torch_xla(void) {
         o.chip = 4;
         ASSERT_EQ(environment_build(&i, &o, &none, why), -EINVAL);
         ASSERT_TRUE(strstr(why, "no chip 4") != NULL);
+        o.chip = 0;
+        set(&i, IDENTITY_ACCELERATOR_TYPE, "tpu7x-16");
+        ASSERT_EQ(environment_build(&i, &o, &none, why), -EINVAL);
+        ASSERT_TRUE(strstr(why, "one process per chip on tpu7x") != NULL);
         o.framework = FRAMEWORK_JAX;
         ASSERT_EQ(environment_build(&i, &o, &none, why), -EINVAL);
 }
@@ -203,6 +241,8 @@ static void test_ray(void) {
                "--labels=ray.io/accelerator-type=TPU-V6E,ray.io/tpu-pod-type=v6e-8,ray.io/tpu-topology=2x4,"
                "ray.io/tpu-worker-id=0,ray.io/tpu-slice-name=s0");
         expect(&head, "MEGASCALE_PORT", "8081");
+        expect(&head, "JAX_COORDINATOR_ADDRESS", "10.0.0.1:8476");
+        expect(&head, "RAY_EXPERIMENTAL_NOSET_TPU_VISIBLE_CHIPS", "1");
         g.slice = 1; /* its worker 0 is a head of its slice, not of Ray */
         ASSERT_OK(environment_build(&i, &o, &other, why));
         ASSERT_TRUE(startswith(
@@ -216,6 +256,13 @@ static void test_ray(void) {
         ASSERT_TRUE(startswith(environment_get(&outside, "TPU_RAY_START"),
                                "--address=ray-head.example:6380 --resources={\"TPU\":4,\"s1\":1} "
                                "--labels=ray.io/accelerator-type=TPU-V7X,ray.io/tpu-pod-type=v7x-16,"));
+        /* a run over slices may have Ray's head where JAX would listen */
+        o.ray_head = NULL;
+        g.port = PORT_JAX;
+        environment_clear(&outside);
+        ASSERT_OK(environment_build(&i, &o, &outside, why));
+        expect(&outside, "RAY_ADDRESS", "10.0.0.1:8476");
+        expect(&outside, "JAX_COORDINATOR_ADDRESS", "10.0.0.1:8482");
         static const char *const bad[] = { "", "x", "x:", ":1", "x:0", "x:99999", "a b:1", "x:1y" };
         for (size_t k = 0; k < ELEMENTSOF(bad); k++) {
                 _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
@@ -304,5 +351,6 @@ static void test_json(void) {
         json_decref(v);
 }
 
-TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand, test_hostile_assignments,
+TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand,
+          test_coordinator_of_the_user, test_hostile_assignments,
           test_frameworks, test_torch_xla, test_ray, test_ports, test_lint, test_json)

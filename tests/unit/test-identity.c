@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "identity.h"
+#include "identity_environment.h"
 #include "topology.h"
 #include "test.h"
 
@@ -281,6 +281,39 @@ static void test_environment_of_the_command(void) {
         ASSERT_STREQ(identity_get(&from_file, IDENTITY_SLICES), "2");
 }
 
+/* GKE gives tpu7x TPU_PROCESS_ADDRESSES where others have TPU_WORKER_HOSTNAMES. */
+static void test_process_addresses(void) {
+        static const struct {
+                const char *text, *wanted; /* NULL: refused */
+        } t[] = {
+                { "h0.svc:8471,h1.svc:8471", "h0.svc,h1.svc" },
+                { "h0", "h0" },
+                { "[fd00::1]:8471,[fd00::2]:8471", "fd00::1,fd00::2" },
+                { "fd00::1,[fd00::2]", "fd00::1,fd00::2" },
+                { "10.0.0.1:8471,,10.0.0.2:8471", NULL },
+                { ":8471", NULL },
+                { "[", NULL },
+                { "[]:1,]:[", NULL },
+        };
+        char text[64], bad[128];
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                char *environment[] = { text, NULL, NULL };
+                _cleanup_identity_ struct identity i = IDENTITY_NULL, both = IDENTITY_NULL;
+
+                (void) snprintf(text, sizeof(text), "TPU_PROCESS_ADDRESSES=%s", t[k].text);
+                ASSERT_OK(identity_add_environment(&i, environment, bad));
+                ASSERT_TRUE(!t[k].wanted == !identity_get(&i, IDENTITY_WORKER_HOSTNAMES));
+                ASSERT_TRUE(!t[k].wanted == !!bad[0]);
+                if (t[k].wanted)
+                        ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_HOSTNAMES), t[k].wanted);
+                environment[1] = (char[]){ "TPU_WORKER_HOSTNAMES=first" };
+                ASSERT_OK(identity_add_environment(&both, environment, bad));
+                ASSERT_STREQ(identity_get(&both, IDENTITY_WORKER_HOSTNAMES), "first");
+                ASSERT_STREQ(bad, "");
+        }
+}
+
 /* What each field takes and refuses, by the way that weaker sources come in. */
 static void test_fields(void) {
         static const struct {
@@ -312,6 +345,20 @@ static void test_fields(void) {
                 { IDENTITY_INSTANCE_ID, "650208274257131156812", NULL },
                 { IDENTITY_INSTANCE_ID, "x", NULL },
                 { IDENTITY_ZONE, "us-central2-b", "us-central2-b" },
+                { IDENTITY_ACCELERATOR_TYPE, "v5e-16", "v5litepod-16" },
+                { IDENTITY_ACCELERATOR_TYPE, "v5litepod-16", "v5litepod-16" },
+                { IDENTITY_ACCELERATOR_TYPE, "v7x-16", "tpu7x-16" },
+                { IDENTITY_ACCELERATOR_TYPE, "v6e-016", "v6e-16" },
+                { IDENTITY_ACCELERATOR_TYPE, "v9z-16", "v9z-16" }, /* not known: as it is */
+                { IDENTITY_ACCELERATOR_TYPE, "v4-7", "v4-7" }, /* identity_check() says what is wrong */
+                { IDENTITY_SLICE_NAME, "a", "a" },
+                { IDENTITY_SLICE_NAME, "TPU-a.b_c", "TPU-a.b_c" },
+                { IDENTITY_SLICE_NAME, "TPU", NULL },
+                { IDENTITY_SLICE_NAME, "memory", NULL },
+                { IDENTITY_SLICE_NAME, "a-", NULL },
+                { IDENTITY_SLICE_NAME, "_a", NULL },
+                { IDENTITY_SLICE_NAME, ".", NULL },
+                { IDENTITY_SLICE_NAME, "", NULL },
         };
         enum identity_field f;
 
@@ -374,4 +421,4 @@ static void test_shapes(void) {
 TEST_MAIN(test_static_file, test_later_file_starts_the_list_anew, test_bad_values_stay_unknown,
           test_given_file_must_be_readable, test_json, test_what_does_not_fit,
           test_hardware_that_does_not_fit, test_a_host_without_chips, test_what_follows,
-          test_environment_of_the_command, test_fields, test_shapes)
+          test_environment_of_the_command, test_process_addresses, test_fields, test_shapes)

@@ -8,7 +8,6 @@ undoes it.
 import json
 import os
 import signal
-import subprocess
 from collections import namedtuple
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ SETTINGS, SHARDS = "/srv/training/settings.json", "/srv/data/shards"
 N_SHARDS = 4
 PAUSE = 240           # seconds of the long pause: longer than any verdict may take
 
-HOGS = 4              # of a starved rank's CPU
+CGROUP = Path("/sys/fs/cgroup")
 
 Victim = namedtuple("Victim", "host main_pid step step_seconds")  # main_pid: as the host calls it
 
@@ -74,33 +73,30 @@ def block_read(victim):
 
 
 def starve(victim):
-    """Its threads get one CPU, and there only what others leave: a weight of 3 against 1024 for each hog
-    (kernel/sched/core.c).
-    Where each session has a weight of its own (sched(7), autogroup), 15 against 88761."""
-    pid, cpu = victim.host.pid_outside(victim.main_pid), max(os.sched_getaffinity(0))
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setscheduler(int(tid), os.SCHED_IDLE, os.sched_param(0))
-        os.sched_setaffinity(int(tid), {cpu})
+    """All its threads together get 1 ms of CPU in each second, however idle the machine is. By a group of
+    its own where the controller has a hierarchy of its own (version 1); else by the quota of the group it is
+    in."""
+    pid, alone = victim.host.pid_outside(victim.main_pid), CGROUP / "cpu"
+    if (alone / "cpu.cfs_quota_us").exists():
+        group = alone / f"lab-starved-{pid}"
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text("1000000")
+        (group / "cpu.cfs_quota_us").write_text("1000")
+        (group / "cgroup.procs").write_text(str(pid))
 
-    def session_nice(pid, nice):
-        group = Path(f"/proc/{pid}/autogroup")
-        if group.exists():
-            group.write_text(str(nice))
+        def undo():
+            for left in (group / "cgroup.procs").read_text().split():
+                (alone / "cgroup.procs").write_text(left)
+            group.rmdir()
+        return undo
 
-    def enter():
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.sched_setaffinity(0, {cpu})
-        os.setsid()
-        session_nice("self", -20)
-    session_nice(pid, 19)
-    hogs = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"],
-                             preexec_fn=enter) for _ in range(HOGS)]
-
-    def undo():
-        for p in hogs:
-            p.kill()
-            p.wait()
-    return undo
+    path = Path(f"/proc/{pid}/cgroup").read_text().strip().rpartition("::/")[2]
+    above = CGROUP
+    for name in path.split("/"):
+        (above / "cgroup.subtree_control").write_text("+cpu")
+        above /= name
+    (above / "cpu.max").write_text("1000 1000000")
+    return lambda: above.exists() and (above / "cpu.max").write_text("max")
 
 
 def hang_mount(victim):
@@ -128,5 +124,5 @@ CAUSES = {c.name: c for c in (
     Cause("slow", "slow rank (2x)", "slow",
           lambda v: set_number(v, "augment_seconds", v.step_seconds)),
     Cause("mount", "stuck file system read", "stall", hang_mount),
-    Cause("starve", "starved of CPU by its neighbours", "stall", starve),
+    Cause("starve", "starved of CPU", "stall", starve),
 )}
