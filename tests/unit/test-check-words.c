@@ -25,7 +25,7 @@ static void test_fields(void) {
                      "the coordinator h0 (10.0.0.1) cannot be reached from h1: Connection refused");
         ASSERT_STREQ(f.remedy, "tpuctl check path; ip route get 10.0.0.1");
         check_tell(&f, WORDS_NIC_DOWN, "eth1");
-        ASSERT_STREQ(f.remedy, "ip link set dev eth1 up");
+        ASSERT_STREQ(f.remedy, "sudo ip link set dev eth1 up");
         ASSERT_STREQ(f.subject, "eth1");
 }
 

@@ -77,8 +77,8 @@ static void print_sums(const struct finding_list *l) {
 
         for (size_t i = 0; i < l->n; i++)
                 n[l->items[i].verdict]++;
-        printf("\n%zu checks: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, n[VERDICT_OK],
-               n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
+        printf("\n%zu check%s: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, l->n == 1 ? "" : "s",
+               n[VERDICT_OK], n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
