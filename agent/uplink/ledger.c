@@ -293,6 +293,13 @@ bool ledger_close_gaps(struct ledger *l) {
         return any;
 }
 
+bool ledger_has_gaps(const struct ledger *l) {
+        for (size_t i = 0; i < _SPOOL_LOSS_MAX; i++)
+                if (l->open[i].records > 0 || l->open[i].items > 0 || l->closed[i].number > 0)
+                        return true;
+        return false;
+}
+
 const struct spool_gap *ledger_gap(const struct ledger *l, enum spool_loss why) {
         return l->closed[why].number > 0 ? &l->closed[why] : NULL;
 }

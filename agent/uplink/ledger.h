@@ -91,6 +91,8 @@ void ledger_lose_before(struct ledger *l, uint64_t seq);
  * any more, and may be reported when ledger_end() had a good result. False: there are none.
  */
 bool ledger_close_gaps(struct ledger *l);
+/* Whether there are any, open or closed. */
+bool ledger_has_gaps(const struct ledger *l);
 /* The closed one of a reason, NULL for none. */
 const struct spool_gap *ledger_gap(const struct ledger *l, enum spool_loss why);
 /* It is durable elsewhere and is forgotten here. */

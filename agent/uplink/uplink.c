@@ -158,7 +158,7 @@ static void gaps_look(struct uplink *u, usec_t now) {
                 channel_gaps_look(&u->channels[c], now);
 }
 
-static void gaps_durable(struct uplink *u, uint64_t seq) {
+void uplink_gaps_durable(struct uplink *u, uint64_t seq) {
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 struct channel *ch = &u->channels[c];
 
@@ -193,8 +193,8 @@ static void on_synced(size_t slot, int result, void *userdata) {
                 spool_works(ch);
         if (st.synced_seq > ch->told) {
                 ch->told = st.synced_seq;
-                if (ch->class == UPLINK_EVENTS)
-                        gaps_durable(u, st.synced_seq);
+                if (ch->class == UPLINK_EVENTS && !u->options.aside)
+                        uplink_gaps_durable(u, st.synced_seq);
                 if (u->options.on_durable)
                         u->options.on_durable(ch->class, st.synced_seq, u->options.userdata);
         }
@@ -388,6 +388,25 @@ void uplink_release(struct uplink *u) {
         u->options.held = false;
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 channel_send(&u->channels[c]);
+}
+
+void uplink_set_limit(struct uplink *u, uint64_t max_bytes) {
+        u->options.max_bytes = MAX(max_bytes, (uint64_t) UPLINK_BYTES_MIN);
+        share_out(u);
+}
+
+bool uplink_is_done(const struct uplink *u) {
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                const struct channel *ch = &u->channels[c];
+                struct spool_stats st;
+
+                if (!ch->spool || ch->sending || ch->gap_syncing || ledger_has_gaps(spool_ledger(ch->spool)))
+                        return false;
+                spool_get_stats(ch->spool, &st);
+                if (st.records > 0)
+                        return false;
+        }
+        return true;
 }
 
 size_t uplink_record_max(const struct uplink *u) {

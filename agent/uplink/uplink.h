@@ -49,6 +49,7 @@ const char *uplink_loss_name(enum spool_loss why);
 #define UPLINK_GAP_PAUSE (60 * USEC_PER_SEC)
 
 #define UPLINK_RECORD_HEADER "TPU-Spool-Record"
+#define UPLINK_ASIDE_HEADER "TPU-Spool-Aside" /* instead; "part" of a part, which has no number */
 #define UPLINK_SYNC_METRICS \
         (1 * USEC_PER_SEC) /* metrics are durable at the latest this long after they came */
 #define UPLINK_TIMEOUT (30 * USEC_PER_SEC)      /* of one request, if options do not say */
@@ -62,6 +63,7 @@ struct uplink_options {
         const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
         bool plain;             /* bodies are not packed */
         bool held;              /* nothing is sent before uplink_release() */
+        bool aside;             /* a spool that was set aside: sent as such, nothing is submitted to it */
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
@@ -139,6 +141,12 @@ DEFINE_CLEANUP(struct uplink *, uplink_free)
 int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len, uint64_t *ret_seq);
 /* What was held is sent from now on. */
 void uplink_release(struct uplink *u);
+/* Another byte limit, from now on. */
+void uplink_set_limit(struct uplink *u, uint64_t max_bytes);
+/* Of a spool that was set aside: events that tell its gaps are durable in another one, up to seq. */
+void uplink_gaps_durable(struct uplink *u, uint64_t seq);
+/* Nothing is left in it to be sent or reported. */
+bool uplink_is_done(const struct uplink *u);
 /* The longest record that fits into a segment: less than SPOOL_RECORD_MAX when max_bytes is small. */
 size_t uplink_record_max(const struct uplink *u);
 /* What was submitted to c is made durable now, without the wait for more that could share the sync. */

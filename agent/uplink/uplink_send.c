@@ -92,6 +92,7 @@ static bool set_piece(struct channel *ch, unsigned part, unsigned parts) {
 /* --- Sending ------------------------------------------------------------------------------------------- */
 
 static int post(struct channel *ch, const struct endpoint *p) {
+        const char *name = ch->uplink->options.aside ? UPLINK_ASIDE_HEADER : UPLINK_RECORD_HEADER;
         char header[128];
         const struct exchange_request q = {
                 .path = endpoint_path(ch->class),
@@ -105,10 +106,12 @@ static int post(struct channel *ch, const struct endpoint *p) {
         };
 
         /* parts share the record's number: one who drops repeats by it would drop the second */
-        (void) snprintf(header, sizeof(header),
-                        ch->parts > 0 ? UPLINK_RECORD_HEADER ":" :
-                                        UPLINK_RECORD_HEADER ": %016" PRIx64 "/%s/%" PRIu64,
-                        spool_id(ch->spool), uplink_class_name(ch->class), ch->seq);
+        if (ch->parts > 0)
+                (void) snprintf(header, sizeof(header), "%s:%s", name,
+                                ch->uplink->options.aside ? " part" : "");
+        else
+                (void) snprintf(header, sizeof(header), "%s: %016" PRIx64 "/%s/%" PRIu64, name,
+                                spool_id(ch->spool), uplink_class_name(ch->class), ch->seq);
         return exchange_start(p->exchanges[ch->class], &q);
 }
 

@@ -31,7 +31,11 @@ static int parse_record(const char *text, struct store_record *ret) {
 /* False when the request is refused for its headers; the reply is complete then. */
 static bool accept_headers(const struct http_request *q, struct http_reply *reply, struct group_item *item) {
         const char *encoding = http_header(q, "Content-Encoding"),
-                   *record = http_header(q, "TPU-Spool-Record");
+                   *record = http_header(q, "TPU-Spool-Record"),
+                   *aside = http_header(q, "TPU-Spool-Aside");
+
+        if (aside && strchr(aside, '/')) /* else a part of one, which has no number */
+                record = aside;
 
         if (!otlp_is_protobuf(http_header(q, "Content-Type"))) {
                 otlp_reply_error(reply, 415,
@@ -43,6 +47,7 @@ static bool accept_headers(const struct http_request *q, struct http_reply *repl
                 otlp_reply_error(reply, 415, "Content-Encoding must be gzip or identity");
                 return false;
         }
+        item->push.aside = aside;
         item->push.has_record = record;
         if (record && parse_record(record, &item->push.record) < 0) {
                 otlp_reply_error(reply, 400,

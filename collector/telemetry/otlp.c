@@ -3,17 +3,20 @@
 
 #include <strings.h>
 
+#include "events.h"
 #include "otlp.pb-c.h"
 #include "value.h"
 
 #define AGENT_SERVICE "tpu-hostd"
+#define TWIN_REMEDY   "sudo sh -c ': > /etc/machine-id && systemd-machine-id-setup' && sudo reboot"
 
 /* One request while it is stored. */
 struct rows {
         struct store *store;
         usec_t now;
-        const char *peer;
+        const struct push *push;
         const struct ingest_resource *resource;
+        bool looked; /* whether the push was stored before */
         struct store_identity identity;
         bool agent;
         int64_t host;
@@ -32,9 +35,53 @@ static usec_t row_time(struct rows *p, usec_t t) {
         return when;
 }
 
+static const char *sender_of(const struct rows *p, const struct ingest_resource *r) {
+        return *r->host ? r->host : p->push->peer;
+}
+
+static int report_clash(struct rows *p, const struct store_record *r, bool first) {
+        char other[STORE_HOST_MAX] = "";
+        enum store_clash clash;
+        int k = store_record_clash(p->store, r, first, &clash, other);
+
+        if (k < 0 || clash == STORE_NO_CLASH)
+                return k;
+        if (clash == STORE_SHARED)
+                k = store_own_event(p->store,
+                                    EVENT_OF(SPOOL_SHARED, .host = r->host, .other = other,
+                                             .spool_id = r->spool, .class = r->class),
+                                    "", "", -1, p->now);
+        else
+                k = store_own_event(p->store,
+                                    EVENT_OF(SPOOL_WENT_BACK, .host = r->host, .spool_id = r->spool,
+                                             .class = r->class, .seq = (int64_t) r->seq),
+                                    "", "", -1, p->now);
+        return MIN(k, 0);
+}
+
+/* The first resource says who sends the push. -EALREADY: it was stored before. */
+static int take_record(struct rows *p, const struct ingest_resource *r) {
+        struct store_record record = p->push->record;
+        int k;
+
+        if (p->looked || !p->push->has_record)
+                return 0;
+        p->looked = true;
+        record.host = sender_of(p, r);
+        record.boot = r->boot_id;
+        record.machine = r->machine;
+        k = store_take_record(p->store, &record, p->now);
+        if (k == 0)
+                return -EALREADY;
+        return k > STORE_KNOWN_RUN ? report_clash(p, &record, k == STORE_FIRST_RECORD) : MIN(k, 0);
+}
+
 static int on_resource(const struct ingest_resource *r, void *userdata) {
         struct rows *p = userdata;
+        int k = take_record(p, r);
 
+        if (k < 0)
+                return k;
         p->resource = r;
         p->newest = 0;
         p->agent = streq(r->service, AGENT_SERVICE);
@@ -43,9 +90,10 @@ static int on_resource(const struct ingest_resource *r, void *userdata) {
                 .accelerator_type = or_null(r->accelerator_type),
                 .version = or_null(r->version),
                 .boot_id = or_null(r->boot_id),
+                .machine = or_null(r->machine),
                 .worker_id = r->worker_id,
         };
-        return store_find_host(p->store, *r->host ? r->host : p->peer, p->now, &p->host);
+        return store_find_host(p->store, sender_of(p, r), p->push->aside ? 0 : p->now, &p->host);
 }
 
 /* What also goes into the host's row is looked at each time. */
@@ -75,7 +123,7 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         int r;
 
         r = store_add_point(s, p->host, &m);
-        if (r < 0 || !p->agent)
+        if (r < 0 || !p->agent || p->push->aside)
                 return r;
         state = json_string_value(json_object_get(i->labels, "tpu.host.state"));
         if (state && i->d == 1 && streq(i->name, "tpu.host.state"))
@@ -148,21 +196,39 @@ static int on_event(const struct ingest_event *i, void *userdata) {
                         return MIN(r, 0);
         }
         r = store_add_event(s, p->host, &p->identity, &e);
-        if (r < 0 || !p->agent || !streq(i->name, "tpu.host.state_changed"))
+        if (r < 0 || !p->agent || p->push->aside || !streq(i->name, "tpu.host.state_changed"))
                 return r;
         return store_set_reasons(s, p->host, event_reasons(i), when);
 }
 
+static int report_twin(const struct rows *p) {
+        char other[STORE_HOST_MAX];
+        int r = store_find_twin(p->store, p->host, &p->identity, p->now, other);
+
+        if (r <= 0)
+                return r;
+        return store_own_event(p->store,
+                               EVENT_OF(HOST_SAME_ID, .host = sender_of(p, p->resource), .other = other,
+                                        .machine = p->identity.machine, .remedy = TWIN_REMEDY),
+                               "", "", -1, p->now);
+}
+
 static int on_done(void *userdata) {
         struct rows *p = userdata;
+        int r;
 
+        if (p->push->aside)
+                return 0;
         if (!p->agent)
                 return store_other_seen(p->store, p->host, p->now);
+        r = report_twin(p);
+        if (r < 0)
+                return r;
         return store_agent_seen(p->store, p->host, &p->identity, p->newest, p->now);
 }
 
 int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret) {
-        struct rows rows = { .store = s, .now = now, .peer = push->peer };
+        struct rows rows = { .store = s, .now = now, .push = push };
         const struct ingest_visitor visitor = {
                 .resource = on_resource,
                 .point = on_point,
@@ -174,11 +240,10 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         int r;
 
         *ret = (struct ingest_result) { 0 };
-        r = push->has_record ? store_take_record(s, &push->record, now) : 1;
-        if (r <= 0)
-                return r;
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
+        if (r == -EALREADY)
+                return 0;
         return r < 0 ? r : 1;
 }
 

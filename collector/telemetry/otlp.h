@@ -12,7 +12,8 @@
 struct push {
         enum ingest_kind kind;
         bool has_record;
-        struct store_record record;
+        struct store_record record; /* its sender is what the push states */
+        bool aside; /* out of a spool that was set aside: whom it is about is no member by it */
         const uint8_t *data; /* protobuf; borrowed */
         size_t len;
         const char *peer; /* the sender's address, its name when it gives none */

@@ -4,12 +4,15 @@ which instance this is. The real program and copies of its folder."""
 import json
 import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab"), str(TOP / "tests")]
+FOLDERS = "tests/hostd", "tests/lab", "tests", "tests/collector"
+sys.path[:0] = [str(TOP / f) for f in FOLDERS]
 from around import Hostd, Receiver, has_failed, wait_until  # noqa: E402
+from collector_case import Collector  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 from state_file import content_of  # noqa: E402
 
@@ -162,6 +165,91 @@ class Instance(Case):
         b.start()
         self.assertFalse(self.is_cordoned(b))
         self.assertIn("spool.other-machine", self.aside(b))
+
+
+class Delivered(Case):
+    """What was set aside reaches a real collector, after what the host has to say, under its own name."""
+
+    def collector(self):
+        folder = tempfile.mkdtemp(prefix="own-state-test-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        c = Collector(f"{folder}/collector.db")
+        self.addCleanup(c.stop)
+        return c
+
+    def stored(self, c, host):
+        """(name, body) of this host's events, in the order in which they came."""
+        return c.sql("SELECT e.name, e.body FROM events e JOIN hosts h ON h.id = e.host WHERE h.name = ? "
+                     "ORDER BY e.id", host)
+
+    def orders(self, c, host, reason):
+        """How often this order of it is there."""
+        return sum(n == "tpu.host.cordoned" and f'"{reason}"' in t for n, t in self.stored(c, host))
+
+    def order(self, h, reason):
+        self.assertEqual(h.call(f"/v1/cordon?reason={reason}", "PUT")[0], 200)
+
+    def aside_is_gone(self, h):
+        return h.get("/v1/status")["uplink"]["aside"] is None and not list(h.folder.glob("spool.other*"))
+
+    def test_a_clone_and_its_original(self):
+        c = self.collector()
+        url = f"http://127.0.0.1:{c.otlp}"
+        a = self.host("h-a").start()  # without an endpoint: all of it is in its spool
+        for i in range(5):
+            self.order(a, f"a{i}")
+        a.stop()
+        b = self.host("h-b", "b", 2, url)
+        self.copy(a, b)
+        b.start()
+        self.order(b, "b0")
+        self.order(b, "b1")
+        wait_until(lambda: self.aside_is_gone(b), 60, "what was set aside is delivered")
+        self.assertEqual([h["name"] for h in c.get("/api/v1/hosts").json["hosts"]], ["h-b"])
+        for i in range(5):
+            self.assertEqual(self.orders(c, "h-a", f"a{i}"), 1, i)
+        self.assertIn("tpu.state.set_aside", [n for n, _ in self.stored(c, "h-b")])
+        a.config.write_text(a.config.read_text().replace("Endpoint=\n", f"Endpoint={url}\n"))
+        a.start()  # it delivers the same, and more
+        self.order(a, "a5")
+        wait_until(lambda: self.orders(c, "h-a", "a5"), 60, "the original's last word")
+        for i in range(6):
+            self.assertEqual(self.orders(c, "h-a", f"a{i}"), 1, i)
+        self.assertEqual(c.sql("SELECT count(*) FROM events WHERE name = 'tpu.spool.shared'"), [(0,)])
+
+    def test_a_snapshot_comes_back(self):
+        c = self.collector()
+        a = self.host("h-a", endpoint=f"http://127.0.0.1:{c.otlp}").start()
+        self.order(a, "before")
+        wait_until(lambda: self.orders(c, "h-a", "before"), 60, "the first")
+        a.stop()
+        shutil.copytree(a.folder / "spool", a.folder / "snapshot")
+        self.be(a, "a", 2)
+        a.start()
+        for i in range(5):
+            self.order(a, f"lost{i}")
+        wait_until(lambda: self.orders(c, "h-a", "lost4"), 60, "the last")
+        a.stop()
+        shutil.rmtree(a.folder / "spool")
+        (a.folder / "snapshot").rename(a.folder / "spool")
+        self.be(a, "a", 3)
+        a.start()
+        for i in range(3):
+            self.order(a, f"new{i}")
+        wait_until(lambda: self.orders(c, "h-a", "new2"), 60, "what is new")
+        for reason in "before", "lost0", "lost4", "new0", "new1", "new2":
+            self.assertEqual(self.orders(c, "h-a", reason), 1, reason)
+        self.assertTrue(c.sql("SELECT 1 FROM events WHERE name = 'tpu.spool.went_back'"))
+
+    def test_one_that_is_damaged_stays(self):
+        receiver = Receiver().start()
+        self.addCleanup(receiver.stop)
+        b = self.host("h-b", endpoint=f"http://127.0.0.1:{receiver.port}")
+        (b.folder / "spool.other-machine").write_text("no folder")
+        b.start()
+        wait_until(lambda: "other-machine" in b.output.read_text(), 20, "it is named")
+        wait_until(lambda: b.get("/v1/status")["uplink"]["aside"] is None, 20, "no more")
+        self.assertTrue((b.folder / "spool.other-machine").exists())
 
 
 if __name__ == "__main__":

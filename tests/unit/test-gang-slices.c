@@ -277,5 +277,5 @@ static void test_named_by_others(void) {
 }
 
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine,
-          test_instance_id_comes_later, test_fingerprints, test_taken_over, test_what_cannot_be, test_forgotten,
-          test_named_by_others)
+          test_instance_id_comes_later, test_fingerprints, test_taken_over, test_what_cannot_be,
+          test_forgotten, test_named_by_others)

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <sys/statvfs.h>
 
+#include "aside.h"
 #include "calls.h"
 #include "check_words.h"
 #include "clock.h"
@@ -16,6 +17,8 @@
 struct uplink_part_state {
         struct bus *bus;
         struct uplink *uplink;
+        struct aside aside;
+        uint64_t limit; /* bytes of both */
         uint64_t damaged[_UPLINK_CLASS_MAX]; /* as it was reported last */
 };
 
@@ -106,39 +109,48 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
                         ret_seq);
 }
 
-static int start_uplink(void *self) {
-        struct uplink_part_state *p = self;
-        struct bus *b = p->bus;
+static int open_uplink(struct bus *b, const struct uplink_options *own, struct uplink **ret) {
         const struct settings *s = &b->settings;
         char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
-        const struct uplink_options o = {
-                .spool_dir = s->spool_directory,
-                .endpoint = s->endpoint,
-                .proxy = s->uplink.proxy,
-                .timeout = s->uplink.timeout,
-                .plain = !s->uplink.compression,
-                .held = b->undecided,
-                .ca_file = ca,
-                .cert_file = cert,
-                .key_file = key,
-                .max_bytes = spool_limit(s),
-                .log_bytes = s->run_log_bytes,
-                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                .on_durable = on_durable,
-                .on_gap = on_gap,
-                .gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE),
-                .userdata = b,
-        };
+        struct uplink_options o = *own;
         int r;
 
+        o.endpoint = s->endpoint;
+        o.proxy = s->uplink.proxy;
+        o.timeout = s->uplink.timeout;
+        o.plain = !s->uplink.compression;
+        o.ca_file = ca;
+        o.cert_file = cert;
+        o.key_file = key;
+        o.log_bytes = s->run_log_bytes;
+        o.user_agent = "tpu-hostd/" TPU_HOSTD_VERSION;
+        o.on_gap = on_gap;
+        o.gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE);
+        o.userdata = b;
         if (tls_credential_path("CaFile", s->uplink.ca_file, ca) < 0 ||
             tls_credential_path("CertFile", s->uplink.cert_file, cert) < 0 ||
             tls_credential_path("KeyFile", s->uplink.key_file, key) < 0)
                 return -ENAMETOOLONG;
-        r = uplink_new(b->event, &o, &p->uplink);
+        r = uplink_new(b->event, &o, ret);
+        return r < 0 ? log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
+                                       o.spool_dir, o.endpoint)
+                     : 0;
+}
+
+static int start_uplink(void *self) {
+        struct uplink_part_state *p = self;
+        struct bus *b = p->bus;
+        struct uplink_options o = { .spool_dir = b->settings.spool_directory,
+                                    .held = b->undecided,
+                                    .on_durable = on_durable };
+        int r;
+
+        p->limit = spool_limit(&b->settings);
+        aside_start(&p->aside, b, open_uplink, p->limit);
+        o.max_bytes = aside_is_there(&p->aside) ? p->limit / 2 : p->limit;
+        r = open_uplink(b, &o, &p->uplink);
         if (r < 0)
-                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
-                                       o.spool_dir, o.endpoint);
+                return r;
         b->telemetry.uplink = p->uplink;
         return bus_describe(b);
 }
@@ -347,6 +359,8 @@ static void sample_uplink(void *self, struct bus_sink *s) {
 
         uplink_refresh(p->uplink);
         uplink_get_stats(p->uplink, &u);
+        if (aside_is_there(&p->aside) && aside_look(&p->aside, &u))
+                uplink_set_limit(p->uplink, p->limit);
         judge_delivery(b, &u, &s->sink);
         judge_certificate(b, &u, &s->sink);
         report_damage(p, &u);
@@ -362,22 +376,29 @@ static void hear_uplink(void *self, const struct bus_news *n) {
 
         if (n->topic == BUS_DECIDED && p->uplink)
                 uplink_release(p->uplink);
+        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && p->aside.uplink)
+                uplink_gaps_durable(p->aside.uplink, n->durable.seq);
 }
 
 static int status_uplink(void *self, json_t *status) {
         const struct uplink_part_state *p = self;
         const struct bus *b = p->bus;
         struct uplink_stats u;
+        json_t *v;
 
         uplink_get_stats(p->uplink, &u);
-        return json_object_set_new(status, "uplink",
-                                   uplink_to_json(&u, b->settings.endpoint, host_now(b->host),
-                                                  host_now_real(b->host))) < 0 ? -ENOMEM : 0;
+        v = uplink_to_json(&u, b->settings.endpoint, host_now(b->host), host_now_real(b->host));
+        if (v && json_object_set_new(v, "aside", aside_to_json(&p->aside)) < 0) {
+                json_decref(v);
+                return -ENOMEM;
+        }
+        return json_object_set_new(status, "uplink", v) < 0 ? -ENOMEM : 0;
 }
 
 static void stop_uplink(void *self) {
         struct uplink_part_state *p = self;
 
+        aside_stop(&p->aside);
         p->uplink = uplink_free(p->uplink);
 }
 

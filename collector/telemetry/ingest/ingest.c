@@ -269,6 +269,7 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
         } texts[] = {
                 { "service.instance.id", ret->host },
                 { "host.name", ret->host }, /* the later one wins */
+                { "host.id", ret->machine },
                 { "service.name", ret->service },
                 { "service.version", ret->version },
                 { "tpu.boot.id", ret->boot_id },

@@ -22,6 +22,7 @@
 /* Who sends: the resource. Texts are never NULL; empty means not given. */
 struct ingest_resource {
         char host[INGEST_NAME_MAX]; /* host.name, else service.instance.id */
+        char machine[INGEST_NAME_MAX]; /* host.id */
         char service[INGEST_NAME_MAX], version[INGEST_NAME_MAX], boot_id[INGEST_NAME_MAX];
         char slice[INGEST_NAME_MAX], accelerator_type[INGEST_NAME_MAX];
         int64_t worker_id; /* -1: not given */

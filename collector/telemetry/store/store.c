@@ -235,7 +235,25 @@ int store_agent_seen(struct store *s, int64_t host, const struct store_identity 
                 return r;
         return store_run(s, ST_HOST_IDENTITY,
                          BIND(INT(host), TEXT(i->slice), KNOWN(i->worker_id), TEXT(i->accelerator_type),
-                              TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now))));
+                              TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now)), TEXT(i->machine)));
+}
+
+int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t now,
+                    char ret[static STORE_HOST_MAX]) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        if (!i->machine)
+                return 0;
+        r = store_query(s, ST_HOST_TWIN,
+                        BIND(INT(host), TEXT(i->machine), TEXT(i->boot_id),
+                             TIME(now - MIN(now, STORE_TWIN_AGE))),
+                        &q);
+        if (r >= 0)
+                r = store_row(q);
+        if (r > 0)
+                (void) snprintf(ret, STORE_HOST_MAX, "%s", column_text(q, 0));
+        return r;
 }
 
 int store_other_seen(struct store *s, int64_t host, usec_t now) {
@@ -288,80 +306,6 @@ int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t
 
 int store_set_step(struct store *s, int64_t host, const char *run, int64_t step, usec_t time) {
         return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(run), INT(step), TIME(time)));
-}
-
-/* --- Which pushes are stored ----------------------------------------------------------------------- */
-
-/* The known sequence numbers of one spool and class are runs [first, last] that neither overlap nor touch.
- */
-struct range {
-        int64_t first, last;
-};
-
-static int put_range(struct store *s, const struct store_record *r, const struct range *run, usec_t now) {
-        return store_run(s, ST_RANGE_ADD,
-                         BIND(TEXT(r->spool), TEXT(r->class), INT(run->first), INT(run->last), TIME(now)));
-}
-
-static int drop_range(struct store *s, const struct store_record *r, int64_t first) {
-        return store_run(s, ST_RANGE_DELETE, BIND(TEXT(r->spool), TEXT(r->class), INT(first)));
-}
-
-/* Keeps the number of runs bounded: the two lowest become one. */
-static int close_lowest_gap(struct store *s, const struct store_record *r, usec_t now) {
-        struct range low, next;
-        int64_t n;
-        int q;
-
-        q = store_ask(s, ST_RANGE_COUNT, BIND(TEXT(r->spool), TEXT(r->class)), &n, NULL);
-        if (q < 0 || n <= STORE_RANGES_MAX)
-                return q < 0 ? q : 0;
-        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(0)), &low.first,
-                      &low.last);
-        if (q <= 0)
-                return q;
-        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(1)), &next.first,
-                      &next.last);
-        if (q <= 0)
-                return q;
-        q = drop_range(s, r, next.first);
-        if (q < 0)
-                return q;
-        low.last = next.last;
-        return put_range(s, r, &low, now);
-}
-
-int store_take_record(struct store *s, const struct store_record *r, usec_t now) {
-        int64_t seq = (int64_t) r->seq;
-        struct range run = { seq, seq }, below, above;
-        bool grows = false;
-        int q;
-
-        q = store_ask(s, ST_RANGE_BELOW, BIND(TEXT(r->spool), TEXT(r->class), INT(seq)), &below.first,
-                      &below.last);
-        if (q < 0)
-                return q;
-        if (q > 0 && below.last >= seq)
-                return 0;
-        if (q > 0 && below.last == seq - 1) {
-                run.first = below.first;
-                grows = true;
-        }
-        if (seq < INT64_MAX) {
-                q = store_ask(s, ST_RANGE_ABOVE, BIND(TEXT(r->spool), TEXT(r->class), INT(seq + 1)),
-                              &above.first, &above.last);
-                if (q > 0) {
-                        run.last = above.last;
-                        grows = true;
-                        q = drop_range(s, r, above.first);
-                }
-                if (q < 0)
-                        return q;
-        }
-        q = put_range(s, r, &run, now);
-        if (q == 0 && !grows)
-                q = close_lowest_gap(s, r, now);
-        return q < 0 ? q : 1;
 }
 
 /* --- The registry's records ------------------------------------------------------------------------ */

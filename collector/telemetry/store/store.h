@@ -18,7 +18,7 @@
 
 /* The host that the collector's own events are of. No list of hosts shows it. */
 #define STORE_OWN_NAME "tpu-collectord"
-#define STORE_SCHEMA      8          /* user_version of the database */
+#define STORE_SCHEMA      9          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database */
@@ -50,31 +50,54 @@ int store_mark(struct store *s);
 int store_keep(struct store *s);
 int store_undo(struct store *s);
 
-/* One push of an agent's spool. */
+/*
+ * One push of an agent's spool, and who sends it: a spool may be on two disks, or on one that was put back
+ * to an earlier day. So the same number of another host, or of another boot, is another push.
+ */
 struct store_record {
         char spool[17]; /* 16 hex digits, lower case */
         char class[32];
         uint64_t seq; /* 1 … INT64_MAX */
+        const char *host, *boot, *machine; /* as the push states them; borrowed; empty: not given */
 };
 /*
- * 1: new, and from now on known; 0: was stored before. Known numbers are kept as runs, so that a spool read
- * in order is one row. Beyond STORE_RANGES_MAX runs the lowest gap is closed: what was in it would be taken
- * for a repeat.
+ * 0: was stored before. Else it is new, and from now on known: one more of a run of numbers, the first of a
+ * run, or the first at all of this spool, class and sender. Known numbers are kept as runs, so that a spool
+ * read in order is one row. Beyond STORE_RANGES_MAX runs the lowest gap is closed: what was in it would be
+ * taken for a repeat.
  */
+enum { STORE_KNOWN_RUN = 1, STORE_NEW_RUN, STORE_FIRST_RECORD };
 int store_take_record(struct store *s, const struct store_record *record, usec_t now);
+/* Of one that is the first of a run, or (first) of its sender: how it clashes with what others have sent of
+ * its spool, and with whom. */
+enum store_clash {
+        STORE_NO_CLASH,
+        STORE_SHARED,    /* two hosts have the spool: a copied disk */
+        STORE_WENT_BACK, /* the host has sent this number in another boot: an earlier state of its disk */
+};
+#define STORE_HOST_MAX 257
+int store_record_clash(struct store *s, const struct store_record *r, bool first, enum store_clash *ret,
+                       char ret_host[static STORE_HOST_MAX]);
 
-/* The host of this name, made when it is new; *ret is valid in this database for good. -EDQUOT:
- * STORE_HOSTS_MAX are known. */
+/* The host of this name, made when it is new; *ret is valid in this database for good. now 0: it is not
+ * there itself, and store_list_hosts() passes it over until it is. -EDQUOT: STORE_HOSTS_MAX are known. */
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret);
 
 struct store_identity { /* NULL, or -1: the agent does not know */
-        const char *slice, *accelerator_type, *version, *boot_id;
+        const char *slice, *accelerator_type, *version, *boot_id, *machine;
         int64_t worker_id;
 };
 /* The host's own agent was heard at now, with this identity in data of time newest. */
 int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
                      usec_t now);
 /* Something else on the host was heard. Moves last_seen only for hosts without an agent. */
+/*
+ * Before that: when the host is new, or in another boot, 1 and the name of another host that was heard
+ * within STORE_TWIN_AGE, is in another boot, and has the same machine id; 0: there is none.
+ */
+#define STORE_TWIN_AGE (5 * 60 * USEC_PER_SEC)
+int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t now,
+                    char ret[static STORE_HOST_MAX]);
 int store_other_seen(struct store *s, int64_t host, usec_t now);
 
 struct store_metric {
