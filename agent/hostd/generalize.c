@@ -62,6 +62,14 @@ static int empty_machine_id(const struct host *h) {
         return report_removal(fd < 0 ? fd : 0, "emptied", MACHINE_ID);
 }
 
+/* Mostly a link to the other. */
+static int remove_dbus_machine_id(const struct host *h) {
+        char target[256];
+
+        return host_read_link(h, DBUS_MACHINE_ID, target, sizeof(target)) == -EINVAL
+                       ? remove_file(h, DBUS_MACHINE_ID) : 0;
+}
+
 /* --- Before it ----------------------------------------------------------------------------------------- */
 
 static int find_run(const char *name, void *userdata) {
@@ -118,8 +126,7 @@ int generalize(const struct host *h, const struct settings *s) {
         static const char *const directories[] = { PATH_HOSTD_STATE, PATH_LAUNCHD_STATE,
                                                    PATH_NETCFG_STATE };
         const char *const files[] = { s->uplink.cert_file, s->uplink.key_file,   s->api.certificate,
-                                      s->api.key,          s->registry.cert_file, s->registry.key_file,
-                                      DBUS_MACHINE_ID };
+                                      s->api.key,          s->registry.cert_file, s->registry.key_file };
         char run[NAME_MAX + 1];
         int r, k;
 
@@ -144,6 +151,8 @@ int generalize(const struct host *h, const struct settings *s) {
                 k = remove_file(h, files[i]);
                 r = k < 0 ? k : r;
         }
+        k = remove_dbus_machine_id(h);
+        r = k < 0 ? k : r;
         k = empty_machine_id(h);
         return k < 0 ? k : r;
 }

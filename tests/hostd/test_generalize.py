@@ -74,8 +74,11 @@ class Generalize(unittest.TestCase):
             "/etc/tpu-hostd/tls/host.pem: removed",
             "/etc/tpu-hostd/tls/host.key: removed",
             "/var/lib/dbus/machine-id: removed", "/etc/machine-id: emptied", ""])
+        link = self.root / "var/lib/dbus/machine-id"
+        link.symlink_to("/etc/machine-id")
         again = self.generalize()
         self.assertEqual((again.returncode, again.stderr), (0, ""))
+        self.assertTrue(link.is_symlink())
 
     def test_an_image_that_never_ran(self):
         (self.root / "var/lib/tpu-hostd/README").unlink()

@@ -33,8 +33,10 @@ CLONES = ("clone-a", "clone-b")
 # What metadata says on a cloud, who of the slice this is; and the host's own key, as a site makes it.
 FIRST_BOOT = f"""#!/bin/sh
 set -eu
-case $(uname -n) in clone-a) worker=0 ;; clone-b) worker=1 ;; *) exit 0 ;; esac
+key=/etc/tpu-hostd/tls/host.key
 mkdir -p /etc/tpu-hostd/identity.conf.d /etc/tpu-hostd/tls
+[ -e $key ] || head -c 32 /dev/urandom | od -A n -t x1 >$key
+case $(uname -n) in clone-a) worker=0 ;; clone-b) worker=1 ;; *) exit 0 ;; esac
 cat >/etc/tpu-hostd/identity.conf.d/10-host.conf <<END
 [Identity]
 SliceName=vm
@@ -47,8 +49,6 @@ Chips=4
 [Network]
 Mtu={NIC_MTU}
 END
-key=/etc/tpu-hostd/tls/host.key
-[ -e $key ] || head -c 32 /dev/urandom | od -A n -t x1 >$key
 """
 FIRST_BOOT_UNIT = """[Unit]
 DefaultDependencies=no
