@@ -14,6 +14,7 @@ import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DEBS = pathlib.Path(os.environ.get("TPU_HOSTD_DEBS") or TOP / "build/debs")
+README = "etc/tpu-hostd/README"
 PROGRAMS = {"tpu-hostd": ("usr/bin/tpu-stack", "usr/lib/tpu-hostd/tpu-hostd-probe",
                           "usr/lib/tpu-hostd/tpu-hostd-bpf",
                           "usr/sbin/tpu-hostd", "usr/sbin/tpu-launchd", "usr/sbin/tpu-netcfg"),
@@ -141,14 +142,17 @@ class Debs(unittest.TestCase):
 
     def test_nothing_of_the_machine(self):
         """No path, no user, no id of where it was built; no file that is not plain; nothing outside /usr
-        and /lib."""
+        and /lib but the link to what says what a site may write beside it."""
         unique = {str(TOP).encode(), b"/tmp/tmp."}
         for name in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
             if (text := pathlib.Path(name).read_text().strip() if pathlib.Path(name).exists() else ""):
                 unique |= {text.encode(), text.replace("-", "").encode()}
         for package in PROGRAMS:
             tree = self.tree[package]
-            self.assertLessEqual({f.name for f in tree.iterdir()}, {"usr", "lib"})
+            self.assertLessEqual({f.name for f in tree.iterdir()}, {"usr", "lib", "etc"})
+            self.assertEqual([str(f.relative_to(tree)) for f in tree.glob("etc/**/*") if not f.is_dir()],
+                             [README] if package == "tpuctl" else [])
+            self.assertTrue(all(f.is_symlink() for f in tree.glob(README)))  # else it was a conffile
             for path in tree.rglob("*"):
                 with self.subTest(package, path=str(path.relative_to(tree))):
                     mode = path.lstat().st_mode
