@@ -130,6 +130,10 @@ run3  ended: failed  alice  1           -      -       -      -     h1 ended it:
 
   run2: s1: h5 (10.0.0.6) missing since 05:00:00Z
 """)
+        server.answers[("GET", "/api/v1/runs")], runs = (200, {"runs": []}), server.answers[
+            ("GET", "/api/v1/runs")]
+        self.expect(["runs", "--fleet", "--collector", url], 0, stdout="no runs over slices\n", stderr="")
+        server.answers[("GET", "/api/v1/runs")] = runs
         self.assertEqual(len(json.loads(self.expect(["runs", "--fleet", "--collector", url, "--json"],
                                                     0).stdout)["runs"]), 3)
         self.expect(["stop", "run1", "--collector", url], 0,

@@ -254,8 +254,10 @@ static int look_at_run(struct bus *b, const struct http_request *r, enum watch_k
         c->kind = kind;
         (void) snprintf(c->run, sizeof(c->run), "%s", run);
         if (host_metrics_look_close(metrics_of(b), run, host_now(b->host), &c->before) < 0) {
-                k = answer_error(ret, 404, "tpuctl runs; ask again once it runs",
-                                 "run %s has no control group on this host", c->run);
+                k = answer_error(ret, 404, "tpuctl runs",
+                                 host_runs_find(b->runs, run) ? "run %s has no control group on this host"
+                                                              : "there is no run '%s' on this host",
+                                 c->run);
                 late_call_free(&c->late);
                 return k;
         }
