@@ -213,6 +213,10 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
         size_t i;
         int r = table_add(&t, head);
 
+        if (json_array_size(runs) == 0) {
+                fputs("no runs over slices (of one host: tpuctl runs there)\n", out);
+                return r;
+        }
         json_array_foreach(runs, i, run)
                 if (r == 0)
                         r = add_run(&t, run, now);

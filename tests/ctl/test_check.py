@@ -163,7 +163,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
             process = subprocess.Popen([TPUCTL, "--root", self.root, "check", "thp", "--watch"],
                                        stdout=subprocess.PIPE, text=True)
             out = [process.stdout.readline()]
-            while "1 checks: 1 OK" not in out[-1]:
+            while "1 check: 1 OK" not in out[-1]:
                 out.append(process.stdout.readline())
             process.send_signal(number)
             self.assertEqual(process.wait(60), 0)

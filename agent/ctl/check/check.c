@@ -76,8 +76,8 @@ static void print_sums(const struct finding_list *l) {
 
         for (size_t i = 0; i < l->n; i++)
                 n[l->items[i].verdict]++;
-        printf("\n%zu checks: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, n[VERDICT_OK],
-               n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
+        printf("\n%zu check%s: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, l->n == 1 ? "" : "s",
+               n[VERDICT_OK], n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
@@ -125,8 +125,9 @@ static int print_difference(const struct host *h, const struct request *q, const
                 r = q->json ? print_json(h, finding_list_worst(&differences), &differences)
                             : report_print_text(stdout, &differences);
         if (r == 0 && !q->json)
-                printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
-                       differences.n, seen->all.n);
+                printf("%s%zu of %zu checks differ%s from the golden report\n",
+                       differences.n > 0 ? "\n" : "", differences.n, seen->all.n,
+                       differences.n == 1 ? "s" : "");
         return r < 0 ? r : verdict_exit_code(finding_list_worst(&differences));
 }
 
