@@ -10,8 +10,8 @@
  */
 #include "base.h"
 
-#define KNOWN_NAME_MAX 64   /* bytes with the NUL: longer names are counted, and not shown */
-#define KNOWN_LIST_MAX 240  /* bytes of the names that are listed */
+#define KNOWN_NAME_MAX 64  /* bytes with the NUL: longer names are counted, and not shown */
+#define KNOWN_LIST_MAX 176 /* bytes of the names that are listed: all fits into a struct problem */
 #define KNOWN_TEXT_MAX 400
 
 struct known_names {

@@ -214,7 +214,7 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
         int r;
 
         if (json_array_size(runs) == 0) {
-                fputs("no runs over slices\n", out);
+                fputs("no runs over slices (of one host: tpuctl runs there)\n", out);
                 return 0;
         }
         r = table_add(&t, head);

@@ -17,7 +17,8 @@
 
 static int screen_stack(json_t *answer, usec_t now, FILE *out) {
         show(out, answer, now,
-             "run {name}: {processes} processes, {threads} threads, taken {taken}"
+             "run {name}: {processes} process[{processes=1}|es], {threads} thread[{threads=1}|s], "
+             "taken {taken}"
              "[\nrecord {record.spool}/{record.class}/{record.seq} is durable and goes to the collector]"
              "\n\n{text:lines}[{processes>0}|no Python process in this run\n]");
         return 0;

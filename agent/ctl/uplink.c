@@ -154,9 +154,9 @@ static int drain(const char *root, usec_t span) {
                         break;
                 if (clock_boot(&clock_system) >= end) {
                         fprintf(stderr,
-                                "tpuctl: %" PRIu64 " records still wait; they stay in the spool and go out "
+                                "tpuctl: %" PRIu64 " record%s in the spool still wait%s, and will go out "
                                 "later\n",
-                                left);
+                                left, left == 1 ? "" : "s", left == 1 ? "s" : "");
                         return verdict_exit_code(VERDICT_FAIL);
                 }
                 (void) usleep(POLL);

@@ -106,7 +106,8 @@ void api_redirect_to_leader(const struct api *a, const struct http_request *q, s
 
         if (!location) {
                 api_reply_error(reply, 503, "no collector leads",
-                                "try again; see /usr/share/doc/tpu-collector/operations.md, No leader");
+                                "systemctl status tpu-collectord # on each collector's machine; "
+                                "another leads soon");
                 reply->retry_after = 1;
                 return;
         }

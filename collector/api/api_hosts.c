@@ -134,7 +134,8 @@ void api_series(const struct api *a, const struct http_request *q, struct http_r
         if (!f.host || !f.name) {
                 json_decref(l.list);
                 api_reply_error(reply, 400, "host and name are needed",
-                                "GET /api/v1/hosts/NAME lists the metrics of a host");
+                                "see /usr/share/doc/tpu-collector/api.md: GET /api/v1/hosts/NAME lists "
+                                "metrics");
                 return;
         }
         r = l.list ? store_list_past(a->store, &f, on_past, &l, &cut) : -ENOMEM;

@@ -13,7 +13,7 @@ BUSY = {"error": "run train: a capture is in progress, or was taken a moment ago
         "remedy": "ask again in a second"}
 TAKEN = {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 1,
          "text": "Thread 1\n", "record": {"spool": "ab", "class": "events", "seq": 9}}
-SHOWN = "run train: 1 processes, 1 threads, taken 2026-11-21T05:00:00.000Z\nrecord ab/events/9 is durable and goes to the collector\n\nThread 1\n"
+SHOWN = "run train: 1 process, 1 thread, taken 2026-11-21T05:00:00.000Z\nrecord ab/events/9 is durable and goes to the collector\n\nThread 1\n"
 EBUSY = 16
 
 
@@ -104,7 +104,7 @@ class Again(Ctl):
         path.parent.mkdir(parents=True)
         launchd = self.serve(Launchd(str(path), BusyLaunchd))
         launchd.busy = 1
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken "
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 process, 0 threads, taken "
                                                          "2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 "
                                                          "(CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)

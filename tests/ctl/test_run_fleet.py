@@ -22,6 +22,21 @@ class RunFleet(Ctl):
                                                         lambda: left.pop(0) if len(left) > 1 else left[0])
         return server, url
 
+    def test_no_runs_yet(self):
+        server, url = self.collector()
+        server.answers[("GET", "/api/v1/runs")] = (200, {"runs": []})
+        self.expect(["runs", "--fleet", "--collector", url], 0, stderr="",
+                    stdout="no runs over slices (of one host: tpuctl runs there)\n")
+        server.answers[("GET", "/api/v1/slices")] = (200, {"slices": []})
+        self.expect(["fleet", "slices", "--collector", url], 0, stderr="",
+                    stdout="no slice yet: no host has reported to this registry\n")
+        server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": []})
+        for words, said in (([], "no host has reported to this collector yet"),
+                            (["--slice", "s0"], "no host of slice s0"),
+                            (["--state", "unfit"], "no host is unfit"),
+                            (["--slice", "s0", "--state", "unfit"], "no host of slice s0 is unfit")):
+            self.expect(["fleet", *words, "--collector", url], 0, stdout=said + "\n", stderr="")
+
     def test_barrier_until_it_runs(self):
         missing = "s1: h5 (10.0.0.6) missing since 05:00:00Z: its lease ended"
         _, url = self.with_records({**RUN, "state": "waiting", "waits_for": [missing]},
@@ -132,7 +147,7 @@ run3  ended: failed  alice  1           -      -       -      -     h1 ended it:
 """)
         server.answers[("GET", "/api/v1/runs")], runs = (200, {"runs": []}), server.answers[
             ("GET", "/api/v1/runs")]
-        self.expect(["runs", "--fleet", "--collector", url], 0, stdout="no runs over slices\n", stderr="")
+        self.expect(["runs", "--fleet", "--collector", url], 0, stdout="no runs over slices (of one host: tpuctl runs there)\n", stderr="")
         server.answers[("GET", "/api/v1/runs")] = runs
         self.assertEqual(len(json.loads(self.expect(["runs", "--fleet", "--collector", url, "--json"],
                                                     0).stdout)["runs"]), 3)

@@ -250,7 +250,7 @@ train: may have stalled: no step for 31 s
                                                               "record": {"spool": "ab", "class": "events",
                                                                          "seq": 9}})
         self.expect(["stack", "train"], 0, stderr="",
-                    stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
+                    stdout="run train: 1 process, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
                     "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step "
                     "(train.py:7)\n")
         hostd.answers[("POST", "/v1/runs/train/capture")] = (404, {"error": "there is no run 'train'",
@@ -261,7 +261,7 @@ train: may have stalled: no step for 31 s
     def test_stack_without_hostd(self):
         self.launchd().answers[26] = (27, field(1, "train") + field(3, 1763701200000000)
                                       + field(6, capture_wire.packed(capture_wire.of_text("Thread 1"))))
-        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 0 threads, taken "
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 process, 0 threads, taken "
                                                          "2025-11-21T05:00:00.000Z\n\nprocess 1 Thread 1 "
                                                          "(CPython 3.11.2)\n")
         self.assertIn("NOT sent", done.stderr)

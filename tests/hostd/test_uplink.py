@@ -119,7 +119,7 @@ class Tpuctl(Case):
         self.assertRegex(r.stdout, r"\nevents +\d+ +[23] s ")
         r = self.ctl(h, "--drain", "1s")
         self.assertEqual(r.returncode, 2)
-        self.assertRegex(r.stderr, r"\d+ records still wait")
+        self.assertRegex(r.stderr, r"\d+ records? in the spool still waits?")
         self.assertEqual(self.ctl(h, "--drain", "soon").returncode, 64)
         e.answer = Answer(503)
         h.stop()

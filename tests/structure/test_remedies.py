@@ -2,8 +2,10 @@
 """The remedies of agent/model/check_words.def: each is a command line that a person can type as it stands.
 
 No placeholder in capitals, and nothing but programs that a host has, verbs that tpuctl has, and options that
-our programs know.
+our programs know. And whatever any message of ours names: a page, a unit, a verb or a file of the documents
+is there where it is read.
 """
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -84,6 +86,62 @@ class Remedies(unittest.TestCase):
                    for text in [file.read_text()]
                    for m in re.finditer(r"finding_set\([^;]*remedy,\s*\"(?!%s\")", text)]
         self.assertEqual(written, [])
+
+
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+LITERAL = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')
+DOCUMENT = re.compile(r"/usr/share/doc/([\w*-]+)/([\w.*-]+\.md)\b")
+
+
+def texts():
+    """(file, text) of every string of the product, adjacent literals joined."""
+    for top in ("agent", "netcfg", "probes", "collector"):
+        for file in sorted((SOURCE / top).rglob("*")):
+            if file.suffix in (".c", ".h", ".def"):
+                for m in LITERAL.finditer(COMMENT.sub("", file.read_text())):
+                    yield (str(file.relative_to(SOURCE)),
+                           "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', m[0])))
+    for file in sorted((SOURCE / "systemd").glob("*.catalog")):
+        yield str(file.relative_to(SOURCE)), file.read_text()
+
+
+class Named(unittest.TestCase):
+    """What messages name."""
+
+    def test_documents_are_installed(self):
+        kept = {f.name.removesuffix(".docs"): {pathlib.Path(line).name for line in f.read_text().split()}
+                for f in (SOURCE / "packaging/deb").glob("*.docs")}
+        seen = 0
+        for file, text in texts():
+            for package, name in DOCUMENT.findall(text):
+                found = [p for p in kept if fnmatch.fnmatch(p, package) and name in kept[p]]
+                self.assertTrue(found, f"{file}: no package has {name} in /usr/share/doc/{package}")
+                seen += 1
+            rest = DOCUMENT.sub("", text)
+            self.assertNotRegex(rest, r"\w\.md\b", f"{file}: a document without the folder where it lies")
+        self.assertGreater(seen, 8, "the sources were not understood")
+        # Debian compresses what is large, but for what the rules leave out.
+        self.assertIn("dh_compress -X.md", (SOURCE / "packaging/deb/rules").read_text())
+
+    def test_pages_units_and_verbs_are_there(self):
+        pages = {f.name.rpartition(".")[0] for f in (SOURCE / "docs/man").glob("*.[158]")}
+        files = list((SOURCE / "systemd").iterdir())
+        units = {f.name for f in files} | {f.stem for f in files}
+        seen = set()
+        for file, text in texts():
+            for page in re.findall(r"(?<![\w-])man ((?:tpu)[\w.-]*\w)", text):
+                self.assertIn(page, pages, f"{file}: man {page}")
+                seen.add("page")
+            for words in re.findall(r"systemctl (?:status|start|stop|restart)((?: tpu-[a-z.-]+\b)+)", text):
+                for unit in words.split():
+                    self.assertTrue(unit in units or unit.startswith("tpu-run-"), f"{file}: {text}")
+                    seen.add("unit")
+            for unit in re.findall(r"journalctl (?:-\w+ )*-u (tpu-[a-z]+)\b", text):
+                self.assertTrue(unit in units or unit == "tpu-run", f"{file}: {text}")
+            for verb in re.findall(r"(?:^|; |'|sudo |: )tpuctl ([a-z]+)\b", text):
+                self.assertIn(verb, VERBS | {"help"}, f"{file}: {text}")
+                seen.add("verb")
+        self.assertEqual(seen, {"page", "unit", "verb"})
 
 
 if __name__ == "__main__":

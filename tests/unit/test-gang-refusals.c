@@ -216,7 +216,8 @@ static void test_does_not_stop(void) {
         ASSERT_STREQ(world_state(&w), "stopping");
         ASSERT_STREQ(world_waits(&w), "");
         world_wait(&w, 36 * USEC_PER_SEC);
-        ASSERT_STREQ(world_waits(&w), "s0-1 (10.0.0.1) has not stopped generation 1 yet (1 hosts have it)");
+        ASSERT_STREQ(world_waits(&w),
+                     "s0-1 (10.0.0.1) has not stopped generation 1 yet (hosts that have it: 1)");
         world_wait(&w, 60 * USEC_PER_SEC);
         ASSERT_STREQ(world_text(world_run(&w), "outcome"), "stopped");
         ASSERT_OK(world_want(&w, world_intent("a2", 1, 1, 0)));

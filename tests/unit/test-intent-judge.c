@@ -160,7 +160,7 @@ static void test_reading_sysctls_and_parameters(void) {
         ASSERT_OK(intent_read_parameter(&h, p.name, value, sizeof(value)));
         intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
         ASSERT_EQ(f.verdict, VERDICT_FAIL);
-        ASSERT_TRUE(startswith(f.remedy, "tpu-netcfg --once"));
+        ASSERT_TRUE(startswith(f.remedy, "sudo tpu-netcfg --once"));
         scratch_write(&s, "run/systemd/container", "lxc\n");
         intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
         ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);

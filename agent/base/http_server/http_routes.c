@@ -84,7 +84,7 @@ void routes_refuse(const struct http_route_table *t, const struct http_request *
 bool routes_check_arguments(const struct http_request *q, struct routed *routed, struct http_reply *reply) {
         if (arguments_read(&routed->arguments, q) == 0)
                 return true;
-        api_reply_error(reply, 400, routed->arguments.why, "see /usr/share/doc/tpu-*/api.md");
+        api_reply_error(reply, 400, routed->arguments.why, "less /usr/share/doc/tpu-*/api.md");
         return false;
 }
 

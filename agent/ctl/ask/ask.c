@@ -38,14 +38,17 @@ int problem_complain(const struct problem *p) {
 #define VALUE_MAX   255 /* bytes of a parameter */
 #define ASK_AS_ROOT "run it as root, or as a member of the socket's group"
 
-/* Names who should have answered, unless the answer has a remedy of its own. */
+/* Names who should have answered, unless the answer has a remedy of its own. remedy: NULL: the caller has
+ * one. */
 static int ask_json(const struct http_question *q, const char *remedy, json_t **ret,
                     struct problem *problem) {
         int r = http_json(q, ret, problem);
 
         if (r < 0 && problem->no_answer && !problem->remedy[0])
                 (void) snprintf(problem->remedy, sizeof(problem->remedy), "%s",
-                                r == -EACCES && q->unix_socket ? ASK_AS_ROOT : remedy);
+                                r == -EACCES && q->unix_socket ? ASK_AS_ROOT
+                                : remedy                       ? remedy
+                                                               : "");
         return r;
 }
 
@@ -303,16 +306,21 @@ static int call_one(struct collector *c, const char *url, const char *method, co
                                   .key = c->tls.key,
                                   .follows = true };
         _cleanup_free_ char *whole = NULL;
+        int r;
 
         if (asprintf(&whole, "%s%s", url, path) < 0) {
                 whole = NULL;
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         }
         q.url = whole;
-        return ask_json(&q,
-                        c->configured ? "systemctl status tpu-collectord # on the collector's machine"
-                                      : "man tpuctl # FILES: no collector is configured on this machine",
-                        ret, problem);
+        if (c->configured)
+                return ask_json(&q, "systemctl status tpu-collectord # on the collector's machine", ret,
+                                problem);
+        r = ask_json(&q, NULL, ret, problem);
+        return r < 0 && problem->no_answer && !problem->remedy[0]
+                       ? problem_set(problem, r, "man tpuctl # FILES: Collector= in tpuctl.conf names it",
+                                     "no collector is configured, and %s does not answer", url)
+                       : r;
 }
 
 static void prefer(struct collector *c, size_t i) {

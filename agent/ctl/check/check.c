@@ -135,8 +135,9 @@ static int print_difference(const struct host *h, const struct request *q, const
                 r = q->json ? print_json(h, finding_list_worst(&differences), &differences)
                             : report_print_text(stdout, &differences);
         if (r == 0 && !q->json)
-                printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
-                       differences.n, seen->all.n);
+                printf("%s%zu of %zu checks differ%s from the golden report\n",
+                       differences.n > 0 ? "\n" : "", differences.n, seen->all.n,
+                       differences.n == 1 ? "s" : "");
         return r < 0 ? r : verdict_exit_code(finding_list_worst(&differences));
 }
 

@@ -118,7 +118,8 @@ static int print_path_report(const struct path_report *p, bool json) {
                 r = report_print_json(stdout, path_report_to_json(p));
         else {
                 r = report_print_text(stdout, &p->findings);
-                printf("\n%zu paths tried with %zu packets in %.2f s\n", p->n_results, p->packets,
+                printf("\n%zu path%s tried with %zu packet%s in %.2f s\n", p->n_results,
+                       p->n_results == 1 ? "" : "s", p->packets, p->packets == 1 ? "" : "s",
                        (double) p->duration / (double) USEC_PER_SEC);
         }
         if (r < 0)

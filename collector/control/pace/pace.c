@@ -297,7 +297,7 @@ static void fill_busy(struct runner *const *members, size_t n, double *busy) {
 }
 
 static void put_sentence(struct pace_verdict *v) {
-        char who[2 * PACE_NAME_MAX + 64], before[64] = "";
+        char who[2 * PACE_NAME_MAX + 64], before[64] = "", others[32] = "other one";
 
         if (v->slice[0] && v->worker >= 0)
                 (void) snprintf(who, sizeof(who), "slice %s, worker %" PRId64 " (%s)", v->slice, v->worker,
@@ -306,11 +306,13 @@ static void put_sentence(struct pace_verdict *v) {
                 (void) snprintf(who, sizeof(who), "host %s", v->name);
         if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
                 (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
+        if (v->hosts > 2)
+                (void) snprintf(others, sizeof(others), "%zu others", v->hosts - 1);
         (void) snprintf(
                 v->sentence, sizeof(v->sentence),
                 "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
-                "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
-                who, v->run, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
+                "every second, the %s for %.2f s, and wait for it; a step takes %.2f s%s",
+                who, v->run, v->windows, STRAGGLER_WINDOWS, v->busy, others, v->others,
                 v->step_seconds, before);
 }
 

@@ -182,8 +182,9 @@ static int wait_for_word(struct gang_run *r, const struct tally *t) {
         else
                 (void) waits_add(
                         waits,
-                        "none of its %u hosts is heard, the first since %s: whether it goes on is not known",
-                        t->hosts, time_text(t->lost_since, when));
+                        "none of its %u host%s is heard, the first since %s: whether it goes on is not "
+                        "known",
+                        t->hosts, t->hosts == 1 ? "" : "s", time_text(t->lost_since, when));
         return run_set_waits(r, waits);
 }
 

@@ -236,7 +236,7 @@ static int name_alive(struct gang_run *r, const struct tally *t) {
         json_t *waits = json_array();
         char who[160];
 
-        (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (%u hosts have it)",
+        (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (hosts that have it: %u)",
                          slot_text(t->first_alive, who), r->generation, t->alive);
         return run_set_waits(r, waits);
 }
