@@ -17,10 +17,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent / "ctl"))
 
 from lab import Lab              # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
 import scenario                  # noqa: E402
+from readers import Jax, Metadata  # noqa: E402
 
 IDENTITY = """[Identity]
 SliceName=lab
@@ -122,6 +124,10 @@ class Launch(unittest.TestCase):
         self.assertEqual((env["TPU_WORKER_ID"], env["TPU_SKIP_MDS_QUERY"], env["TPU_HOST_BOUNDS"],
                           env["JAX_PLATFORMS"]),
                          ("0", "1", "1,1,1", "cpu"))
+        # JAX finds all of it there, as on a host without a metadata server
+        for version in Jax.VERSIONS:
+            found = Jax(version, env, Metadata("absent")).initialize()
+            self.assertEqual(found, ("h0:8476", 1, 0))
         maps = self.host.sh(f"cat /proc/{pid}/maps")
         self.assertEqual("libtcmalloc" in maps, answer["3"][0].startswith("tcmalloc"), answer["3"])
         # Not even root's own tools show a run's variables, which may be secrets.
