@@ -89,7 +89,8 @@ def core(c):
 
 def finding(f):
     return some(1, f.get("check", "")) + some(2, f.get("subject", "")) + some(3,
-                                                                              f.get("found", "")) + some(4, int(f.get("verdict") == "FAIL"))
+                                                                              f.get("found", "")) + some(
+                                                                                      4, int(f.get("verdict") == "FAIL"))
 
 
 def part(content):

@@ -36,8 +36,10 @@ SHOWN = 40  # lines of a first output
 PYTHON = "/usr/bin/python3"
 SIGNALS = "(?:4|6|7|8|11|ILL|ABRT|BUS|FPE|SEGV)"
 SANITIZER = re.compile(r"\w+Sanitizer\b|runtime error:|DEADLYSIGNAL|libFuzzer")
-CRASH = re.compile(rf"SIG(?:ILL|ABRT|BUS|FPE|SEGV)|Segmentation fault|[Cc]ore dumped|\bAborted\b|Assertion [`'].* failed|stack smashing"
-                   rf"|Subprocess aborted|\*\*\*Exception|(?:malloc|free|realloc)\(\): |double free|corrupted "
+CRASH = re.compile(rf"SIG(?:ILL|ABRT|BUS|FPE|SEGV)|Segmentation fault|[Cc]ore dumped|\bAborted\b|Assertion "
+                   rf"[`'].* failed|stack smashing"
+                   rf"|Subprocess aborted|\*\*\*Exception|(?:malloc|free|realloc)\(\): |double "
+                   rf"free|corrupted "
                    rf"|(?<![\w.,-])-{SIGNALS} != |!= -{SIGNALS}(?![\w.,])|exit code -{SIGNALS}\b")
 
 
@@ -138,7 +140,8 @@ def of_ctest(preset, arguments, kept):
 
     def again(name):
         code, second = printed(["ctest", "--preset", preset, "-L", "program", "-R", f"^{re.escape(name)}$"])
-        return code == 0 and "***Skipped" not in second and "100% tests passed, 0 tests failed out of 1" in second, ""
+        return (code == 0 and "***Skipped" not in second
+                and "100% tests passed, 0 tests failed out of 1" in second, "")
 
     if len(failed) != int(end[-1][0]) or not failed.keys() <= programs:
         print("not run again: " + ", ".join(failed)

@@ -121,7 +121,8 @@ class OpenApi:
         if not content and not body:  # 204
             self.seen_answers.add((method, path, status))
             return None
-        assert content_type in content, f"{method} {path} {status}: {content_type} is not in the file: {sorted(content)}"
+        assert content_type in content, \
+                f"{method} {path} {status}: {content_type} is not in the file: {sorted(content)}"
         if content_type != "application/json":
             self.seen_answers.add((method, path, status))
             return body

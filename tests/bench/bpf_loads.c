@@ -12,8 +12,9 @@
  *
  * Each prints how many a second. And, until its standard input ends:
  *
- *     bench-bpf stats [TRACEPOINT]...       the kernel counts runs and time of all BPF programs (BPF_ENABLE_STATS, Linux 5.8);
- *                                           at each TRACEPOINT hangs a program named "empty" that does nothing
+ *     bench-bpf stats [TRACEPOINT]...       the kernel counts runs and time of all BPF programs
+ *                                           (BPF_ENABLE_STATS, Linux 5.8); at each TRACEPOINT hangs a
+ *                                           program named "empty" that does nothing
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

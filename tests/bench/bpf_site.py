@@ -115,7 +115,8 @@ class Site:
             inside, words = None, [BENCH, name, str(self.file), str(seconds)]
         begin = self.cpu()
         said = self.run(inside, words)
-        reached = json.loads(said)["end"]["sum_received"]["bits_per_second"] / 1e9 if words[0] == "iperf3" else float(said)
+        reached = (json.loads(said)["end"]["sum_received"]["bits_per_second"] / 1e9 if words[0] == "iperf3"
+                   else float(said))
         return reached, self.cpu() - begin
 
     def counted(self, ids, name, seconds):

@@ -129,7 +129,8 @@ def on_its_host():
             size = len(rows[0][2]) if name == "capture" else 0
             line = f"{name:>24} {size:>8} {statistics.median(r[1] for r in rows):>5.2f} s"
             for pid in pids.values():
-                line += f" {statistics.median(r[0][pid][0] for r in rows):>13.1f} ms {max(r[0][pid][1] for r in rows):>5.1f} MiB"
+                line += (f" {statistics.median(r[0][pid][0] for r in rows):>13.1f} ms "
+                         f"{max(r[0][pid][1] for r in rows):>5.1f} MiB")
             print(line, flush=True)
         data = capture()
         plain = gzip.decompress(data)
@@ -185,7 +186,8 @@ def measure(c, episode, n, hosts):
           120)
     verdict = time.monotonic()
     d = c.get(f"/api/v1/slices/{episode}/diagnosis").json
-    assert d["outcome"] == "named" and d["diagnosis"]["suspects"][0]["host"] == f"{episode}-h{n // 3}", d["summary"]
+    assert d["outcome"] == "named" and d["diagnosis"]["suspects"][0]["host"] == f"{episode}-h{n // 3}", \
+            d["summary"]
     return arrived - began, verdict - arrived, sum(len(data) for _, data in hosts) / n
 
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two loads that tell allocators apart, for whichever the process was started with:
- *   objects     threads that make and free small objects of mixed sizes, some of them freed by another thread: what Python,
+ *   objects     threads that make and free small objects of mixed sizes, some of them freed by another
+ *               thread: what Python,
  *               input pipelines and protobuf do
- *   embedding   tables of many megabytes that are made, filled, read at random rows, grown and freed: what models with huge
+ *   embedding   tables of many megabytes that are made, filled, read at random rows, grown and freed: what
+ *               models with huge
  *               embedding tables do on the host
  * Prints one line of JSON. Usage: bench-malloc objects|embedding
  */
@@ -79,7 +81,8 @@ static uint64_t embedding(void) {
                 }
                 for (unsigned i = 0; i < 2000000; i++) {
                         uint64_t n = next_random(&state);
-                        const unsigned char *row = tables[n % TABLES] + (n >> 8) % (TABLE_BYTES / ROW_BYTES) * ROW_BYTES;
+                        const unsigned char *row = tables[n % TABLES] +
+                                                   (n >> 8) % (TABLE_BYTES / ROW_BYTES) * ROW_BYTES;
 
                         sum += row[n % ROW_BYTES];
                 }
@@ -107,7 +110,9 @@ int main(int argc, char *argv[]) {
         }
         done = streq(argv[1], "objects") ? objects() : embedding();
         (void) getrusage(RUSAGE_SELF, &usage);
-        printf("{\"load\": \"%s\", \"seconds\": %.3f, \"peak_mib\": %ld, \"faults\": %ld, \"done\": %" PRIu64 "}\n", argv[1],
+        printf("{\"load\": \"%s\", \"seconds\": %.3f, \"peak_mib\": %ld, \"faults\": %ld, "
+               "\"done\": %" PRIu64 "}\n",
+               argv[1],
                seconds() - start, usage.ru_maxrss / 1024, usage.ru_minflt, done);
         return 0;
 }

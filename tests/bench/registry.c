@@ -26,7 +26,8 @@
 
 #define EVENTS_MAX 512
 #define WAIT_S     7 /* half of the usual lease, as hosts ask */
-#define BACK_OFF   (15 * USEC_PER_SEC / 4) /* at most so long behind a round of all collectors, as hosts do: a quarter of the lease */
+/* at most so long behind a round of all collectors, as hosts do: a quarter of the lease */
+#define BACK_OFF   (15 * USEC_PER_SEC / 4)
 #define ENDPOINTS_MAX 4
 
 enum seen { SEEN_READY, SEEN_FORMING, SEEN_RUNNING, SEEN_WHOLE, SEEN_CONNECTED, _SEEN_MAX };
@@ -84,9 +85,12 @@ static void make_request(struct fleet *f, struct member *m) {
                                 m->generation, m->state);
         if (m->changed)
                 (void) snprintf(body, sizeof(body),
-                                "{\"v\":1,\"member\":{\"v\":1,\"slice\":\"s%04u\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"machine-%u\","
-                                "\"incarnation\":\"%016x\",\"address\":[\"10.%u.%u.%u\"],\"hosts\":%u,\"accelerator\":\"v6e\","
-                                "\"fingerprint\":{\"digest\":\"d\"},\"state\":\"ready\",\"runs\":[%s]},\"wait\":%d%s}",
+                                "{\"v\":1,\"member\":{\"v\":1,\"slice\":\"s%04u\",\"worker\":%u,"
+                                "\"host\":\"h%u\",\"id\":\"machine-%u\","
+                                "\"incarnation\":\"%016x\",\"address\":[\"10.%u.%u.%u\"],\"hosts\":%u,"
+                                "\"accelerator\":\"v6e\","
+                                "\"fingerprint\":{\"digest\":\"d\"},\"state\":\"ready\",\"runs\":[%s]},"
+                                "\"wait\":%d%s}",
                                 s, w, i, i, i, i >> 16, (i >> 8) & 255, i & 255, slice_hosts(f, s), run,
                                 WAIT_S, since);
         else
@@ -418,7 +422,8 @@ static bool take_endpoints(struct fleet *f, char *text) {
                 if (!colon || f->n_endpoints == ENDPOINTS_MAX)
                         return false;
                 *colon = '\0';
-                *a = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = htons((uint16_t) atoi(colon + 1)) };
+                *a = (struct sockaddr_in) { .sin_family = AF_INET,
+                                            .sin_port = htons((uint16_t) atoi(colon + 1)) };
                 if (inet_pton(AF_INET, at, &a->sin_addr) != 1)
                         return false;
                 f->n_endpoints++;

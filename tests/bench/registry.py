@@ -64,7 +64,8 @@ class Driver:
     def until(self, state):
         """(s to the first, s to the last, answers, MiB, failures, refused) since forget."""
         _, n, first, last, answers, size, failures, refused = self.word("wait " + state)
-        return float(first) / 1e3, float(last) / 1e3, int(answers), int(size) / 2**20, int(failures), int(refused)
+        return (float(first) / 1e3, float(last) / 1e3, int(answers), int(size) / 2**20, int(failures),
+                int(refused))
 
     def close(self):
         self.process.stdin.close()
@@ -73,7 +74,8 @@ class Driver:
 
 class Bench:
     def __init__(self, store, tls, members, per_slice, arrive):
-        self.store, self.tls, self.members, self.per_slice, self.arrive = store, tls, members, per_slice, arrive
+        self.store, self.tls, self.members, self.per_slice, self.arrive = (
+                store, tls, members, per_slice, arrive)
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self.temporary.name)
         self.etcd = etcd_site.Site(members=3, tls=tls) if store == "etcd" else None
@@ -174,9 +176,11 @@ class Bench:
 
     def rest(self, seconds, leader):
         pid = self.collectors[leader].process.pid
-        cpu, calls, syncs = processor_time(pid), self.etcd and self.etcd_requests(), self.metric(leader)["syncs"]
+        cpu, calls, syncs = (processor_time(pid), self.etcd and self.etcd_requests(),
+                             self.metric(leader)["syncs"])
         time.sleep(seconds)
-        line = f"{(processor_time(pid) - cpu) / seconds * 100:.1f} % of a core for {(self.metric(leader)['syncs'] - syncs) / seconds:.0f} syncs/s"
+        line = (f"{(processor_time(pid) - cpu) / seconds * 100:.1f} % of a core for "
+                f"{(self.metric(leader)['syncs'] - syncs) / seconds:.0f} syncs/s")
         if self.etcd:
             line += f"; etcd: {(self.etcd_requests() - calls) / seconds:.1f} requests/s"
         print(f"  {'at rest':36} {line}", flush=True)

@@ -260,7 +260,8 @@ def main():
     for name, medians in (("17", small), ("200", large)):
         for ours, peers, factor in (("tpu-stack", "austin -w", 1), ("tpu-stack --native", "eu-stack", 10)):
             if medians[peers]:
-                goals.append(("%s on %s threads: %.1f times %s (goal: more than %d)" % (ours, name, medians[peers] / medians[ours], peers, factor),
+                goals.append(("%s on %s threads: %.1f times %s (goal: more than %d)"
+                              % (ours, name, medians[peers] / medians[ours], peers, factor),
                               medians[peers] / medians[ours] > factor))
     goals += [("a stop: p50 <= 0.05 ms", p50 <= 0.05), ("a stop: p99 <= 0.1 ms", p99 <= 0.1)]
     for text, met in goals:

@@ -132,7 +132,8 @@ class Hostd(holding.Case):
         self.assertEqual(self.kernel()["uncounted"], 0)
         shown = self.host.run(f"{holding.BUILD}/agent/ctl/tpuctl", "net").stdout
         self.assertRegex(shown,
-                         r"(?m)^dropped in \w+ \(SOCKET_RCVBUFF\): \d+ packets: the receive buffer of a socket was full")
+                         r"(?m)^dropped in \w+ \(SOCKET_RCVBUFF\): \d+ packets: the receive buffer of a "
+                         r"socket was full")
         self.assertNotIn("found no room", shown)
         ids = holding.programs_of(hostd.pid)
         self.assertTrue(ids and all(map(holding.loaded, ids)))

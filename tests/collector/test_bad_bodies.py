@@ -328,7 +328,8 @@ class Types(Bad):
                      "application/x-www-form-urlencoded", "x" * 3000):
             self.refused(self.c.post("/v1/metrics", good, {"Content-Type": kind}), 415,
                          "application/x-protobuf")
-        self.assertEqual(self.raw(b"POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(good) + good), 415)
+        self.assertEqual(self.raw(b"POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+                                  % len(good) + good), 415)
         for kind in ("application/json", "application/json; charset=utf-8"):
             self.refused(self.c.post("/v1/metrics", b'{"resourceMetrics":[]}', {"Content-Type": kind}), 415,
                          "OTLP/JSON is not taken")

@@ -25,7 +25,8 @@ class Certificates(Case):
         super().setUp()
         self.folder = Path(self.dir.name)
         self.ca = Authority(self.folder / "ca")
-        self.first, self.second, self.reader = self.ca.issue("first"), self.ca.issue("second"), self.ca.issue("reader", f"URI:{READER}")
+        self.first, self.second, self.reader = (self.ca.issue("first"), self.ca.issue("second"),
+                                                self.ca.issue("reader", f"URI:{READER}"))
         self.put(*self.first)
         shutil.copy(self.ca.cert, self.folder / "clients.pem")
         config = self.folder / "collectord.conf"

@@ -145,7 +145,8 @@ class Receiving(Case):
                             encode_chunked=True), 413, "4 MiB")
         # announced only: answered before it is sent
         with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:
-            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 99999999999\r\n\r\n")
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+                      b"Content-Length: 99999999999\r\n\r\n")
             self.assertIn(b" 413 ", s.recv(200))
         self.assertEqual(c.sql("SELECT count(*) FROM events"), [(1,)])
 
@@ -156,7 +157,8 @@ class Receiving(Case):
         r = conn.getresponse()
         self.assertEqual((r.status, r.getheader("Allow")), (405, "POST"))
         with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:  # gone in the middle of a body
-            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000\r\n\r\nabc")
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+                      b"Content-Length: 1000\r\n\r\nabc")
         for junk in (b"\x00" * 64, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9000,
                      b"POST /v1/logs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
             with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:

@@ -24,7 +24,8 @@ class Groups(Case):
             s = socket.create_connection(("127.0.0.1", c.otlp), 20)
             body = b"\xff" if i % 10 == 3 else otlp.request({**AGENT, "host.name": f"h{i}"},
                                                             [otlp.log(f"e{i}", "x")])
-            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:1])
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+                      b"Content-Length: %d\r\n\r\n" % len(body) + body[:1])
             conns.append((s, body))
         for s, body in conns:
             s.sendall(body[1:] or b"")
@@ -39,7 +40,8 @@ class Groups(Case):
     def test_same_record_twice_in_a_group(self):
         c = self.start()
         body = otlp.request(AGENT, [otlp.log("once", "x")])
-        head = f"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nTPU-Spool-Record: {SPOOL}/events/1\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (f"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+                f"TPU-Spool-Record: {SPOOL}/events/1\r\nContent-Length: {len(body)}\r\n\r\n")
         conns = [socket.create_connection(("127.0.0.1", c.otlp), 20) for _ in range(8)]
         for s in conns:
             s.sendall(head.encode() + body)
@@ -53,7 +55,8 @@ class Groups(Case):
         db = sqlite3.connect(c.database, isolation_level=None)
         db.execute("BEGIN IMMEDIATE")  # 250 ms in which requests pile up
         body = otlp.request(AGENT, [otlp.log("e", "x")])
-        head = b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = (b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(body))
         conns = [socket.create_connection(("127.0.0.1", c.otlp), 20) for _ in range(4)]
         for s in conns:
             s.sendall(head + body)

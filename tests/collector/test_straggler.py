@@ -47,8 +47,10 @@ class Straggler(Case):
         self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]),
                          ("h2", "s1", 0, "WARN"))
         self.assertRegex(event["body"],
-                         r"^slice s1, worker 0 \(h2\) slows run train down: in [34] of 4 windows it computed, or wanted a CPU, for 0\.\d\d s "
-                                        r"of every second, the 3 others for 0\.1\d s, and wait for it; a step takes 1\.\d\d s, and took 0\.70 s before$")
+                         r"^slice s1, worker 0 \(h2\) slows run train down: in [34] of 4 windows it "
+                         r"computed, or wanted a CPU, for 0\.\d\d s "
+                                        r"of every second, the 3 others for 0\.1\d s, and wait for it; a "
+                                        r"step takes 1\.\d\d s, and took 0\.70 s before$")
         self.assertEqual((event["attributes"]["run"], event["attributes"]["host"],
                           event["attributes"]["hosts"]), ("train", "h2", 4))
 

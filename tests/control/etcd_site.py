@@ -49,9 +49,11 @@ class Site:
         shm = Path("/dev/shm")
         self._folder = tempfile.TemporaryDirectory(dir=shm if shm.is_dir() and os.access(shm, os.W_OK)
                                                    else None)
-        self.folder, self.tls, self.n, self.more, self.user = Path(self._folder.name), tls, members, list(more), None
+        self.folder, self.tls, self.n, self.more, self.user = (Path(self._folder.name), tls, members,
+                                                               list(more), None)
         ports = free_ports(3 * members)
-        self.clients, self.peers, self.metrics_ports = ports[:members], ports[members:2 * members], ports[2 * members:]
+        self.clients, self.peers, self.metrics_ports = (ports[:members], ports[members:2 * members],
+                                                        ports[2 * members:])
         self.processes = [None] * members
         if tls:
             self.authority = certificates.Authority(self.folder / "ca")

@@ -23,7 +23,8 @@ TPUCTL = pathlib.Path(os.environ["BUILD_DIR"]) / "agent/ctl/tpuctl"
 
 
 def ago(seconds):
-    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return (datetime.datetime.now(datetime.timezone.utc)
+            - datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 class Ctl(unittest.TestCase):

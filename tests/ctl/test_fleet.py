@@ -69,7 +69,8 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
         server, url = self.collector()
         where = {"error": "telemetry is not kept here: it goes to http://v:8428", "remedy": "ask there",
                  "telemetry": "http://v:8428"}
-        said = "tpuctl: telemetry goes to http://v:8428: this collector keeps no events, lines and series\nto do:  ask there\n"
+        said = ("tpuctl: telemetry goes to http://v:8428: this collector keeps no events, lines and series\n"
+                "to do:  ask there\n")
         for path, words in (("/api/v1/events", ["events"]), ("/api/v1/events", ["events", "--follow"]),
                             ("/api/v1/runs/train/logs", ["logs", "train", "--fleet"])):
             server.answers[("GET", path)] = (404, where)
@@ -143,7 +144,8 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
             there.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": [dict(name="h0", state="ready")]})
             there.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
             waits.answers[("GET", "/api/v1/hosts")] = waits.answers[("PUT",
-                                                                     "/api/v1/hosts/h0/cordon")] = (503, {"error": "no collector leads", "remedy": "try again"})
+                                                                     "/api/v1/hosts/h0/cordon")] = (
+                                                                             503, {"error": "no collector leads", "remedy": "try again"})
             for urls in (f"{gone} {url}/", f"{without} {gone} {url}", f"  {url} {gone}"):
                 self.assertIn("h0", self.expect(["fleet", "--collector", urls], 0).stdout)
                 self.expect(["fleet", "cordon", "h0", "disk", "--collector", urls], 0)

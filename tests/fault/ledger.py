@@ -142,7 +142,8 @@ def compare_gaps(fed, stored, class_, lost, gone, alone):
     if untold:
         wrong[f"answered {class_} that are lost, and no gap tells of them"] = few(untold)
     if len(lost) > records or lost_points > points:
-        wrong[f"gaps of {class_} tell of too little"] = f"{records} records, {points} points; missing: {len(lost)}, {lost_points}"
+        wrong[f"gaps of {class_} tell of too little"] = (f"{records} records, {points} points; missing: "
+                                                         f"{len(lost)}, {lost_points}")
     if alone and points > most:
         wrong[f"gaps of {class_} tell of too much"] = f"{points} points; missing: {most} at most"
     return wrong

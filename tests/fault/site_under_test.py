@@ -83,7 +83,8 @@ class Killer(threading.Thread):
 
     def __init__(self, process, count, seed, starts_within, before_kill=lambda: None):
         super().__init__(daemon=True)
-        self.process, self.count, self.random, self.starts_within = process, count, random.Random(seed), starts_within
+        self.process, self.count, self.random, self.starts_within = (process, count, random.Random(seed),
+                                                                     starts_within)
         self.before_kill, self.kills, self.error = before_kill, Counter(), None
 
     def plan(self):

@@ -52,7 +52,8 @@ class Promises:
             return f"{s - len(there) - lost} of {s} are missing" if len(there) + lost < s else None
         if len(there) + lost != s:
             missing = sorted(set(range(1, s + 1)) - there)
-            return f"{len(there)} of {s} are there and {lost} are told, missing {missing[:20]}, gaps {sorted(self.gaps.values())}"
+            return (f"{len(there)} of {s} are there and {lost} are told, missing {missing[:20]}, gaps "
+                    f"{sorted(self.gaps.values())}")
         if any(g[1] == 1 for g in mine):
             return f"damage where there was none: {mine}"
         if sum(map(items, there)) + lost_items != sum(map(items, range(1, s + 1))):

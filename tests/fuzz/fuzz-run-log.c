@@ -37,9 +37,8 @@ static struct step_expression *expression(const char *line, size_t len) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const uint8_t *end = data + size, *eol = size > 0 ? memchr(data, '\n', size) : NULL;
-        _cleanup_(step_expression_freep) struct step_expression *e = eol
-                                                                     ? expression((const char *) data,
-                                                                                  (size_t) (eol - data)) : NULL;
+        _cleanup_(step_expression_freep) struct step_expression *e =
+                eol ? expression((const char *) data, (size_t) (eol - data)) : NULL;
         struct activity_reading r = { .at = USEC_PER_SEC, .device_idle = -1 };
         usec_t now = USEC_PER_SEC;
         struct run_watch w;

@@ -71,6 +71,7 @@ class TlsHostd(Hostd):
             c.request(method, path, body)
             r = c.getresponse()
             text = r.read()
-            return r.status, json.loads(text) if r.getheader("Content-Type") == "application/json" else text.decode()
+            return (r.status, json.loads(text) if r.getheader("Content-Type") == "application/json"
+                    else text.decode())
         finally:
             c.close()

@@ -80,7 +80,8 @@ class Receiver:
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
                 if receiver.status == 200:
-                    assert self.headers["Content-Type"] == "application/x-protobuf", self.headers["Content-Type"]
+                    assert self.headers["Content-Type"] == "application/x-protobuf", \
+                            self.headers["Content-Type"]
                     receiver.got.append((self.path, self.headers["TPU-Spool-Record"], body))
                 self.send_response(receiver.status)
                 self.send_header("Content-Type", "application/x-protobuf")
@@ -134,7 +135,8 @@ def captured(name, text="text", taken=1):
 
 
 # Kinds and messages of proto/local.proto, as its peers see them.
-ERROR, RUN_LIST_REQUEST, RUN_LIST_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = 1, 22, 23, 26, 27, 28, 29
+ERROR, RUN_LIST_REQUEST, RUN_LIST_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = (
+        1, 22, 23, 26, 27, 28, 29)
 
 
 class Launchd:

@@ -9,7 +9,8 @@ import time
 import capture_wire
 from protobuf import message, parse
 
-ERROR, RUN_REQUEST, RUN_REPLY, RUN_LIST_REQUEST, RUN_LIST_REPLY, STOP_REQUEST, STOP_REPLY = 1, 20, 21, 22, 23, 24, 25
+ERROR, RUN_REQUEST, RUN_REPLY, RUN_LIST_REQUEST, RUN_LIST_REPLY, STOP_REQUEST, STOP_REPLY = (
+        1, 20, 21, 22, 23, 24, 25)
 CAPTURE_REQUEST, CAPTURE_REPLY = 26, 27
 OWNERS_REQUEST, OWNERS_REPLY, SIGNAL_REQUEST, SIGNAL_REPLY, CHECK_REQUEST = 28, 29, 30, 31, 34
 EBADMSG, EACCES, ENOENT, ESRCH, ESTALE = 74, 13, 2, 3, 116
@@ -24,7 +25,8 @@ class Runs:
     refuse: (errno, text, remedy) of the next ones."""
 
     def __init__(self, path):
-        self.path, self.runs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
+        self.path, self.runs, self.starts, self.stops, self.signals, self.checks = (
+                str(path), {}, [], [], [], [])
         self.refuse = self.refuse_check = None
         self.silent = False  # it takes questions and says nothing
         # what was captured; stacks(name): what tpu-stack --native --capture would write, in

@@ -48,7 +48,8 @@ def histograms(data):
         bounds, counts = struct.unpack(f"<{len(bounds) // 8}d",
                                        bounds), struct.unpack(f"<{len(counts) // 8}Q", counts)
         count, = struct.unpack("<Q", one(p, 4, bytes(8)))
-        assert len(counts) == len(bounds) + 1 and sum(counts) == count and list(bounds) == sorted(set(bounds))
+        assert (len(counts) == len(bounds) + 1 and sum(counts) == count
+                and list(bounds) == sorted(set(bounds)))
         out.append(("histogram", key_values(every(p, 9)),
                     (count, struct.unpack("<d", one(p, 5))[0], bounds, counts),
                     struct.unpack("<Q", one(p, 3))[0], struct.unpack("<Q", one(p, 2, bytes(8)))[0]))

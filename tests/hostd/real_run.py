@@ -133,7 +133,8 @@ class Case(unittest.TestCase):
 
         for seconds in (2, *[30] * TRIES):
             answer, times = [], len(watches())
-            asking = threading.Thread(target=lambda: answer.append(self.h.get(f"/v1/{kind}?run={run.name}&watch={seconds}")))
+            asking = threading.Thread(
+                    target=lambda: answer.append(self.h.get(f"/v1/{kind}?run={run.name}&watch={seconds}")))
             asking.start()
             around.wait_until(lambda: len(watches()) > times or answer, 60, "the watch")
             did = work()

@@ -72,7 +72,8 @@ class Gaps(Case):
             self.seen = sums, len(got), told, c, sorted(set(range(1, c["first_seq"])) - got)[:40]
             # Of all that is decided each is at the endpoint or told, and none is both.
             complete = (c["first_seq"] - 1 - len(got) - told) % JUMP == 0
-            return c["kept"] <= 1 and c["first_seq"] > last and set(sums) >= set(reasons) and complete and sums
+            return (c["kept"] <= 1 and c["first_seq"] > last and set(sums) >= set(reasons) and complete
+                    and sums)
         try:
             sums = wait_until(look, 180, "everything delivered or told")
         except AssertionError as failure:

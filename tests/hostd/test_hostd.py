@@ -244,7 +244,8 @@ class Uplink(Case):
                                    if e["body"]["found"] == found])
         self.assertGreaterEqual(severity, 13)
         self.assertEqual(record,
-                         f"{attributes['tpu.spool.id']}/{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
+                         f"{attributes['tpu.spool.id']}/"
+                         f"{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
 
     def test_receiver_away_and_back(self):
         r = self.receiver()
@@ -498,7 +499,8 @@ class Journal(Case):
             writer.stdin.flush()
 
         def step(n):
-            return f"completed step: {n}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5"
+            return (f"completed step: {n}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, "
+                    f"total_weights: 2, loss: 1.5")
 
         entry("tpu-run-train.service", step(7777))
         wait_until(lambda: list(folder.glob("*.journal")), 5, "the journal file")

@@ -19,7 +19,8 @@ from manager_stand_in import Manager                               # noqa: E402
 
 LAUNCHD = BINARY.parents[1] / "launch/tpu-launchd"
 TPUCTL = BINARY.parents[1] / "ctl/tpuctl"
-ACTIVATE = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[2], sys.argv[2:])"
+ACTIVATE = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_FDS='1', "
+            "LISTEN_PID=str(os.getpid())); os.execv(sys.argv[2], sys.argv[2:])")
 SIGNAL_REQUEST, SIGNAL_REPLY = 30, 31
 
 

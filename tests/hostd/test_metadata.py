@@ -250,7 +250,8 @@ class Slice(Case):
                 self.assertEqual(said["worker-id"]["origin"], "metadata (tpu-env)")
                 self.assertEqual(said["worker-hostnames"]["origin"], "metadata (worker-network-endpoints)")
                 self.assertEqual(said["chips"]["origin"], "from chips-per-host-bounds")
-                kept = wait_until(lambda: (k := json.loads(content_of(self.copy))["said"])["instance/attributes/tpu-env"] and k, 5, "the copy")
+                kept = wait_until(
+                        lambda: (k := json.loads(content_of(self.copy))["said"])["instance/attributes/tpu-env"] and k, 5, "the copy")
                 self.assertEqual(kept["instance/zone"], {"zone": "us-east5-b"})
                 self.h.stop()
 

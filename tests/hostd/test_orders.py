@@ -111,7 +111,8 @@ class Orders(unittest.TestCase):
         self.assertEqual((told["to"], told["reasons"]), ("ready", "cordoned by root: bad cable"))
         audit = h.events("tpu.api.acted")[-1]["body"]
         self.assertEqual((audit["call"], audit["uid"], audit["result"]), ("PUT /v1/cordon", 0, "bad cable"))
-        wait_until(lambda: any(p[1] == "tpu.host.ordered" and p[4] == {"tpu.host.order": "cordon"} and p[5] == 1
+        wait_until(lambda: any(p[1] == "tpu.host.ordered" and p[4] == {"tpu.host.order": "cordon"}
+                               and p[5] == 1
                                for p in r.points()), 10, "the metric")
         h.rmem(WRONG)
         wait_until(lambda: self.status(h)["state"] != "ready", 10, "the drift")

@@ -83,7 +83,8 @@ class Progress(unittest.TestCase):
         for f in Path(f"/proc/{self.h.process.pid}/fdinfo").iterdir():
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
                 infos[int(f.name)] = f.read_text()
-        waited = {int(line.split()[1]) for text in infos.values() for line in text.splitlines() if line.startswith("tfd:")}
+        waited = {int(line.split()[1]) for text in infos.values() for line in text.splitlines()
+                  if line.startswith("tfd:")}
         return sum(f" ino:{self.journal.stat().st_ino:x} " in infos.get(fd, "") for fd in waited)
 
     def lines_kept(self):
@@ -122,7 +123,8 @@ class Progress(unittest.TestCase):
         self.assertRegex(body["why"],
                          r"^no step for 1\d s after step 40, steps took 4\.0 s \(median of 40\)")
         wait_until(lambda: self.metric('tpu_run_stall_suspected{tpu_run_name="train"} 1'), 60, "the metric")
-        wait_until(lambda: self.metric('tpu_run_suspicions_total{tpu_run_name="train",tpu_run_suspicion="stall"}'), 60, "the counter")
+        wait_until(lambda: self.metric('tpu_run_suspicions_total{tpu_run_name="train",'
+                                       'tpu_run_suspicion="stall"}'), 60, "the counter")
         wait_until(lambda: self.metric('tpu_run_step_duration_seconds_count{tpu_run_name="train"} 40'), 60,
                    "how long its steps took")
         self.assertRegex(self.h.call("/metrics")[2].decode(),

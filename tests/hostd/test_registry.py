@@ -17,7 +17,8 @@ from around import Hostd, has_failed, wait_until  # noqa: E402
 from certificates import Authority  # noqa: E402
 from registry_stand_in import Registry  # noqa: E402
 
-IDENTITY = "[Identity]\nHostName=h2\nSliceName=s0\nWorkerId=2\nWorkerHostnames=h0,h1,h2,h3\nAcceleratorType=v6e-16\nTopology=4x4\n"
+IDENTITY = ("[Identity]\nHostName=h2\nSliceName=s0\nWorkerId=2\nWorkerHostnames=h0,h1,h2,h3\n"
+            "AcceleratorType=v6e-16\nTopology=4x4\n")
 SLICE = {"v": 1, "slice": "s0", "generation": 3, "state": "forming", "since": 0, "hosts": 4,
          "roster": [{"worker": 2, "host": "h2", "id": "x", "address": ["127.0.0.1"], "incarnation": "y"}],
          "missing": [{"worker": 1, "host": "h1", "address": ["10.0.0.2"], "since": 0,
@@ -184,7 +185,9 @@ class Collector(WithRegistry):
                                          (503, b"", "joining", "HTTP 503"),
                                          (200, b"<html>", "refused", "cannot be understood"),
                                          (200,
-                                          b'{"v":1,"lease":15,"term":0,"store":"","revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
+                                          b'{"v":1,"lease":15,"term":0,"store":"","revision":"a.1",'
+                                          b'"records":{"slice/s0":7}}', "refused",
+                                          "record slice/s0 is no object"),
                                          (200, b'{"v":1,"lease":0,"revision":"a.1"}', "refused",
                                           "lease is no number of seconds")):
             with self.subTest(status=status, body=body):
@@ -465,7 +468,8 @@ class WithoutOne(WithRegistry):
                               capture_output=True, text=True, timeout=60, check=False)
         line = next(i for i, text in enumerate(h.config.read_text().splitlines(), 1) if text == "Kind=etcd")
         self.assertRegex(done.stderr,
-                         rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in \[Control\] of collectord.conf")
+                         rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in "
+                         rf"\[Control\] of collectord.conf")
         h.start()
         self.until(h, "member")
         self.assertEqual(self.state(h)["kind"], "collector")

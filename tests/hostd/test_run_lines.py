@@ -106,7 +106,8 @@ class FromHostToPeople(RunLines):
         self.assertTrue(first["slice"] and first["worker_id"] is not None, first)
         self.assertEqual([line["text"] for line in self.until(1, "eval")], ["of another"])
         # filters, and the newest first without since
-        self.assertEqual(len(self.lines(more=f"&worker={first['slice']}/{first['worker_id']}&host={first['host']}")), 5)
+        self.assertEqual(len(self.lines(more=f"&worker={first['slice']}/"
+                                             f"{first['worker_id']}&host={first['host']}")), 5)
         self.assertEqual(self.lines(more="&worker=99"), [])
         self.assertEqual([line["text"] for line in self.ask("/api/v1/runs/train/logs?limit=2")["lines"]],
                          ["error", "again"])

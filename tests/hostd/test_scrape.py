@@ -162,7 +162,8 @@ class Formats(Case):
             family = full.removesuffix("_total")
             rows[family] = (kind, next((u for u in UNITS if family.endswith("_" + u)), ""))
             text += f"# HELP {full} h\n# TYPE {full} {kind}\n"
-            text += f'{full}_bucket{{le="+Inf"}} 1\n{full}_sum 1\n{full}_count 1\n' if kind == "histogram" else f"{full} 1\n"
+            text += (f'{full}_bucket{{le="+Inf"}} 1\n{full}_sum 1\n{full}_count 1\n' if kind == "histogram"
+                     else f"{full} 1\n")
         seen = {f.name: (f.type, f.unit) for f in families if f.name not in ("target", "tpu_hostd_build")}
         self.assertEqual({n: seen[n] for n in seen if rows.get(n) != seen[n]}, {})
         self.assertGreater(len(seen), 30)
@@ -266,7 +267,8 @@ class Prometheus(Case):
         _, total = self.query('system_memory_limit_bytes{job="hostd"}')[0]
         wanted = int(re.search(r"MemTotal:\s+(\d+)", (h.root / "proc/meminfo").read_text())[1]) * 1024
         self.assertEqual(int(total), wanted)
-        labels, _ = self.query('system_network_io_bytes_total{network_interface_name="eth0",network_io_direction="receive"}')[0]
+        labels, _ = self.query('system_network_io_bytes_total{network_interface_name="eth0",'
+                               'network_io_direction="receive"}')[0]
         self.assertEqual(labels["job"], "hostd")
         joined = self.query('tpu_host_state{tpu_host_state="ready"} * on (instance) group_left '
                             '(tpu_slice_name) target_info')

@@ -130,7 +130,8 @@ class Tls(Case):
         e = self.serving()
         cert, key = self.ca.issue("host")
         _, other_key = self.ca.issue("other")
-        locked, rubbish, missing = self.folder / "locked.key", self.folder / "rubbish", self.folder / "missing"
+        locked, rubbish, missing = (self.folder / "locked.key", self.folder / "rubbish",
+                                    self.folder / "missing")
         openssl("ec", "-in", key, "-aes128", "-passout", "pass:x", "-out", locked)
         rubbish.write_text("-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
         for files, words in (((missing, key), f"CertFile={missing}: No such file"),

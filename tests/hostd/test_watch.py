@@ -28,7 +28,8 @@ class Files(fuse.Operations):
         return b"x" * size
 fuse.FUSE(Files(), sys.argv[1], foreground=True, direct_io=True)
 """
-READER = "import os, sys\nwhile True:\n for p in sys.argv[1:]:\n  f = os.open(p, os.O_RDONLY); os.read(f, 10); os.close(f)"
+READER = ("import os, sys\nwhile True:\n for p in sys.argv[1:]:\n  f = os.open(p, os.O_RDONLY); os.read(f, "
+          "10); os.close(f)")
 STATE_D = BINARY.parents[2] / "tests/bpf/state-d"  # stands there 0.2 s at a time, in wait_for_vfork_done()
 FULL = os.environ.get("FULL") == "1"
 SECONDS = 3 if FULL else 1
@@ -96,7 +97,8 @@ class Watch(real_run.Case):
         self.assertEqual(w["lost"], 0)
         shown = self.ctl("sched", run.name, "--seconds", "1")
         self.assertRegex(shown,
-                         rf"(?s)^run {run.name}, .*waits for a CPU +\S+ m?s in \d+ waits: half below .*moved +\d+ times")
+                         rf"(?s)^run {run.name}, .*waits for a CPU +\S+ m?s in \d+ waits: half below "
+                         rf".*moved +\d+ times")
         idle = self.h.get(f"/v1/sched?run={run.name}")
         self.assertEqual((idle["watch"], idle["not_watched"]), (None, None))
 

@@ -19,7 +19,8 @@ WantedBy=multi-user.target
 
 def missing():
     """Why there can be no such lab here, or None."""
-    return None if shutil.which("etcd") and shutil.which("etcdctl") else "etcd is not installed: tools/deps test"
+    return (None if shutil.which("etcd") and shutil.which("etcdctl")
+            else "etcd is not installed: tools/deps test")
 
 
 def places(lab):

@@ -75,7 +75,8 @@ def identity(lab):
 
 
 def train(lab):
-    members = lambda: all(s.ctl_json(h, "status")["registry"]["state"] == "member" for h in lab.hosts)  # noqa: E731
+    def members():
+        return all(s.ctl_json(h, "status")["registry"]["state"] == "member" for h in lab.hosts)
     s.wait_until(members, 60, "every host is a member of its slice")
     done = slices.train(lab.hosts[0], "train", "--slices", "1:2", "--restarts", "5", "--grace", "5")
     if done.code:
@@ -148,7 +149,8 @@ def kill_rank(lab):
     s.wait_until(lambda: max(slices.since_resumed(lab.hosts[0], "train"), default=0) > kept + 5, 60,
                  "five steps behind the checkpoint")
     told = s.ctl(lab.hosts[0], "runs", "--fleet").out
-    return f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own logs]\n{told.rstrip()}"
+    return (f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own "
+            f"logs]\n{told.rstrip()}")
 
 
 def stop_rank(lab):
@@ -173,7 +175,8 @@ def name_it(lab):
     if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): 1 of "
                                                  f"{HOSTS} is different; its process {pid} is stopped"):
         raise LabError(f"exit code {done.code}: {done.err}{done.out}")
-    return f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state {host.sh(f'ps -o stat= -p {pid}').strip()}]"
+    return (f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state "
+            f"{host.sh(f'ps -o stat= -p {pid}').strip()}]")
 
 
 def show_stack(lab):

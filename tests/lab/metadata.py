@@ -232,7 +232,8 @@ class MetadataServer:
             self._send(http_, 200, "application/json", b'[{"mac": "42:01", "mtu": "\xff')
         elif self.mode == "huge":
             http_.close_connection = True
-            http_.wfile.write(b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Type: application/json\r\n\r\n")
+            http_.wfile.write(b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Type: "
+                              b"application/json\r\n\r\n")
             while True:
                 http_.wfile.write(b"[" * 65536)
         else:

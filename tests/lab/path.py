@@ -58,7 +58,8 @@ def network_is_set(lab):
     kept = {which: int(mask, 16) for which,
             mask in re.findall(r"Cap(Inh|Prm|Eff|Amb):\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))}
     check(len(kept) == 4 and not any(kept.values()), f"tpu-hostd keeps capabilities: {kept}")
-    return "ip: 8896 on eth0 and eth1; /proc: tcp_rmem; no capability left to tpu-hostd; another sysctl is repaired at once"
+    return ("ip: 8896 on eth0 and eth1; /proc: tcp_rmem; no capability left to tpu-hostd; another sysctl is "
+            "repaired at once")
 
 
 def applied_but_for_the_machines_own(host):
@@ -145,7 +146,8 @@ def run_is_a_service(lab):
     """tpu-launchd: a run is a transient service in its own slice, with the environment, the allocator,
     the caller's rights"""
     host = lab.hosts[0]
-    script = "import os,time; print(open('/proc/self/maps').read().count('libtcmalloc') > 0, dict(os.environ)); time.sleep(60)"
+    script = ("import os,time; print(open('/proc/self/maps').read().count('libtcmalloc') > 0, "
+              "dict(os.environ)); time.sleep(60)")
     s.ctl(host, "run", "--name", "probe", "--framework", "jax", "--malloc", "tcmalloc", "--env",
           "TPU_WORKER_ID=7",
           "--", "/usr/bin/python3", "-c", script)
@@ -221,7 +223,8 @@ def training_runs(lab):
             host.wait_for(["systemctl", "is-active", "-q", f"{name}.service"], 15)
     numbers = [n for n, _ in s.training_steps(first, "train")]
     check(numbers == list(range(len(numbers))), "steps are missing in the training's own log")
-    return f"{3 * len(lab.hosts)} agent processes killed at step {at}, step {numbers[-1]} reached, none missing"
+    return (f"{3 * len(lab.hosts)} agent processes killed at step {at}, step {numbers[-1]} reached, none "
+            f"missing")
 
 
 def hostd_looks(lab):
@@ -268,7 +271,8 @@ def telemetry_arrives(lab):
     def in_step():
         row = next(h for h in s.ctl_json(host, "fleet")["hosts"] if h["name"] == host.name)
         own = s.last_step(host, "train")
-        return row.get("run") == "train" and row.get("step") is not None and own - 60 <= row["step"] <= own and (row["step"], own)
+        return (row.get("run") == "train" and row.get("step") is not None and own - 60 <= row["step"] <= own
+                and (row["step"], own))
     step, own = s.wait_until(in_step, 20, "the collector's step to follow the training's own log")
     before = len(unfit(lab, host))
     # The collector is away while a host's state changes: nothing may be missing afterwards.
@@ -280,7 +284,8 @@ def telemetry_arrives(lab):
     lab.collector.sh("systemctl start tpu-collectord")
     s.wait_until(lambda: len(unfit(lab, host)) == before + 1, 90,
                  "the event of the time when the collector was away")
-    return f"database has {len(lab.hosts)} hosts; step {step} there, {own} in the training's log; an outage lost nothing"
+    return (f"database has {len(lab.hosts)} hosts; step {step} there, {own} in the training's log; an "
+            f"outage lost nothing")
 
 
 def commit_before_answer(lab):

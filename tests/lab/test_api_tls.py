@@ -23,7 +23,8 @@ from lab.check import check      # noqa: E402  (the path comes first)
 import scenario                  # noqa: E402
 from certificates import Authority  # noqa: E402
 
-ONCALL, CONTROL, OTHER = "spiffe://site.example/oncall", "spiffe://site.example/control/drainer", "spiffe://elsewhere/oncall"
+ONCALL, CONTROL, OTHER = ("spiffe://site.example/oncall", "spiffe://site.example/control/drainer",
+                          "spiffe://elsewhere/oncall")
 TLS = "/etc/tpu-hostd/tls"
 
 

@@ -37,7 +37,8 @@ def settings(host):
     links = {l["ifname"]: {k: l.get(k) for k in ("mtu", "gso_max_size", "gro_max_size", "operstate")}
              for l in json.loads(host.sh("ip -j -d link show"))}
     return {"sysctl": host.sh("sysctl -a 2>/dev/null | grep '^net[.]'").splitlines(), "links": links,
-            "routes": sorted(set(host.sh("ip -d route show table all; ip -6 -d route show table all").splitlines())),
+            "routes": sorted(
+                    set(host.sh("ip -d route show table all; ip -6 -d route show table all").splitlines())),
             "rules": host.sh("ip rule; ip -6 rule").splitlines(),
             "ethtool": host.sh("for n in eth0 eth1; do ethtool -k $n; done").splitlines()}
 

@@ -22,7 +22,8 @@ from lab.tree import cache_dir                              # noqa: E402
 
 # It outlives its SIGTERM; while it is stopped, the host's systemd sends a notification a second (the time
 # left).
-STUBBORN = "systemd-run -q --unit=stubborn -p TimeoutStopSec=20 sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+STUBBORN = ("systemd-run -q --unit=stubborn -p TimeoutStopSec=20 sh -c 'trap \"\" TERM; while :; do sleep "
+            "1; done'")
 
 # Sends 1 MB over TCP in the time that an untroubled path needs a thousand times.
 RECEIVE = """

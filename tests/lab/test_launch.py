@@ -17,10 +17,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent / "ctl"))
 
 from lab import Lab              # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
 import scenario                  # noqa: E402
+from readers import Jax, Metadata  # noqa: E402
 
 IDENTITY = """[Identity]
 SliceName=lab
@@ -122,6 +124,10 @@ class Launch(unittest.TestCase):
         self.assertEqual((env["TPU_WORKER_ID"], env["TPU_SKIP_MDS_QUERY"], env["TPU_HOST_BOUNDS"],
                           env["JAX_PLATFORMS"]),
                          ("0", "1", "1,1,1", "cpu"))
+        # JAX finds all of it there, as on a host without a metadata server
+        for version in Jax.VERSIONS:
+            found = Jax(version, env, Metadata("absent")).initialize()
+            self.assertEqual(found, ("h0:8476", 1, 0))
         maps = self.host.sh(f"cat /proc/{pid}/maps")
         self.assertEqual("libtcmalloc" in maps, answer["3"][0].startswith("tcmalloc"), answer["3"])
         # Not even root's own tools show a run's variables, which may be secrets.
@@ -136,7 +142,9 @@ class Launch(unittest.TestCase):
         for _ in range(8):  # more than systemd's default limit of starts allows
             before = self.steps()
             self.host.sh("systemctl kill -s KILL tpu-launchd.service")
-            self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=5)
+            self.host.wait_for(
+                    lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip()
+                    == "running", timeout=5)
             self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
         self.assertEqual(self.show("alive", "MainPID"), pid)
         self.host.wait_for(lambda: self.listed("alive")["state"] == "running"
@@ -217,7 +225,8 @@ class Launch(unittest.TestCase):
         words = ["%n", "$HOME $$", ";", "a\nExecStopPost=/bin/touch /srv/injected", "\\x41", "'\""]
         self.start("reload", "sh", "-c", STEPS, *words)
         pid, words_before = self.show("reload",
-                                      "MainPID"), self.host.sh(f"cat /proc/{self.show('reload', 'MainPID')}/cmdline")
+                                      "MainPID"), self.host.sh(
+                                              f"cat /proc/{self.show('reload', 'MainPID')}/cmdline")
         self.assertEqual(words_before.split("\0")[3:-1], words)
         for verb in ("daemon-reload", "daemon-reload", "daemon-reexec", "daemon-reload"):
             self.host.sh(f"systemctl {verb}")
@@ -255,7 +264,9 @@ class Launch(unittest.TestCase):
     def test_capture(self):
         self.start("stack", "python3", "-c",
                    "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
-        self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('stack', 'MainPID')}/comm"), timeout=10)
+        self.host.wait_for(
+                lambda: "python3" in self.host.sh(f"cat /proc/{self.show('stack', 'MainPID')}/comm"),
+                timeout=10)
         time.sleep(1)
         fields = self.ask("capture", "1=stack", user="tpu-hostd")["fields"]
         self.assertIn("wait_for_ever", fields["6"][0])
@@ -266,7 +277,9 @@ class Launch(unittest.TestCase):
         be stopped for them."""
         self.start("frames", "python3", "-c",
                    "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
-        self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('frames', 'MainPID')}/comm"), timeout=10)
+        self.host.wait_for(
+                lambda: "python3" in self.host.sh(f"cat /proc/{self.show('frames', 'MainPID')}/comm"),
+                timeout=10)
         time.sleep(1)
         fields = self.ask("capture", "1=frames", "2=1", user="tpu-hostd")["fields"]
         self.assertEqual(fields["7"], [1])

@@ -91,7 +91,9 @@ class Policy(unittest.TestCase):
                           self.show("limits", "DevicePolicy")),
                          ("268435456", "7s", "closed"))
         self.assertIn("char-vfio* rw", self.show("limits", "DeviceAllow"))
-        self.assertEqual(self.host.sh("journalctl -p warning -o cat _PID=1 | grep -c 'stat device'; true").strip(), "0")
+        self.assertEqual(
+                self.host.sh("journalctl -p warning -o cat _PID=1 | grep -c 'stat device'; true").strip(),
+                "0")
         self.ask("stop", "1=limits", user="alice")
         self.run_as("alice", "lines", "slice=slice a", "worker=3", "generation=4", "intent=5e71a1", "--",
                     "echo", "a line")
@@ -302,7 +304,9 @@ class Policy(unittest.TestCase):
         self.run_as("tpu-hostd", "r", "user=alice", "generation=1", "--", "sh", "-c",
                     "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
         self.assertEqual((self.show("r", "User"), self.show("r", "NoNewPrivileges")), ("alice", "yes"))
-        self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"), timeout=60)
+        self.host.wait_for(
+                lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"),
+                timeout=60)
         self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_RUN=r"))
         for user in ("root", "bob", "daemon", ""):
             self.refused(13, "run", "name=q", f"user={user}", "generation=1", "--", "true", user="tpu-hostd")

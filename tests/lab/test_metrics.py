@@ -162,7 +162,9 @@ class Metrics(unittest.TestCase):
                          tpu__pressure__resource=resource, tpu__pressure__kind=kind)
         meminfo = dict(re.findall(r"^(\w+): +(\d+)", self.read("/proc/meminfo"), re.MULTILINE))
         self.assertEqual(self.point("system.memory.limit"), int(meminfo["MemTotal"]) * 1024)
-        self.assertAlmostEqual(self.point("system.memory.linux.available") / (int(meminfo["MemAvailable"]) * 1024), 1, delta=0.1)
+        self.assertAlmostEqual(
+                self.point("system.memory.linux.available") / (int(meminfo["MemAvailable"]) * 1024), 1,
+                delta=0.1)
         self.assertEqual(self.point("system.cpu.logical.count"), os.sysconf("SC_NPROCESSORS_ONLN"))
         self.between(lambda: int(re.search(r"^pgmajfault (\d+)", self.read("/proc/vmstat"),
                                            re.MULTILINE)[1]), "system.paging.faults",
@@ -282,7 +284,8 @@ class Metrics(unittest.TestCase):
         self.addCleanup(process.wait, 30)
         self.addCleanup(process.terminate)
         self.assertIn("stand-in for libtpu listens on 8431", process.stdout.readline())
-        return folder / "state.json", lambda: (folder / "calls").read_text().split() if (folder / "calls").exists() else []
+        return (folder / "state.json",
+                lambda: (folder / "calls").read_text().split() if (folder / "calls").exists() else [])
 
     def test_7_tpu_runtime(self):
         state, calls = self.stand_in()

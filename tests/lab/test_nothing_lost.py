@@ -79,7 +79,8 @@ class NothingLost(unittest.TestCase):
         cls.lab = cls.enterClassContext(scenario.slice_lab(1, os.environ.get("TPU_HOSTD_DEBS")))
         cls.host, = cls.lab.hosts
         cls.host.write("/srv/generator.py", (HERE.parent / "fault/generator.py").read_text())
-        cls.host.path("/usr/local/lib").joinpath("tpu-hostd-fed").write_bytes((BUILD / "tests/fault/tpu-hostd-fed").read_bytes())
+        cls.host.path("/usr/local/lib").joinpath("tpu-hostd-fed").write_bytes(
+                (BUILD / "tests/fault/tpu-hostd-fed").read_bytes())
         cls.host.sh("chmod 755 /usr/local/lib/tpu-hostd-fed")
         cls.host.write("/etc/systemd/system/tpu-hostd.service.d/10-test-feed.conf", DROP_IN)
         cls.host.sh("systemctl daemon-reload; systemctl restart tpu-hostd")

@@ -80,7 +80,9 @@ class Refused(slices.Case):
         thief.write(IDENTITY, own.replace("SliceName=s1", "SliceName=s0"))
         thief.sh("systemctl restart tpu-hostd")
         scenario.wait_until(lambda: slices.registry(thief)["state"] == "conflict", 60, "the conflict")
-        said = scenario.wait_until(lambda: "enroll.identity" in (s := scenario.ctl(thief, "status", check=False).out) and s, 60, "the check")
+        said = scenario.wait_until(
+                lambda: "enroll.identity" in (s := scenario.ctl(thief, "status", check=False).out) and s,
+                60, "the check")
         print(said)
         self.assertIn("h1", said)                        # who has it
         self.assertIn(self.h[1].address("eth0"), said)

@@ -315,7 +315,8 @@ class Agent(Case):
                           families["tpu_megascale_tcp_min_rtt_seconds"].unit), ("histogram", "seconds"))
         self.assertIn('tpu_duty_cycle_ratio{tpu_run_name="",tpu_process="1",tpu_chip="3"} 0.975',
                       text.replace("0.97499999999999998", "0.975"))
-        self.assertIn('tpu_dcn_transfer_duration_seconds_bucket{tpu_run_name="",tpu_process="1",tpu_buffer_size="1MB+",tpu_transfer_type="grpc",le="+Inf"}', text)
+        self.assertIn('tpu_dcn_transfer_duration_seconds_bucket{tpu_run_name="",'
+                      'tpu_process="1",tpu_buffer_size="1MB+",tpu_transfer_type="grpc",le="+Inf"}', text)
         s.stop()
         wait_until(lambda: "tpu_duty_cycle" not in h.call("/metrics")[2].decode(), 60,
                    "what is gone is not shown any more")

@@ -29,7 +29,8 @@ class Container(Case):
 
     def hold_container(self):
         # /proc and /sys read-only in a mount namespace of its own, as a container engine leaves them
-        script = "mount --make-rprivate /; mount -t proc -o ro proc /proc; mount -o remount,bind,ro /sys; ip link set lo up; echo ready; exec sleep infinity"
+        script = ("mount --make-rprivate /; mount -t proc -o ro proc /proc; mount -o remount,bind,ro /sys; "
+                  "ip link set lo up; echo ready; exec sleep infinity")
         holder = hold(self.host.command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                                         "sh", "-c", script))
         with open(f"/proc/{holder.pid}/task/{holder.pid}/children", encoding="ascii") as file:

@@ -116,7 +116,8 @@ class Agents(PathCase):
     def test_nobody_is_asked_when_all_is_well(self):
         self.peer_proves()
         done = self.ask(code=0)
-        self.assertEqual((done.stderr, self.found(done)["found"]), ("", "8896 bytes pass in both directions"))
+        self.assertEqual((done.stderr, self.found(done)["found"]),
+                         ("", "8896 bytes pass in both directions"))
         self.assertNotIn("spiffe", (self.folder / "stderr").read_text())
 
 

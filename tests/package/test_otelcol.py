@@ -41,7 +41,8 @@ class Otelcol(unittest.TestCase):
         self.assertIn("client_ca_file", CONFIG["receivers"]["otlp"]["protocols"]["http"]["tls"])
 
     def test_no_label_is_reserved(self):
-        rows = re.findall(r"^\| `[^`]+` \| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| ([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
+        rows = re.findall(r"^\| `[^`]+` \| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| "
+                          r"([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
         sent = {key.replace(".", "_") for keys in rows for key in re.findall(r"`([^`]+)`", keys)}
         self.assertIn("tpu_run_name", sent)
         self.assertEqual(sent & RESERVED, set())

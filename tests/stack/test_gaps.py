@@ -64,7 +64,8 @@ class Gaps(unittest.TestCase):
                 done.set()
                 watcher.join()
             for name, row in (("without", plain[0]), ("without", plain[1]), ("captured", with_captures)):
-                print("%-9s %9d rounds: p50 %d ns, p99.9 %d ns, p99.999 %d ns, longest %d µs" % (name, *row[:4], row[4] // 1000))
+                print("%-9s %9d rounds: p50 %d ns, p99.9 %d ns, p99.999 %d ns, longest %d µs"
+                      % (name, *row[:4], row[4] // 1000))
             self.assertEqual(len(self.captured), CAPTURES)
             self.assertFalse(states & set("Tt"), states)
             self.assertGreater(with_captures[0], 1000)

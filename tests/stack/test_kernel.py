@@ -55,7 +55,8 @@ class Kernel(unittest.TestCase):
     def bpf_works():
         """As another program says, so that a broken iterator of ours is no reason to skip its test."""
         tool = shutil.which("bpftool", path="/usr/sbin:/usr/bin")
-        return os.path.exists("/sys/kernel/btf/vmlinux") and tool and subprocess.run([tool, "prog", "list"], capture_output=True).returncode == 0
+        return (os.path.exists("/sys/kernel/btf/vmlinux") and tool
+                and subprocess.run([tool, "prog", "list"], capture_output=True).returncode == 0)
 
     def build(self, name):
         program = os.path.join(self.folder, name)

@@ -47,7 +47,8 @@ class Locals(unittest.TestCase):
 
     def test_running(self):
         """What changes all the time is never shown half: no values, or those of a moment."""
-        source = "print('ready', flush=True)\ndef spin():\n    a = b = 0\n    while True:\n        a += 1\n        b = a\nspin()\n"
+        source = ("print('ready', flush=True)\ndef spin():\n    a = b = 0\n    while True:\n        a += 1\n"
+                  "        b = a\nspin()\n")
         with python_target(source, python=self.python) as t:
             time.sleep(0.1)
             for _ in range(20):

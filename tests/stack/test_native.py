@@ -84,9 +84,11 @@ class Native(unittest.TestCase):
                 self.assertEqual((kinds[0], kinds[-1]), ("native", "native"))
             text = run_tool("--native", t.pid).stdout
             self.assertRegex(text,
-                             r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
+                             r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File '
+                             r'"<string>", line 4, in reads\n')
             self.assertRegex(text,
-                             r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
+                             r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", '
+                             r'line 6, in sorts\n')
 
     def functions(self, pid):
         return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]

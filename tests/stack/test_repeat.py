@@ -94,7 +94,8 @@ class Captures:
 def function(name, lines, depth=5):
     """Source of a function that waits some calls deep, its lines so far down. All it does there is on one
     line and in no other frame."""
-    return "~" * lines + "def %s(n=%d, there=there, never=never):~ if n: return %s(n - 1)~ return there(), never.acquire()" % (name, depth, name)
+    return ("~" * lines + "def %s(n=%d, there=there, never=never):~ if n: return %s(n - 1)~ return there(), "
+                          "never.acquire()" % (name, depth, name))
 
 
 class Repeat(unittest.TestCase):

@@ -128,7 +128,8 @@ class Blocked(unittest.TestCase):
         for end, call in (("os.read(os.pipe()[0], 1)", "read"), ("time.sleep(1000)", "clock_nanosleep"),
                           ("select.poll().poll()", "poll"),
                           ("threading.Lock().acquire() and l.acquire()", "futex")):
-            source = "import os, select, threading, time\nl = threading.Lock(); l.acquire()\nprint('ready', flush=True)\n" + end
+            source = ("import os, select, threading, time\nl = threading.Lock(); l.acquire()\n"
+                      "print('ready', flush=True)\n" + end)
             with python_target(source) as t:
                 for _ in range(600):
                     thread = stacks_of(t.pid)["threads"][0]
@@ -263,7 +264,8 @@ class Running(unittest.TestCase):
                         self.assertNotIn(f.read().rsplit(")", 1)[1].split()[0], "Tt")
                 last = self.wait_for(counters.name, lambda now: min(now) > 100)
                 self.wait_for(counters.name, lambda now: sum(now) > sum(last))  # it runs on
-        print("%d threads read while running: %d marked as changed, %d calls checked, all possible" % (total, changed, checked))
+        print("%d threads read while running: %d marked as changed, %d calls checked, all possible"
+              % (total, changed, checked))
         self.assertGreater(checked, 5 * self.CAPTURES / 4)  # the marks must not swallow the test
 
 

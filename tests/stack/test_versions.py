@@ -105,7 +105,8 @@ def load_tests(loader, _tests, _pattern):
             suite.addTests([case(test)] if test else loader.loadTestsFromTestCase(case))
     missing = [v for v in WANTED if v not in found]
     if missing:
-        reason = "no CPython %s here: tests/stack/pythons.py fetches them, tools/test --full runs it" % ", ".join(missing)
+        reason = ("no CPython %s here: tests/stack/pythons.py fetches them, tools/test --full runs it"
+                  % ", ".join(missing))
 
         class Missing(unittest.TestCase):
             @unittest.skip(reason)

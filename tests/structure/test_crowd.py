@@ -56,7 +56,8 @@ class Crowd(unittest.TestCase):
         text = ""
         for name, (shell, say) in tests.items():
             text += f'add_test({name} sh -c [=[{shell.format(name=name, say=say)}]=])\n'
-            text += f'set_tests_properties({name} PROPERTIES LABELS {"program" if name.startswith("program_") else "unit"})\n'
+            text += (f'set_tests_properties({name} PROPERTIES LABELS '
+                     f'{"program" if name.startswith("program_") else "unit"})\n')
         (self.top / "build/CTestTestfile.cmake").write_text(text)
         return self.crowd("ctest", "p", "-j2")
 
@@ -146,7 +147,8 @@ class Crowd(unittest.TestCase):
         self.assertEqual((out.count("\nRan 2 tests"), out.count("\nFAILED (failures=1)")), (2, 2), out)
 
     def test_a_command(self):
-        once = f"echo ran >>{self.top}/c.ran; [ $(wc -l <{self.top}/c.ran) -gt 1 ] && echo PASS one || {{ echo FAIL one: slow; false; }}"
+        once = (f"echo ran >>{self.top}/c.ran; [ $(wc -l <{self.top}/c.ran) -gt 1 ] && echo PASS one || {{ "
+                f"echo FAIL one: slow; false; }}")
         code, out = self.crowd("command", "path", "sh", "-c", once)
         self.assertEqual((code, "FAIL one" in re.sub(r"(?m)^  \| .*", "", out), "\nPASS one\n" in out),
                          (0, False, True), out)

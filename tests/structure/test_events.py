@@ -33,7 +33,8 @@ def events():
     text = subprocess.run(["cc", "-E", "-P", "-x", "c", LIST], check=True, capture_output=True,
                           text=True).stdout
     found = {}
-    row = re.compile(r'EVENT\((\w+), "([^"]+)", (\w+), "(\w+)",\s*((?:"[^"]*"\s*)+),\s*((?:(?:TEXT|NUMBER)(?:_IF)?\(\w+\)\s*)+)\)')
+    row = re.compile(r'EVENT\((\w+), "([^"]+)", (\w+), '
+                     r'"(\w+)",\s*((?:"[^"]*"\s*)+),\s*((?:(?:TEXT|NUMBER)(?:_IF)?\(\w+\)\s*)+)\)')
     for id_, name, severity, message, sentence, fields in row.findall(text):
         kinds = re.findall(r"(TEXT|NUMBER)(_IF)?\((\w+)\)", fields)
         found[id_] = (name, severity, "".join(re.findall(r'"([^"]*)"', sentence)),

@@ -151,7 +151,8 @@ static void test_several_collectives(void) {
 
         check_four((struct scripted[]){ broadcast, native, WAITING, stopped }, 1,
                    "worker 3 (10.10.0.13): 1 of 4 is different; its process 4703 is stopped (state T) under "
-                   "`dataset.py:88 next_batch`, the 3 others wait in DDP's broadcast (2) and all-reduce (1)");
+                   "`dataset.py:88 next_batch`, the 3 others wait in DDP's broadcast (2) and all-reduce "
+                   "(1)");
         check_four((struct scripted[]){ broadcast, barrier, WAITING, reads }, 1,
                    "worker 3 (10.10.0.13): 1 of 4 is different; its main thread is in `read` under "
                    "`dataset.py:88 next_batch`, the 3 others wait in DDP's broadcast (1), barrier (1) and "
@@ -434,7 +435,8 @@ static void test_names_that_save(void) {
         static const char *const yes[] = { "save", "_save", "Checkpoints.save", "save_all", "saveAll",
                                            "write_shard",
                                            "flushAndSave", "json_dump" },
-                                *const no[] = { "", "saver_of_time", "forward", "resave", "checkpoint", "dumpling",
+                                *const no[] = { "", "saver_of_time", "forward", "resave", "checkpoint",
+                                                "dumpling",
                                                 "rewrite" };
 
         for (size_t i = 0; i < ELEMENTSOF(yes); i++)

@@ -229,7 +229,8 @@ static int model_call(void *link, enum etcd_lane lane, const char *path, json_t 
                 }
         ASSERT_TRUE(w->n_calls < CALLS);
         x = &w->calls[w->n_calls++];
-        *x = (struct call){ .open = true, .from = c->number, .lane = lane, .body = body, .give_up = w->now + patience, .done = done, .userdata = userdata };
+        *x = (struct call){ .open = true, .from = c->number, .lane = lane, .body = body,
+                            .give_up = w->now + patience, .done = done, .userdata = userdata };
         (void) snprintf(x->path, sizeof(x->path), "%s", path);
         x->arrives = w->now + chance(w, 200) * USEC_PER_MSEC;
         x->answers = x->arrives + chance(w, 200) * USEC_PER_MSEC;
@@ -397,7 +398,8 @@ static void tick(struct world *w) {
 }
 
 static void schedule(struct world *w, uint64_t seed) {
-        *w = (struct world){ .now = 1000 * USEC_PER_SEC, .random = seed, .no_term = w->no_term, .no_number = w->no_number, .lazy_clocks = w->lazy_clocks,
+        *w = (struct world){ .now = 1000 * USEC_PER_SEC, .random = seed, .no_term = w->no_term,
+                             .no_number = w->no_number, .lazy_clocks = w->lazy_clocks,
                              .keys = json_object(), .leases = json_object(), .revision = 1 };
         world = w;
         w->now = 0;
@@ -562,9 +564,12 @@ static void test_deadline(void) {
 static void test_leaving_while_taking(void) {
         static const char *const range = "/v3/kv/range", *const grant = "/v3/lease/grant",
                 *const txn = "/v3/kv/txn", *const revoke = "/v3/lease/revoke",
-                                *const nobody = "{\"header\":{\"revision\":\"5\"}}", *const lease = "{\"ID\":\"9\",\"TTL\":\"10\"}",
-                                *const own = "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"kvs\":[{\"key\":\"eA==\",\"value\":"
-                                             "\"eyJpbmNhcm5hdGlvbiI6ImEifQ==\",\"create_revision\":\"6\",\"mod_revision\":\"6\",\"lease\":\"9\"}]}";
+                                *const nobody = "{\"header\":{\"revision\":\"5\"}}",
+                                *const lease = "{\"ID\":\"9\",\"TTL\":\"10\"}",
+                                *const own = "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},"
+                                             "\"kvs\":[{\"key\":\"eA==\",\"value\":"
+                                             "\"eyJpbmNhcm5hdGlvbiI6ImEifQ==\",\"create_revision\":\"6\","
+                                             "\"mod_revision\":\"6\",\"lease\":\"9\"}]}";
         json_t *value = json_pack("{s:s}", "incarnation", "a");
 
         for (unsigned when = 0; when < 6; when++) {
@@ -635,7 +640,9 @@ static void hand_loaded(int error, const json_t *records, const char *why, void 
 /* etcd, or what stands in its place, gives the same page again and again, or one of before: that ends, and
  * nobody leads by it. */
 static void test_pages_go_on(void) {
-#define PAGE(key, more) "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"more\":" more ",\"kvs\":[{\"key\":\"" key "\",\"value\":\"e30=\",\"mod_revision\":\"3\"}]}"
+#define PAGE(key, more)                                                                                     \
+        "{\"header\":{\"revision\":\"7\",\"cluster_id\":\"1\"},\"more\":" more                              \
+        ",\"kvs\":[{\"key\":\"" key "\",\"value\":\"e30=\",\"mod_revision\":\"3\"}]}"
 #define KEY_A "L3RwdS9kZWZhdWx0L29yZGVyL2E=" /* /tpu/default/order/a */
 #define KEY_B "L3RwdS9kZWZhdWx0L29yZGVyL2I="
         static const struct {

@@ -28,7 +28,8 @@ static void test_accept(void) {
                 { "application/openmetrics-text;q", true },
                 { ";;;,,,=,q=,;q=1,application/openmetrics-text", true },
                 /* Prometheus 2.42 and 3.5 */
-                { "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+                { "application/openmetrics-text;version=1.0.0,"
+                  "application/openmetrics-text;version=0.0.1;q=0.75,"
                   "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
                   true },
                 { "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"

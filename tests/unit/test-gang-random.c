@@ -47,7 +47,8 @@ static void check_run(const struct world *w) {
                 return;
         ASSERT_EQ(streq(state, "ended"), *world_text(r, "outcome") != '\0');
         if (streq(state, "running") || streq(state, "preparing"))
-                ASSERT_TRUE(width >= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"), "min")));
+                ASSERT_TRUE(width >= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"),
+                                                                                 "min")));
         ASSERT_TRUE(width <= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"),
                                                                          "max")));
         for (unsigned s = 0; s < w->slices; s++)

@@ -107,7 +107,8 @@ static void test_lines(void) {
 static json_t *put_and_got(const json_t *record, size_t *ret_len) {
         _cleanup_free_ char *text = json_dumps(record, JSON_COMPACT);
         json_t *put = gateway_put("/k", text, 0, ret_len),
-               *v = gateway_value_json(&(struct gateway_kv){ .value = json_object_get(json_object_get(put, "requestPut"), "value") });
+               *v = gateway_value_json(&(struct gateway_kv){
+                       .value = json_object_get(json_object_get(put, "requestPut"), "value") });
 
         json_decref(put);
         return v;

@@ -217,7 +217,8 @@ static void test_exit_record(void) {
         write_whole(dir, "hostile", "exit", 1,
                     "{\"id\":\"" ID "\",\"result\":\"a "
                                     "b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\","
-                    "\"real_usec\":1,\"boot_usec\":1,\"oom_kills\":0,\"cause\":\"\",\"why\":\"\",\"remedy\":\"\","
+                    "\"real_usec\":1,\"boot_usec\":1,\"oom_kills\":0,\"cause\":\"\",\"why\":\"\","
+                    "\"remedy\":\"\","
                     "\"step_known\":false,\"last_step\":0}");
         ASSERT_EQ(exit_record_read(dir, "hostile", ID, &back), -EBADMSG);
 }

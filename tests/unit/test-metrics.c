@@ -284,7 +284,8 @@ static void garbage(void) {
                 "\n\n\n",
                 "garbage",
                 "cpu \nTcp:\nTcp:\n eth0:\n 8 0 sda\n some total=\nMemTotal: kB\n",
-                "cpu  -1 -2\nMemTotal: -5 kB\nTcp: CurrEstab\nTcp: -1\neth0: -1\n8 0 sda -1\nsome total=-1\n",
+                "cpu  -1 -2\nMemTotal: -5 kB\nTcp: CurrEstab\nTcp: -1\neth0: -1\n8 0 sda -1\nsome "
+                "total=-1\n",
                 "cpu  99999999999999999999\nMemTotal: 99999999999999999999 kB\n"
                 "pgfault 99999999999999999999\n"
                 "Tcp: CurrEstab\nTcp: 99999999999999999999\nsome avg10=0 total=99999999999999999999\n"

@@ -102,7 +102,7 @@ static void refuse(const char *results, const char *complaint) {
         "\"exact\":true," more "}]"
 
 #define REST(to)                                                                                            \
-        "\"from\":\"10.0.0.2\",\"to\":\"" to "\",\"error\":0,\"exact\":true,\"mtu\":8896,"                      \
+        "\"from\":\"10.0.0.2\",\"to\":\"" to "\",\"error\":0,\"exact\":true,\"mtu\":8896,"                  \
         "\"answer\":\"smaller\",\"direction\":\"back\",\"passes\":1500"
 
 static void test_what_is_refused(void) {
@@ -118,8 +118,9 @@ static void test_what_is_refused(void) {
         refuse(ONE("\"mtu\":1,\"answer\":\"silent\",\"direction\":\"unknown\",\"passes\":0"), "mtu");
         refuse(ONE("\"mtu\":-1,\"answer\":\"silent\",\"direction\":\"unknown\",\"passes\":0"), "mtu");
         refuse(ONE("\"mtu\":8896,\"mtu\":8896"), "line 1");
-        refuse("[{\"nic\":\"eth0\",\"peer\":\"h0\",\"from\":\"10.0.0.2\",\"to\":\"10.0.0.1\",\"exact\":true," FULL
-               "\"answer\":\"silent\",\"direction\":\"unknown\",\"passes\":0,\"error\":-9223372036854775808}]",
+        refuse("[{\"nic\":\"eth0\",\"peer\":\"h0\",\"from\":\"10.0.0.2\",\"to\":\"10.0.0.1\",\"exact\":true,"
+               FULL "\"answer\":\"silent\",\"direction\":\"unknown\",\"passes\":0,"
+               "\"error\":-9223372036854775808}]",
                "error");
         refuse("[{\"nic\":\"eth0\\u001b[2J\"}]", "results[0]: ");
         refuse("[{\"nic\":\"eth0\",\"peer\":\"h0\",\"from\":\"10.0.0.3\",\"to\":\"::1\"}]", "mtu");

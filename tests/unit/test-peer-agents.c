@@ -29,7 +29,8 @@ static void test_names(void) {
 }
 
 static void test_reports(void) {
-        static const char one[] = "{\"host\":\"h\",\"time\":\"2026-11-21T05:00:00Z\",\"verdict\":\"OK\",\"checks\":[],\"results\":[],\"paths\":0,"
+        static const char one[] = "{\"host\":\"h\",\"time\":\"2026-11-21T05:00:00Z\",\"verdict\":\"OK\","
+                                  "\"checks\":[],\"results\":[],\"paths\":0,"
                                   "\"packets\":0,\"seconds\":0.0}";
         struct ctl_reports l = { 0 };
         char text[2 * sizeof(one) + 8], why[PATH_REPORT_WHY_MAX] = "";

@@ -4,8 +4,9 @@
 #include "test.h"
 #include "worker.h"
 
-#define FINDING(n)                                                                                                      \
-        "{\"finding\":{\"verdict\":\"WARN\",\"check\":\"disk.free\",\"subject\":\"/" n "\",\"found\":\"f\",\"wanted\":\"\","      \
+#define FINDING(n)                                                                                          \
+        "{\"finding\":{\"verdict\":\"WARN\",\"check\":\"disk.free\",\"subject\":\"/" n                    \
+        "\",\"found\":\"f\",\"wanted\":\"\","                                                                    \
         "\"source\":\"\",\"reason\":\"\",\"remedy\":\"\"}}\n"
 
 struct seen {

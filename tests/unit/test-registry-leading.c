@@ -125,8 +125,11 @@ static unsigned sync_of(unsigned worker) {
         unsigned status;
 
         (void) snprintf(text, sizeof(text),
-                        "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"s0\",\"worker\":%u,\"host\":\"h%u\",\"id\":\"i%u\","
-                        "\"incarnation\":\"a%u\",\"address\":[\"10.0.0.1\"],\"hosts\":2,\"state\":\"ready\",\"runs\":[]}}", worker, worker, worker, worker);
+                        "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"s0\",\"worker\":%u,"
+                        "\"host\":\"h%u\",\"id\":\"i%u\","
+                        "\"incarnation\":\"a%u\",\"address\":[\"10.0.0.1\"],\"hosts\":2,\"state\":\"ready\","
+                        "\"runs\":[]}}",
+                        worker, worker, worker, worker);
         status = registry_sync(r, text, strlen(text), &call, &body);
         if (status != 0)
                 on_answer(&call, status, body, NULL);
@@ -287,7 +290,8 @@ static void test_lost_while_deciding(void) {
 /* However many runs were forgotten: what a host is told whole has the one that there is. */
 static void test_forgotten_runs_crowd_nothing_out(void) {
         json_t *none = json_object(),
-                *intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1, "name", "live", "serial", "1", "user",
+                *intent = json_pack("{s:i, s:s, s:s, s:s, s:[s], s:[s], s:i, s:i, s:i}", "v", 1,
+                                    "name", "live", "serial", "1", "user",
                                                           "alice", "slices", "s0", "argv", "x", "min", 1,
                                                           "max", 1, "restarts", 0);
         struct reader w = { .slice = "s0", .host = "h0", .whole = true };

@@ -11,9 +11,12 @@ static void everything_of_a_run_here(void) {
         _cleanup_run_body_ struct run_body b;
         char why[RUN_WHY_MAX];
 
-        ASSERT_EQ(parse("{\"name\":\"n\",\"serial\":\"ab\",\"generation\":7,\"user\":\"alice\",\"framework\":\"jax\",\"argv\":[\"a\",\"b c\"],"
-                        "\"env\":[\"A=1\"],\"directory\":\"/d\",\"malloc\":\"glibc\",\"restarts\":3,\"grace\":2000000,\"preempt\":\"USR1\","
-                        "\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"memory_total\":16,\"memory_high\":\"infinity\",\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\","
+        ASSERT_EQ(parse("{\"name\":\"n\",\"serial\":\"ab\",\"generation\":7,\"user\":\"alice\","
+                        "\"framework\":\"jax\",\"argv\":[\"a\",\"b c\"],"
+                        "\"env\":[\"A=1\"],\"directory\":\"/d\",\"malloc\":\"glibc\",\"restarts\":3,"
+                        "\"grace\":2000000,\"preempt\":\"USR1\","
+                        "\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"memory_total\":16,"
+                        "\"memory_high\":\"infinity\",\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\","
                         "\"share_devices\":true,\"devices\":\"any\"}",
                         &b, why),
                   0);
@@ -56,7 +59,8 @@ static void over_slices(void) {
         _cleanup_run_body_ struct run_body b;
         char why[RUN_WHY_MAX];
 
-        ASSERT_EQ(parse("{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"slices\":[],\"min\":1,\"max\":2,\"late\":\"min\",\"port\":1}", &b,
+        ASSERT_EQ(parse("{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"slices\":[],\"min\":1,"
+                        "\"max\":2,\"late\":\"min\",\"port\":1}", &b,
                         why),
                   0);
         ASSERT_TRUE(b.over_slices);
@@ -75,13 +79,15 @@ static void what_is_wrong_is_named(void) {
                 { "{\"user\":\"alice\",\"argv\":[1]}", "argv is not a list" },
                 { "{\"user\":7,\"argv\":[\"a\"]}", "user is not a text" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"grace\":-1}", "grace is not a span" },
-                { "{\"user\":\"alice\",\"argv\":[\"a\"],\"grace\":3600000001}", "grace '3600000001' is not a span" },
+                { "{\"user\":\"alice\",\"argv\":[\"a\"],\"grace\":3600000001}",
+                  "grace '3600000001' is not a span" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"colour\":1}", "'colour' is no key" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"secret\":{}}", "'secret' is no key" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"stop\":true}", "'stop' is no key" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"wait\":1}", "wait is for runs over slices" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"generation\":1}", "needs a name" },
-                { "{\"user\":\"alice\",\"argv\":[\"a\"],\"nofile\":0}", "nofile '0' is not a whole number from 1" },
+                { "{\"user\":\"alice\",\"argv\":[\"a\"],\"nofile\":0}",
+                  "nofile '0' is not a whole number from 1" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"sky\":1}}", "'limits' is no key" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"cpus\":1}", "cpus is not a list of numbers" },
         };

@@ -126,7 +126,8 @@ static void samples_of(const struct run_key *k, struct samples *ret) {
                 return;
         case RUN_KEY_NUMBER:
         case RUN_KEY_RANGE:
-                *ret = (struct samples){ { bounds[0], bounds[1] }, { bounds[2], bounds[5], "5x", "", "-1", "soon" } };
+                *ret = (struct samples){ { bounds[0], bounds[1] },
+                                         { bounds[2], bounds[5], "5x", "", "-1", "soon" } };
                 return;
         case RUN_KEY_SPAN:
                 *ret = (struct samples){ { "1s", bounds[3] }, { bounds[4], "soon", "-1s" } };
@@ -256,11 +257,14 @@ static void expect_refused(const struct run_key *k, const char *text) {
                 test_fail(__FILE__, __LINE__, "%s takes '%.40s' in JSON", k->name, text);
         if (o && strtoll(text, NULL, 10) >= 0 && !strstr(text, "us"))
                 ASSERT_STREQ(why, first);
-        if (k->kind == RUN_KEY_EXPRESSION) { /* a frame's is bounded, and never compiled: tpu-launchd is root */
+        /* a frame's is bounded, and never compiled: tpu-launchd is root */
+        if (k->kind == RUN_KEY_EXPRESSION) {
                 ASSERT_EQ(run_key_check_written(k, flag, why), -EINVAL);
                 ASSERT_STREQ(why, first);
-                ASSERT_EQ(run_key_check(k, flag, why), strlen(text) > k->most || strchr(text, '\001') ? -EINVAL : 0);
-        } else if (run_key_is_text(k) || run_key_is_list(k)) { /* what a frame can hold: it was set before it was looked at */
+                ASSERT_EQ(run_key_check(k, flag, why),
+                          strlen(text) > k->most || strchr(text, '\001') ? -EINVAL : 0);
+        } else if (run_key_is_text(k) || run_key_is_list(k)) {
+                /* what a frame can hold: it was set before it was looked at */
                 ASSERT_EQ(run_spec_check(flag, RUN_HERE | RUN_SLICES, why), -EINVAL);
                 ASSERT_STREQ(why, first);
         }
@@ -299,8 +303,10 @@ static void test_bounds_of_frames(void) {
 
 /* --- A run --------------------------------------------------------------------------------------------- */
 
-static const char file[] = "# what to run\n[Run]\nName=run1\nFramework=jax\nSlices=1:2\nOn=s0,s1\nWait=5min\nMemoryTotal=80G\n"
-                           "Env=A=1 2\nEnv=B=\nCommand=python3 \"train it.py\" --steps=10\nArgument=  and \"this\" \n";
+static const char file[] = "# what to run\n[Run]\nName=run1\nFramework=jax\nSlices=1:2\nOn=s0,s1\n"
+                           "Wait=5min\nMemoryTotal=80G\n"
+                           "Env=A=1 2\nEnv=B=\nCommand=python3 \"train it.py\" --steps=10\n"
+                           "Argument=  and \"this\" \n";
 
 static void test_flags_stand_before_the_file(void) {
         _cleanup_(run_spec_freep) Run__Spec *s = run_spec_new();

@@ -43,12 +43,14 @@ static void test_forms(void) {
         expect("Timeout (0:00:10)!\n" THREAD("1") "  <no Python frame>\n\n" CURRENT FRAME("a"),
                STACK_TEXT_TIMEOUT, 2, 2,
                "Timeout (0:00:10)!\n" THREAD("1") "  <no Python frame>\n" CURRENT FRAME("a"));
-        expect("Fatal Python error: Segmentation fault\n\n" CURRENT "  Garbage-collecting\n" FRAME("a") "\n" THREAD("1")
+        expect("Fatal Python error: Segmentation fault\n\n" CURRENT "  Garbage-collecting\n" FRAME("a") "\n"
+               THREAD("1")
                        FRAME("b") "\nCurrent thread's C stack trace (most recent call first):\n"
                                   "  Binary file \"/usr/bin/python3\", at _Py_DumpStack+0x3b [0x5f1]\n"
                                   "\nExtension modules: numpy, jax (total: 2)\r\n",
                STACK_TEXT_CRASH, 2, 4,
-               "Fatal Python error: Segmentation fault\n" CURRENT "  Garbage-collecting\n" FRAME("a") THREAD("1")
+               "Fatal Python error: Segmentation fault\n" CURRENT "  Garbage-collecting\n" FRAME("a")
+               THREAD("1")
                        FRAME("b") "Current thread's C stack trace (most recent call first):\n"
                                   "  Binary file \"/usr/bin/python3\", at _Py_DumpStack+0x3b [0x5f1]\n"
                                   "Extension modules: numpy, jax (total: 2)\n");
@@ -74,7 +76,8 @@ static void test_one_after_the_other(void) {
                 "Fatal Python error: Bus error\n" CURRENT FRAME("j");
         static const char *const wanted[] = { CURRENT FRAME("a"),
                                               CURRENT FRAME("b"),
-                                              CURRENT FRAME("c") THREAD("1") FRAME("d") THREAD("2") FRAME("e"),
+                                              CURRENT FRAME("c") THREAD("1") FRAME("d") THREAD("2")
+                                                      FRAME("e"),
                                               THREAD("1") FRAME("f") CURRENT FRAME("g"),
                                               "Stack (most recent call first):\n" FRAME("h"),
                                               "Stack (most recent call first):\n" FRAME("i"),

@@ -16,7 +16,8 @@ struct scene {
 };
 
 static void begin(struct scene *c) {
-        *c = (struct scene){ .now = 1000 * S, .read_at = 1000 * S, .cores = 3, .net = 5e6, .counters = { .device_idle = -1 } };
+        *c = (struct scene){ .now = 1000 * S, .read_at = 1000 * S, .cores = 3, .net = 5e6,
+                             .counters = { .device_idle = -1 } };
         run_watch_init(&c->w);
 }
 

@@ -11,7 +11,8 @@ static void test_good(void) {
         _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
         char why[SYNC_WHY_MAX] = "";
 
-        ASSERT_OK(parse("{\"v\":2,\"lease\":7.5,\"term\":0,\"store\":\"\",\"revision\":\"e.9\",\"whole\":true,\"tell\":false,\"conflict\":null,\"new\":[1],"
+        ASSERT_OK(parse("{\"v\":2,\"lease\":7.5,\"term\":0,\"store\":\"\",\"revision\":\"e.9\","
+                        "\"whole\":true,\"tell\":false,\"conflict\":null,\"new\":[1],"
                         "\"records\":{\"slice/s0\":{\"v\":1},\"run/a\":null,\"later/x\":{},\"slice/\":{}}}",
                         &a, why));
         ASSERT_EQ(a.lease, 7500 * USEC_PER_MSEC);
@@ -28,7 +29,8 @@ static void test_term(void) {
         _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
         char why[SYNC_WHY_MAX] = "";
 
-        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"revision\":\"\",\"term\":9007199254740993,\"store\":\"cdf818194e3a8c32\"}", &a, why));
+        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"revision\":\"\",\"term\":9007199254740993,"
+                        "\"store\":\"cdf818194e3a8c32\"}", &a, why));
         ASSERT_EQ(a.term, 9007199254740993);
         ASSERT_STREQ(a.store, "cdf818194e3a8c32");
 }
@@ -37,7 +39,8 @@ static void test_conflict(void) {
         _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
         char why[SYNC_WHY_MAX] = "";
 
-        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"\",\"conflict\":{\"holder\":\"h\\u00021\",\"id\":7,\"since\":-4}}", &a, why));
+        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"\","
+                        "\"conflict\":{\"holder\":\"h\\u00021\",\"id\":7,\"since\":-4}}", &a, why));
         ASSERT_TRUE(a.conflict && !a.whole);
         ASSERT_STREQ(a.holder, "h?1");
         ASSERT_STREQ(a.holder_id, "");
@@ -59,8 +62,10 @@ static void test_bad(void) {
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\\n\"}", "revision is no text" },
                 { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":[]}",
                   "records is no object" },
-                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/a\":1}}", "record run/a is no object" },
-                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\","
+                  "\"records\":{\"run/a\":1}}", "record run/a is no object" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\","
+                  "\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
                 { "{\"v\":1,\"lease\":15,\"term\":0,\"store\":\"\",\"revision\":\"a\",\"conflict\":true}",
                   "conflict is no object" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":-1}", "term is no whole number" },
@@ -68,7 +73,8 @@ static void test_bad(void) {
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":0}", "store is no text" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":\"7\"}", "term is no whole number" },
                 { "{\"v\":1,\"lease\":15,\"term\":0,\"revision\":\"a\",\"store\":7}", "store is no text" },
-                { "{\"v\":1,\"lease\":15,\"term\":0,\"revision\":\"a\",\"store\":\"12345678901234567890123456789012345678901\"}", "store is no text" },
+                { "{\"v\":1,\"lease\":15,\"term\":0,\"revision\":\"a\","
+                  "\"store\":\"12345678901234567890123456789012345678901\"}", "store is no text" },
                 { "{\"v\":1,\"v\":1,\"lease\":15,\"revision\":\"a\"}", "no JSON: duplicate" },
         };
 

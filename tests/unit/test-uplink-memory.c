@@ -8,7 +8,8 @@
 #include "spool-support.h"
 #include "uplink.h"
 
-#define PIECES_MAX 8 /* of a round: one arena chunk, output and pending records of points; the same of an event */
+/* of a round: one arena chunk, output and pending records of points; the same of an event */
+#define PIECES_MAX 8
 
 static size_t calls, live;
 

@@ -211,7 +211,8 @@ static void outage_of(uint64_t max_bytes, unsigned pushes, bool limited) {
                 turn(t, 20);
         }
         came = check(t, limited);
-        printf("%u pushes while it was away: %" PRIu64 " came, %" PRIu64 " thinned out, %" PRIu64 " forced out\n", pushes,
+        printf("%u pushes while it was away: %" PRIu64 " came, %" PRIu64 " thinned out, %" PRIu64
+               " forced out\n", pushes,
                came, t->told_records[SPOOL_THINNED], t->told_records[SPOOL_BYTE_LIMIT]);
         end(t);
         free(t);

@@ -25,18 +25,19 @@ __attribute__((noreturn, format(printf, 3, 4))) static inline void test_fail(con
 
 #define ASSERT_TRUE(e) ((e) ? (void) 0 : test_fail(__FILE__, __LINE__, "not true: %s", #e))
 #define ASSERT_FALSE(e) (!(e) ? (void) 0 : test_fail(__FILE__, __LINE__, "not false: %s", #e))
-#define ASSERT_EQ(a, b)                                                                                                    \
-        do {                                                                                                               \
-                long long _a = (long long) (a), _b = (long long) (b);                                                      \
-                if (_a != _b)                                                                                              \
-                        test_fail(__FILE__, __LINE__, "%s is %lld, not %lld (%s)", #a, _a, _b, #b);                        \
+#define ASSERT_EQ(a, b)                                                                                     \
+        do {                                                                                                \
+                long long _a = (long long) (a), _b = (long long) (b);                                       \
+                if (_a != _b)                                                                               \
+                        test_fail(__FILE__, __LINE__, "%s is %lld, not %lld (%s)", #a, _a, _b, #b);         \
         } while (0)
 #define ASSERT_OK(e) ASSERT_EQ((e), 0)
-#define ASSERT_STREQ(a, b)                                                                                                 \
-        do {                                                                                                               \
-                const char *_sa = (a), *_sb = (b);                                                                         \
-                if (!_sa || !_sb || strcmp(_sa, _sb) != 0)                                                                 \
-                        test_fail(__FILE__, __LINE__, "%s is \"%s\", not \"%s\"", #a, _sa ? _sa : "(null)", _sb ? _sb : "(null)"); \
+#define ASSERT_STREQ(a, b)                                                                                  \
+        do {                                                                                                \
+                const char *_sa = (a), *_sb = (b);                                                          \
+                if (!_sa || !_sb || strcmp(_sa, _sb) != 0)                                                  \
+                        test_fail(__FILE__, __LINE__, "%s is \"%s\", not \"%s\"",                           \
+                                  #a, _sa ? _sa : "(null)", _sb ? _sb : "(null)");                          \
         } while (0)
 
 /* The seed of a randomised test, printed so that a failure can be repeated with TEST_SEED=N. */

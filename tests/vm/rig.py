@@ -63,7 +63,8 @@ grep -q ' /data ' /proc/mounts
 socat UNIX-LISTEN:/run/tpu-launchd/launchd.sock,fork TCP:10.0.2.2:{launchd} </dev/null >/dev/null 2>&1 &
 socat TCP-LISTEN:7000,fork,reuseaddr UNIX-CONNECT:/run/tpu-hostd/api.sock </dev/null >/dev/null 2>&1 &
 """
-START_HOSTD = "{preload} tpu-hostd --config /etc/hostd.conf </dev/null >/run/hostd.log 2>&1 & echo $! >/run/hostd.pid\n"
+START_HOSTD = ("{preload} tpu-hostd --config /etc/hostd.conf </dev/null >/run/hostd.log 2>&1 & echo $! "
+               ">/run/hostd.pid\n")
 START_COLLECTORD = """{preload} tpu-collectord --config /dev/null --database /data/collector/collector.db --listen-otlp 0.0.0.0:4318 \
 --insecure-listen </dev/null >/run/collectord.log 2>&1 & echo $! >/run/collectord.pid
 """
@@ -220,7 +221,7 @@ class Rig:
             t.start()
 
     # --- Lives
-    # ---------------------------------------------------------------------------------------------------------
+    # -------------------------------------------------------------------------------------------------------
 
     def _switch_on(self):
         """The emulated kernel stands still now and then before it has started anything: then it is

@@ -72,7 +72,8 @@ TRIES = 20
 class Watch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-watch-")))
+        cls.folder = folder = Path(
+                cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-watch-")))
         cls.launchd = Launchd(folder / "launchd.sock")
         cls.addClassCleanup(cls.launchd.stop)
         cls.launchd.runs = [{**RUN, 11: time.time_ns() // 1000}]
@@ -142,7 +143,8 @@ class Watch(unittest.TestCase):
         behind it; else again."""
         for _ in range(TRIES):
             answer, told = [], len(self.watches())
-            asking = threading.Thread(target=lambda: answer.append(self.get(f"/v1/{kind}?run=train&watch=30")))
+            asking = threading.Thread(
+                    target=lambda: answer.append(self.get(f"/v1/{kind}?run=train&watch=30")))
             asking.start()
             wait_until(lambda: len(self.watches()) > told or answer, 600, "the watch")
             out = self.shell.run(script)

@@ -17,7 +17,8 @@ WRONG = "4096\t131072\t6291456"
 RIGHT = "4096\t41943040\t314572800"
 RUN = {1: "my-run", 2: "tpu-run-my-run.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice",
        10: "python3 train.py", 13: 4242, 14: 2}
-STEP = "completed step: {}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5"
+STEP = ("completed step: {}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, "
+        "loss: 1.5")
 
 
 class Hostd(around.Hostd):

@@ -113,7 +113,8 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"])) if "Content-Length" in self.headers else self.chunks()
+                body = (self.rfile.read(int(self.headers["Content-Length"]))
+                        if "Content-Length" in self.headers else self.chunks())
                 try:
                     status, headers, rejected = receiver.take(self.path, self.headers, body)
                 except Exception as e:  # told by the test, not only by a thread

@@ -91,7 +91,8 @@ class Fixture(unittest.TestCase):
         cls.event("tpu.host.state_changed", to="ready", source="unfit")
         assert h.call("/v1/runs/my-run/capture", "POST")[0] == 200
         cls.event("tpu.stack.captured")
-        cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
+        cls.status = wait_until(
+                lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
         cls.told = h.events()
         h.stop()
         cls.points, said, cls.ended = r.points(), r.records(), time.time_ns()

@@ -34,7 +34,8 @@ def end_of(host, run):
         record = json.loads(line)
         match = EXITED.search(str(record.get("MESSAGE")))
         if match:
-            how = "exit code 0" if match[3] else f"exit code {match[2].split('/')[0]}" if match[1] == "exited" else f"signal {match[2]}"
+            how = ("exit code 0" if match[3] else f"exit code {match[2].split('/')[0]}"
+                   if match[1] == "exited" else f"signal {match[2]}")
             return int(record["__REALTIME_TIMESTAMP"]), how
     return 0, ""
 

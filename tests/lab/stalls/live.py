@@ -7,7 +7,8 @@ import time
 import scenario
 import slices
 
-SUSPECTED, CONFIRMED, SLOW, STATE = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler", "tpu.run.changed"
+SUSPECTED, CONFIRMED, SLOW, STATE = ("tpu.run.stall_suspected", "tpu.run.stall_confirmed",
+                                     "tpu.run.straggler", "tpu.run.changed")
 LIMIT = 180       # seconds after the fault within which there must be a verdict
 # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 SLOW_LIMIT = 300

@@ -57,7 +57,8 @@ def totals(records):
             and record["verdict"]["suspected"] - record["figures"]["last_step_at"] for _, record in stalls]
     yield f"suspected after the last step (a loader ahead makes some more behind the fault): {spread(last)}"
     late = [record["case"] for r, record in stalls if r[0] is None or r[0] > r[1]]
-    yield f"suspected later than that: {len(late)} of {len(stalls)}" + (f" (cases {', '.join(map(str, late))})" if late else "")
+    yield f"suspected later than that: {len(late)} of {len(stalls)}" + (
+            f" (cases {', '.join(map(str, late))})" if late else "")
     yield f"verdict after the suspicion: {spread([r[2] for r, _ in stalls])} (goal: {GOAL_VERDICT:.0f} s)"
 
 
