@@ -21,8 +21,8 @@ class Walk(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         touched = {step.path for steps in walks(SOURCE).values() for step in steps}
         wanted = re.compile(
-            r"CMakeLists\.txt$|tests/structure/|agent/model/check_words\.def$|agent/ctl/|"
-            r"tests/fixtures/make-machine$|(probes|netcfg)/")
+            r"CMakeLists\.txt$|tests/structure/|"
+            r"tests/fixtures/make-machine$|(agent|collector|probes|netcfg|systemd|packaging|docs/man)/")
         for file in files_of(SOURCE):
             if file in touched or wanted.search(file):
                 (self.top / file).parent.mkdir(parents=True, exist_ok=True)
