@@ -146,8 +146,12 @@ class Instance(Case):
         self.ended(b)
         self.assertEqual(c.get("/api/v1/hosts").json["hosts"], [])
         b.start()
-        wait_until(lambda: [(h["name"], h["registry"]) for h in c.get("/api/v1/hosts").json["hosts"]]
-                   == [("h-b", "member")], 60, lambda: c.get("/api/v1/hosts").json["hosts"])
+
+        def heard():
+            return [(h["name"], h["registry"]) for h in c.get("/api/v1/hosts").json["hosts"]
+                    if h["missing"] != "never heard"]  # the workers of its slice that its identity names
+
+        wait_until(lambda: heard() == [("h-b", "member")], 60, heard)
 
     def test_another_instance_with_the_same_machine_id(self):
         a, receiver = self.first(), Receiver().start()
