@@ -159,6 +159,11 @@ the spool cannot be written, new records are lost: full
             self.assertTrue(self.shown("/v1/status",
                                        {"uplink": dict(uplink, certificate=certificate, durable=True)}, 0,
                                        "uplink").endswith(f"\n\n{line}\n"))
+        for kept, more in ((None, ""), (7, ", 7 records wait")):
+            aside = {"spool": "/spool.other-machine", "kept": kept, "bytes": kept}
+            self.assertTrue(self.shown("/v1/status", {"uplink": dict(uplink, aside=aside, durable=True)}, 0,
+                                       "uplink").endswith("\nset aside, of another machine: "
+                                                          f"/spool.other-machine{more}\n"))
         text = self.shown("/v1/status", {"uplink": dict(uplink, endpoints=[], parked=True, durable=True)}, 2,
                           "uplink")
         self.assertTrue(text.startswith("no endpoint is configured: records are kept on this host only\n\n"
