@@ -96,6 +96,7 @@ static int screen_uplink(json_t *u, usec_t now, FILE *out) {
                      "|certificate {certificate.file}: until {certificate.until}, {certificate.until:left} "
                      "left|certificate {certificate.file}: EXPIRED at {certificate.until}]\n");
         show(out, u, now,
+             "[set aside, of another machine: {aside.spool}[, {aside.kept} records wait]\n]"
              "[{durable=false}the spool cannot be written, new records are lost: [{spool_error}]\n]");
         return r;
 }

@@ -3,6 +3,7 @@
 
 #include "handover.h"
 #include "log.h"
+#include "machine_state.h"
 #include "run_table.h"
 
 /* --- Loading ------------------------------------------------------------------------------------------- */
@@ -315,6 +316,50 @@ uint32_t runs_processes(const struct runs *r, const struct kept_run *kept) {
 
 /* --- Beginning and end --------------------------------------------------------------------------------- */
 
+#define OWN_FILE PATH_LAUNCHD_STATE "/" MACHINE_STATE_NAME
+
+/* Of another machine: renamed, and kept for a person. */
+static void set_runs_aside(const char *root, const struct machine_ids *of) {
+        static const char *const all[] = { STATE_RUNS, STATE_EXITS, OWN_FILE };
+
+        log_notice("the runs kept here are those of %s, whose disk or image this was: set aside", of->host);
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                char path[MACHINE_PATH_MAX], aside[MACHINE_PATH_MAX];
+                int k = -ENAMETOOLONG;
+
+                if (snprintf(path, sizeof(path), "%s%s", root, all[i]) < (int) sizeof(path))
+                        k = machine_state_set_aside(path, aside);
+                if (k < 0)
+                        (void) log_warning_errno(k, "%s is another machine's and stays: %m", all[i]);
+        }
+}
+
+/*
+ * Whose runs they are (machine_state.h). There is no network here, and so no instance id: the machine id
+ * decides. Runs of this boot are this machine's, whatever became of its id.
+ */
+static void look_whose(const struct host *h) {
+        const char *root = h->real_root ? "" : h->root;
+        struct machine_state s = { 0 }, now = { 0 };
+        char path[MACHINE_PATH_MAX];
+        int k;
+
+        if (snprintf(path, sizeof(path), "%s%s", root, OWN_FILE) >= (int) sizeof(path))
+                return;
+        /* What cannot be read is not known, and no difference. */
+        (void) host_read(h, "/etc/machine-id", now.of.machine, sizeof(now.of.machine), NULL);
+        (void) host_boot_id(h, now.of.boot);
+        (void) host_name(h, now.of.host);
+        if (machine_state_read(path, &s) == 0 &&
+            machine_state_judge(&s.of, &now.of, true) == MACHINE_OTHERS)
+                set_runs_aside(root, &s.of);
+        else if (!now.of.machine[0])
+                memcpy(now.of.machine, s.of.machine, sizeof(s.of.machine));
+        k = memcmp(&s, &now, sizeof(s)) != 0 ? machine_state_write(path, &now) : 0;
+        if (k < 0)
+                (void) log_warning_errno(k, "%s is not kept: %m", OWN_FILE);
+}
+
 static int make_directories(struct runs *r) {
         const struct {
                 const char *path;
@@ -351,6 +396,7 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->events = events;
         r->userdata = userdata;
         r->runs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
+        look_whose(h);
         k = make_directories(r);
         if (k < 0)
                 return k;

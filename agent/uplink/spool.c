@@ -100,10 +100,6 @@ static int continue_last(struct spool *s, bool clean) {
         return segment_continue(s->dir_fd, g, &s->current);
 }
 
-/*
- * Whose spool it is (an image's, a clone's) has its place here: behind the lock, before anything of the
- * directory is read or made.
- */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret) {
         _cleanup_(spool_freep) struct spool *s = calloc(1, sizeof(*s));
         bool clean = false;

@@ -205,8 +205,12 @@ class Agent(unittest.TestCase):
             "Slices=2\nSliceId=0\nCoordinator=10.0.0.1:8080\nInstanceId=6502082742571311568\n"
             "Preemptible=false\n")
         h.rmem("4096\t131072\t6291456")
+        (h.folder / "spool.other-machine").mkdir()
+        receiver.status = 503  # until it was seen that a spool waits
         h.start()
         h.api.chmod(0o666)
+        self.assertIsNone(self.call(h, "GET", "/v1/status")["uplink"]["aside"]["kept"])
+        receiver.status = 200
         self.assertIsNone(self.call(h, "GET", "/v1/runs")["runs"])
         self.call(h, "POST", "/v1/runs", 503, body='{"user": "alice", "argv": ["true"]}')
         self.call(h, "DELETE", "/v1/runs/{name}", 503)

@@ -11,7 +11,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 FOLDERS = "tests/hostd", "tests/lab", "tests", "tests/collector"
 sys.path[:0] = [str(TOP / f) for f in FOLDERS]
-from around import Hostd, Receiver, has_failed, wait_until  # noqa: E402
+from around import Hostd, Launchd, Receiver, has_failed, wait_until  # noqa: E402
 from collector_case import Collector  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 from state_file import content_of  # noqa: E402
@@ -96,6 +96,18 @@ class Bound(Case):
         self.assertTrue(self.is_cordoned(a))
         self.assertEqual(self.aside(a), [])
 
+    def test_one_at_work_keeps_its_state(self):
+        """Another machine's tpu-hostd on the same folder is refused, and takes nothing away."""
+        a = self.host("h-a").start()
+        self.cordon(a)
+        b = self.host("h-b", "b", 2)
+        b.config.write_text(b.config.read_text().replace(str(b.folder), str(a.folder))
+                            .replace(f"{a.folder}/api.sock", f"{b.folder}/api.sock"))
+        b.spawn()
+        self.assertNotEqual(self.ended(b), 0)
+        self.assertEqual((self.aside(a), self.kept(a)["host"]), ([], "h-a"))
+        self.assertTrue(self.is_cordoned(a))
+
     def test_a_damaged_file_is_nobodys(self):
         a = self.host("h-a").start()
         self.cordon(a)
@@ -117,6 +129,25 @@ class Instance(Case):
         self.cordon(a)
         a.stop()
         return a
+
+    def test_no_phantom_in_the_registry(self):
+        """Who may be a copy joins nothing under the identity that lies on its disk."""
+        c = Delivered.collector(self)
+        a = self.first()
+        b = self.host("h-b", "a", 2, f"http://127.0.0.1:{c.otlp}", self.metadata("4712").address, "60s")
+        with open(b.config, "a") as f:
+            f.write(f"[Registry]\nEndpoint=http://127.0.0.1:{c.otlp}\nSplay=0\nAddress=127.0.0.1\n")
+        (b.root / "etc/tpu-hostd/identity.conf.d/60-slice.conf").write_text(
+            "[Identity]\nSliceName=s0\nWorkerId=0\n")
+        launchd = Launchd(b.folder / "launchd.sock")
+        self.addCleanup(launchd.stop)
+        self.copy(a, b)
+        b.start()
+        self.ended(b)
+        self.assertEqual(c.get("/api/v1/hosts").json["hosts"], [])
+        b.start()
+        wait_until(lambda: [(h["name"], h["registry"]) for h in c.get("/api/v1/hosts").json["hosts"]]
+                   == [("h-b", "member")], 60, lambda: c.get("/api/v1/hosts").json["hosts"])
 
     def test_another_instance_with_the_same_machine_id(self):
         a, receiver = self.first(), Receiver().start()

@@ -255,6 +255,35 @@ static void test_start_seen_after_the_bus(void) {
         expect_run(&b, "running", "", "");
 }
 
+static void be_machine(struct bench *b, const char *machine, const char *boot_id) {
+        bench_down(b);
+        scratch_write(&b->scratch, "etc/machine-id", machine);
+        scratch_write(&b->scratch, "proc/sys/kernel/random/boot_id", boot_id);
+        bench_up(b);
+}
+
+/* A disk that was copied brings the runs of another machine along. */
+static void test_runs_of_another_machine(void) {
+        static const char boots[][40] = { "11111111-2222-3333-4444-555555555555\n",
+                                          "99999999-2222-3333-4444-555555555555\n" };
+        _cleanup_bench_ struct bench b;
+        struct stat st;
+
+        bench_init(&b);
+        be_machine(&b, "0123456789abcdef0123456789abcdef\n", boots[0]);
+        start(&b, "a");
+        be_machine(&b, "ffffffffffffffffffffffffffffffff\n", boots[0]); /* a new id while it runs */
+        local__run_list_reply__free_unpacked(list(&b, 1), NULL);
+        be_machine(&b, "ffffffffffffffffffffffffffffffff\n", boots[1]);
+        local__run_list_reply__free_unpacked(list(&b, 1), NULL);
+        be_machine(&b, "0123456789abcdef0123456789abcdef\n", boots[0]);
+        local__run_list_reply__free_unpacked(list(&b, 0), NULL);
+        ASSERT_OK(fstatat(b.host.root_fd, "var/lib/tpu-launchd/runs.other-machine/a", &st, 0));
+        start(&b, "a");
+        be_machine(&b, "", boots[1]); /* not known, and so no difference */
+        local__run_list_reply__free_unpacked(list(&b, 1), NULL);
+}
+
 static void test_prune(void) {
         _cleanup_bench_ struct bench b;
         struct stat st;
@@ -310,6 +339,7 @@ int main(void) {
                 test_refused_by_systemd,
                 test_bad_requests,
                 test_stop,
+                test_runs_of_another_machine,
                 test_prune,
                 test_owners,
         };

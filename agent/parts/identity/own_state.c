@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "own_state.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include "log.h"
 
 static struct machine_ids ids_now(const struct bus *b, const char *instance) {
@@ -36,9 +39,18 @@ static void take_over(struct own_state *p, struct machine_ids now) {
         memcpy(p->bus->instance_id, s.of.instance, sizeof(p->bus->instance_id));
 }
 
-static void set_aside(struct own_state *p) {
-        char paths[SETTINGS_STATE_MAX][MACHINE_PATH_MAX], to[MACHINE_PATH_MAX];
-        size_t n = settings_state(&p->bus->settings, p->bus->host->real_root, paths);
+/* Another tpu-hostd is at work in it, which then refuses this one: nothing is taken away from it. */
+static bool is_in_use(const char *spool) {
+        char path[MACHINE_PATH_MAX + 8];
+        _cleanup_close_ int fd = -1;
+
+        (void) snprintf(path, sizeof(path), "%s/events", spool);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static void set_aside(struct own_state *p, char paths[][MACHINE_PATH_MAX], size_t n) {
+        char to[MACHINE_PATH_MAX];
 
         for (size_t i = 0; i < n; i++) {
                 int r = machine_state_set_aside(paths[i], to);
@@ -73,8 +85,10 @@ void own_state_start(struct bus *b, bool certain, struct own_state *p) {
                 now = ids_now(b, instance);
         b->undecided = whose == MACHINE_OPEN;
         memcpy(b->instance_id, p->kept.of.instance, sizeof(b->instance_id));
+        if (whose == MACHINE_OTHERS && is_in_use(paths[0]))
+                return;
         if (whose == MACHINE_OTHERS)
-                set_aside(p);
+                set_aside(p, paths, n);
         if (whose != MACHINE_OPEN)
                 take_over(p, now);
         else
