@@ -6,12 +6,14 @@ Judged by the image's files, ip, systemctl and the collector's database. Needs r
 build/debs (TPU_HOSTD_DEBS names another folder) and BUILD_DIR's tpu-hostd.
 """
 
+import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
 import unittest
+import uuid
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,12 +22,14 @@ sys.path.insert(0, str(HERE))
 
 from lab import Lab                                       # noqa: E402  (the path comes first)
 from lab.check import check                               # noqa: E402
-from lab.prepare import debs_layer                        # noqa: E402
+from lab.command import sh                                # noqa: E402
+from lab.prepare import debs_layer, whole                 # noqa: E402
 from lab.tree import Layer, cache_dir, remove_tree        # noqa: E402
 import scenario                                           # noqa: E402
+import state_file                                         # noqa: E402
 
 HOSTD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev")) / "agent/hostd/tpu-hostd"
-FOLDER = "/srv/image"
+FOLDER, LAPTOP = "/srv/image", "h2"
 STATE = [f"/var/lib/{name}" for name in scenario.AGENTS]
 SITE = {"hostd.conf.d/10-site.conf": "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n"
                                      "[Uplink]\nKeyFile=/etc/tpu-hostd/tls/host.key\n",
@@ -46,12 +50,11 @@ class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         host_deb, cls.collector_deb = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
-        cls.debs = [host_deb, *host_deb.parent.glob("tpuctl_*.deb")]
+        cls.debs = whole([host_deb])
         # What an image has before: all that the packages need, and none of them.
-        cls.image = Layer("image", secrets.token_hex(8), debs_layer(cls.debs).parent, None)
-        cls.addClassCleanup(remove_tree, cls.image.path)
-        cls.addClassCleanup((cache_dir() / "locks" / cls.image.path.name).unlink, missing_ok=True)
-        cls.lab = Lab(hosts=1, debs=cls.image.parent)
+        without = debs_layer(cls.debs).parent
+        cls.image, cls.forgotten = cls.layer("image", without), cls.layer("forgotten", without)
+        cls.lab = Lab(hosts=1, debs=without, before_boot=lambda h: h.write("/etc/hostname", "packer\n"))
         cls.lab.start()
         cls.addClassCleanup(lambda: cls.lab.stop())
         cls.host = cls.lab.hosts[0]
@@ -61,6 +64,14 @@ class Image(unittest.TestCase):
             shutil.copy(file, folder)
         for name, text in SITE.items():
             cls.host.write(f"{FOLDER}/etc/tpu-hostd/{name}", text)
+
+    @classmethod
+    def layer(cls, name, parent):
+        """One whose directory a test makes."""
+        layer = Layer(name, secrets.token_hex(8), parent, None)
+        cls.addClassCleanup(remove_tree, layer.path)
+        cls.addClassCleanup((cache_dir() / "locks" / layer.path.name).unlink, missing_ok=True)
+        return layer
 
     def state(self):
         """What the daemons keep, by the host's disk."""
@@ -99,6 +110,9 @@ class Image(unittest.TestCase):
         scenario.ctl(self.host, "cordon", "being baked")
         self.assertEqual(self.settings(), before)
         self.assertGreater(len(self.state()), 5)
+        self.host.poweroff()
+        sh("cp", "-a", self.host.directory / "upper", self.forgotten.path)
+        self.host.boot()
 
     def test_3_bake(self):
         """By the script of Packer's file: installed again, the site's files, generalized."""
@@ -157,31 +171,75 @@ class Image(unittest.TestCase):
         self.host.boot()
         self.assertEqual(self.active(), set(scenario.AGENTS))
 
-    def test_6_two_hosts_start_from_it(self):
-        def before_boot(host):
-            if host.name == "collector":
-                scenario.configure(host, 0, 0)
-                return
-            host.write("/etc/machine-id", "")  # as it is in the image: the lab writes one
-            # not by fstab: systemd would remount the file system below it
-            host.write("/etc/systemd/system/usr.mount", READ_ONLY)
-            host.path("/etc/systemd/system/local-fs.target.requires").mkdir()
-            host.path("/etc/systemd/system/local-fs.target.requires/usr.mount").symlink_to("../usr.mount")
-            host.bind_chips(scenario.CHIPS)
-            # what metadata says on a cloud
-            host.write("/etc/tpu-hostd/identity.conf.d/10-host.conf",
-                       "[Identity]\nSliceName=lab\nAcceleratorType=v6e-8\nMachineType=ct6e-standard-4t\n"
-                       f"Topology=2x4\nWorkerId={host.name[1:]}\nWorkerHostnames=h0,h1\nChips=4\n"
-                       f"[Network]\nMtu={scenario.WANTED_MTU}\n")
+    def before_boot(self, host):
+        """What metadata, cloud-init and a person at their laptop say."""
+        if host.name == "collector":
+            scenario.configure(host, 0, 0)
+            return
+        host.write("/etc/tpu-hostd/tpuctl.conf.d/10-site.conf", SITE["tpuctl.conf.d/10-site.conf"])
+        if host.name == LAPTOP:
+            return
+        host.write("/etc/machine-id", "")  # as it is in an image: the lab writes one
+        # not by fstab: systemd would remount the file system below it
+        host.write("/etc/systemd/system/usr.mount", READ_ONLY)
+        host.path("/etc/systemd/system/local-fs.target.requires").mkdir()
+        host.path("/etc/systemd/system/local-fs.target.requires/usr.mount").symlink_to("../usr.mount")
+        host.bind_chips(scenario.CHIPS)
+        host.write("/etc/tpu-hostd/identity.conf.d/10-host.conf",
+                   "[Identity]\nSliceName=lab\nAcceleratorType=v6e-8\nMachineType=ct6e-standard-4t\n"
+                   f"Topology=2x4\nWorkerId={host.name[1:]}\nWorkerHostnames=h0,h1\nChips=4\n"
+                   f"[Network]\nMtu={scenario.WANTED_MTU}\n")
+        host.write("/etc/tpu-hostd/hostd.conf.d/20-site.conf",
+                   "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n[Metadata]\nHost=none\n")
 
-        with Lab(hosts=2, debs=self.image, collector=[self.collector_deb], before_boot=before_boot) as lab:
-            for host in lab.hosts:
-                with self.subTest(host.name):
-                    self.tuned_before_any_run(host)
-                    self.assertNotEqual(host.run(["touch", "/usr/x"]).code, 0)
-                    self.assertEqual(scenario.ctl_json(host, "runs")["runs"], [])
-                    self.assertIsNone(scenario.ctl_json(host, "status")["cordon"])
-            self.both_are_in_the_fleet(lab)
+    def start(self, image):
+        tpuctl = [deb for deb in self.debs if deb.name.startswith("tpuctl_")]
+        return self.enterContext(Lab(hosts=3, debs=image, debs_of={LAPTOP: tpuctl},
+                                     collector=[self.collector_deb], before_boot=self.before_boot))
+
+    def test_6_two_hosts_start_from_it(self):
+        lab = self.start(self.image)
+        *hosts, laptop = lab.hosts
+        for host in hosts:
+            with self.subTest(host.name):
+                self.tuned_before_any_run(host)
+                self.assertNotEqual(host.run(["touch", "/usr/x"]).code, 0)
+                self.assertEqual(scenario.ctl_json(host, "runs")["runs"], [])
+                self.assertIsNone(scenario.ctl_json(host, "status")["cordon"])
+        self.both_are_in_the_fleet(lab)
+        of_the_bake = "SELECT count(*) FROM events WHERE body LIKE '%baked%'"
+        self.assertEqual(scenario.query(lab, of_the_bake), [(0,)])
+        self.assertEqual(laptop.sh("systemctl list-units --all --plain --no-legend 'tpu*'"), "")
+
+        step = "print('completed step: 7, seconds: 0.5', flush=True); import time; time.sleep(1000)"
+        scenario.ctl(hosts[0], "run", "--name", "first", "--", "python3", "-c", step, user="alice")
+        runs = lambda: scenario.ctl_json(hosts[0], "runs", user="alice")["runs"]  # noqa: E731
+        scenario.wait_until(lambda: runs()[0]["step"] == 7, 30, "the step of the first run")
+
+    def test_7_two_hosts_start_from_one_that_was_not_generalized(self):
+        """Nothing is lost: what waited in the image's spool arrives under the name of the machine that was
+        baked, which is no host of the fleet for it."""
+        # Hosts of a lab have one kernel and so one boot id, by which state would be a restarted daemon's own.
+        for file in self.forgotten.path.glob("var/lib/tpu-*/machine"):
+            content = json.loads(state_file.content_of(file)) | {"boot_id": str(uuid.uuid4())}
+            owner = file.stat()
+            file.write_text(state_file.text_of("machine", json.dumps(content)))
+            os.chown(file, owner.st_uid, owner.st_gid)
+        lab = self.start(self.forgotten)
+        self.both_are_in_the_fleet(lab)
+        for host in lab.hosts[:2]:
+            scenario.wait_until(lambda h=host: scenario.events(lab, h, "tpu.state.set_aside"), 60,
+                                f"what {host.name} says of the image's state")
+            self.assertIsNone(scenario.ctl_json(host, "status")["cordon"])
+        baked = ("SELECT DISTINCT hosts.name FROM events JOIN hosts ON hosts.id = events.host "
+                 "WHERE events.body LIKE '%being baked%'")
+        scenario.wait_until(lambda: scenario.query(lab, baked), 60, "the records of the bake")
+        self.assertEqual(scenario.query(lab, baked), [("packer",)])
+        self.assertEqual(self.fleet(lab), ["h0", "h1"])
+
+    def fleet(self, lab):
+        """As the laptop sees it."""
+        return sorted(h["name"] for h in scenario.ctl_json(lab.hosts[2], "fleet")["hosts"])
 
     def tuned_before_any_run(self, host):
         """At once: READY of the boot waits for nobody of ours but those."""
@@ -194,17 +252,14 @@ class Image(unittest.TestCase):
         self.assertLess(times[0], times[1])
 
     def both_are_in_the_fleet(self, lab):
-        ids = [host.read("/etc/machine-id").strip() for host in lab.hosts]
+        ids = [host.read("/etc/machine-id").strip() for host in lab.hosts[:2]]
         self.assertEqual(len({*ids, self.baked_as}), 3, ids)
-        names = scenario.wait_until(
-            lambda: (n := [m["name"] for m in scenario.ctl_json(lab.hosts[0], "fleet")["hosts"]])
-            and len(n) >= 2 and n, 30, "two hosts in the fleet")
-        self.assertEqual(sorted(names), ["h0", "h1"])
-        known = "SELECT hosts.name FROM events JOIN hosts ON hosts.id = events.host"
-        scenario.wait_until(lambda: len({*scenario.query(lab, known)}) > 1, 30, "events of both")
-        self.assertEqual({name for name, in scenario.query(lab, known)}, {"h0", "h1"})
-        of_the_bake = "SELECT count(*) FROM events WHERE body LIKE '%baked%'"
-        self.assertEqual(scenario.query(lab, of_the_bake), [(0,)])
+        scenario.wait_until(lambda: len(self.fleet(lab)) > 1, 30, "two hosts in the fleet")
+        self.assertEqual(self.fleet(lab), ["h0", "h1"])
+        started = ("SELECT DISTINCT hosts.name FROM events JOIN hosts ON hosts.id = events.host "
+                   "WHERE events.name = 'tpu.agent.started' ORDER BY hosts.name")
+        scenario.wait_until(lambda: {("h0",), ("h1",)} <= {*scenario.query(lab, started)}, 60,
+                            "events of both")
 
 
 if __name__ == "__main__":
