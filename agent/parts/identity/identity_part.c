@@ -108,13 +108,17 @@ static void load_wanted(struct identity_state *p) {
 
 static void check_identity(struct identity_state *p) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+        const struct identity *i = &p->bus->identity;
 
         p->unchecked = false;
-        if (identity_check(&p->bus->identity, &list) < 0)
-                return;
         p->round++;
-        for (size_t i = 0; i < list.n; i++)
-                bus_take_finding(p->bus, p->source, p->round, &list.items[i]);
+        /* A machine without TPUs of which nobody says anything else has no slice, and needs none. */
+        if ((!p->bus->intent.no_tpu || identity_get(i, IDENTITY_SLICE_NAME) ||
+             identity_get(i, IDENTITY_ACCELERATOR_TYPE)) &&
+            identity_check(i, &list) < 0)
+                return;
+        for (size_t k = 0; k < list.n; k++)
+                bus_take_finding(p->bus, p->source, p->round, &list.items[k]);
         bus_settle(p->bus, p->source, p->round);
 }
 
