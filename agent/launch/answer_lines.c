@@ -50,8 +50,9 @@ static int fill_reply(const struct asker *w, Local__LinesReply *reply, char *end
         if (!kept && !reply->next[0])
                 return no_such_run(w->runs, w->name, p);
         if (kept && w->over && reply->text.len == 0)
-                (void) snprintf(ended, size, "%s%s%s", kept->end.cause, kept->end.status[0] ? " " : "",
-                                kept->end.status);
+                (void) snprintf(ended, size, "%s%s%s", kept->end.cause,
+                                kept->end.status[0] && !streq(kept->end.status, "0") ? " " : "",
+                                streq(kept->end.status, "0") ? "" : kept->end.status);
         reply->ended = ended;
         return 0;
 }

@@ -80,7 +80,10 @@ int no_such_run(const struct runs *r, const char *name, struct problem *p) {
                 n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", i++ > 0 ? ", " : "",
                                        run->kept->name);
         return problem_set(p, -ENOENT, "tpuctl runs", "there is no run '%.64s' on this host%s%s", name,
-                           i > 0 ? "; there are: " : ", nor any other", known);
+                           i > 1   ? "; there are: "
+                           : i > 0 ? "; there is: "
+                                   : ", nor any other",
+                           known);
 }
 
 void runs_prune(struct runs *r) {
