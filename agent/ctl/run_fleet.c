@@ -211,12 +211,13 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(head));
         const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
-        int r = table_add(&t, head);
+        int r;
 
         if (json_array_size(runs) == 0) {
-                fputs("no runs over slices (of one host: tpuctl runs there)\n", out);
-                return r;
+                fputs("no runs over slices\n", out);
+                return 0;
         }
+        r = table_add(&t, head);
         json_array_foreach(runs, i, run)
                 if (r == 0)
                         r = add_run(&t, run, now);
