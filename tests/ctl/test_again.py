@@ -117,14 +117,16 @@ class Again(Ctl):
         server.daemon_threads = True
         locked = {"error": "the database cannot be read now", "remedy": "try again"}
         ask, verdict = ("POST", "/api/v1/slices/s0/capture"), ("GET", "/api/v1/slices/s0/diagnosis")
+        episodes = ("GET", "/api/v1/slices/s0/episodes")
         server.script = {ask: [(503, 1, locked), (200, None, {"episode": "e-1"})],
                          verdict: [(503, 1, locked),
-                                   (404, None, {"error": "there is no episode e-1", "remedy": ""})]}
+                                   (404, None, {"error": "there is no episode e-1", "remedy": ""})],
+                         episodes: [(200, None, {"slice": "s0", "episodes": []})]}
         done = self.expect(["diagnose", "s0", "--capture", "--collector",
                             f"http://127.0.0.1:{server.server_port}"], 3, stdout="")
         self.assertEqual(done.stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode e-1)\n"
                                       "tpuctl: there is no episode e-1\n")
-        self.assertEqual(server.seen, [ask] * 2 + [verdict] * 2)
+        self.assertEqual(server.seen, [ask] * 2 + [verdict] * 2 + [episodes])
 
     def test_agents(self):
         """An agent whose captures are all in progress is asked again, by itself."""

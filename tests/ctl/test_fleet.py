@@ -103,6 +103,22 @@ episode e: run train, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 
                          report)
         report.update(outcome="goes_on", suspects=[])
         self.expect(["diagnose", "s0", "--collector", url], 0)
+
+    def test_slice_that_is_not_there(self):
+        server, url = self.collector()
+        no_slice = (404, {"error": "there is no slice 's9'; did you mean 's0'? known: s0",
+                          "remedy": "tpuctl fleet slices"})
+        for what in ("diagnosis", "episodes"):
+            server.answers[("GET", f"/api/v1/slices/s9/{what}")] = no_slice
+        server.answers[("POST", "/api/v1/slices/s9/capture")] = no_slice
+        for words in (["s9"], ["s9", "--episode", "e"], ["s9", "--capture"]):
+            self.expect(["diagnose", *words, "--collector", url], 1, stdout="",
+                        stderr="tpuctl: there is no slice 's9'; did you mean 's0'? known: s0\n"
+                               "to do:  tpuctl fleet slices\n")
+        # of a slice that is there, nothing being known is no mistake
+        server.answers[("GET", "/api/v1/slices/s9/episodes")] = (200, {"slice": "s9", "episodes": []})
+        self.expect(["diagnose", "s9", "--collector", url], 3, stdout="")
+
     def test_leader(self):
         """A collector that does not lead names the one that does: it is asked, once."""
         follower, url = self.collector()

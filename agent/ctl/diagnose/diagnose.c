@@ -137,7 +137,9 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
         int r = load_scene(wish, w, &scene, &problem);
 
         if (r < 0) {
-                problem.no_answer = true;
+                /* A name that was mistyped is no question without an answer. */
+                problem.no_answer = r != -ENOENT || wish->source != SOURCE_COLLECTOR ||
+                                    !diagnose_collector_lacks(&wish->asked, wish->slice);
                 return problem_complain(&problem);
         }
         if (wish->kept.report)
@@ -198,7 +200,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "
                            "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes "
-                           "on, 2 a host is named, 3 nobody can be named."
+                           "on, 1 there is no such slice, 2 a host is named, 3 nobody can be named."
         };
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);

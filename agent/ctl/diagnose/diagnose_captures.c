@@ -218,6 +218,15 @@ static int ask_collector(struct collector *c, const char *method, const char *sl
         return r;
 }
 
+bool diagnose_collector_lacks(struct collector *c, const char *slice) {
+        struct problem problem;
+        json_t *v = NULL;
+        int r = ask_collector(c, NULL, slice, "episodes", NULL, 0, &v, &problem);
+
+        json_decref(v);
+        return r == -ENOENT;
+}
+
 /* --- A new round --------------------------------------------------------------------------------------- */
 
 static int wait_verdict(struct collector *c, const char *slice, const char *episode,

@@ -23,6 +23,9 @@ struct kept_verdict {
         const json_t *report; /* of words: the verdict, where the captures are not kept; else NULL */
 };
 
+/* Whether the collector says that there is no such slice. */
+bool diagnose_collector_lacks(struct collector *c, const char *slice);
+
 /* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with
  * problem set. */
 int diagnose_collector_capture(struct collector *c, const char *slice, char episode[static 64],
