@@ -191,6 +191,21 @@ class Instance(Case):
         wait_until(lambda: receiver.got, 20, "what it sends")
         self.assertEqual((self.kept(a)["instance_id"], self.aside(a)), ("4711", []))
 
+    def test_the_answer_comes_late(self):
+        """It was taken for its own while the metadata server said nothing."""
+        a, server = self.first(), self.metadata("4712")
+        server.set(mode="busy")
+        b = self.host("h-b", "a", 2, metadata=server.address)
+        self.copy(a, b)
+        b.start()
+        wait_until(lambda: "records stay in the spool" in str(b.get("/v1/checks")), 20,
+                   "its spool to be its own")
+        server.set(mode="good")
+        self.assertEqual(self.ended(b), 0)
+        b.start()
+        self.assertFalse(self.is_cordoned(b))
+        self.assertIn("spool.other-machine", self.aside(b))
+
     def test_no_answer_and_another_machine_id(self):
         a = self.first()
         b = self.host("h-b", "b", 2, metadata="127.0.0.1:1")

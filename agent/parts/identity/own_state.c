@@ -25,10 +25,16 @@ static int write_state(const struct own_state *p, const struct machine_state *s)
         return r;
 }
 
-/* It is this machine's. What is known of it and not now stays: the file is written when a part is new. */
+/*
+ * It is this machine's. What is known of it and not now stays: the file is written when a part is new. Where
+ * it names an instance that did not say so, this boot is not written: the next process asks again.
+ */
 static void take_over(struct own_state *p, struct machine_ids now) {
         struct machine_state s = { .of = now };
 
+        p->unsure = !now.instance[0] && p->kept.of.instance[0] && !streq(p->kept.of.boot, now.boot);
+        if (p->unsure)
+                memcpy(s.of.boot, p->kept.of.boot, sizeof(s.of.boot));
         if (!now.instance[0])
                 memcpy(s.of.instance, p->kept.of.instance, sizeof(s.of.instance));
         if (!now.machine[0])
@@ -111,11 +117,11 @@ static bool end_for_the_next(struct own_state *p, const struct machine_ids *now)
 
 bool own_state_learn(struct own_state *p, const char *instance) {
         struct machine_ids now = ids_now(p->bus, instance);
-        bool undecided = p->bus->undecided;
+        bool undecided = p->bus->undecided, asks = undecided || p->unsure;
 
-        if (!p->file[0] || (!undecided && (!instance || p->kept.of.instance[0])))
-                return true; /* in one boot it is decided once */
-        if (undecided && machine_state_judge(&p->kept.of, &now, true) == MACHINE_OTHERS &&
+        if (!p->file[0] || (!undecided && !instance) || (!asks && p->kept.of.instance[0]))
+                return true; /* in one boot an instance id decides once */
+        if (asks && machine_state_judge(&p->kept.of, &now, true) == MACHINE_OTHERS &&
             end_for_the_next(p, &now))
                 return false;
         p->bus->undecided = false;

@@ -12,6 +12,7 @@ struct own_state {
         struct bus *bus;
         char file[MACHINE_PATH_MAX];
         struct machine_state kept;
+        bool unsure; /* taken for this machine's without the instance id that it names: it may still come */
         struct machine_ids other; /* whose state was set aside; machine and instance empty: nobody's */
         char aside[MACHINE_PATH_MAX]; /* what its spool is called now; empty: it had none */
 };
