@@ -85,6 +85,27 @@ int machine_state_aside_name(const char *path, unsigned n, char ret[static MACHI
         return k >= 0 && k < MACHINE_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* rename(2), also of a directory that overlayfs has in a lower layer (EXDEV): one by one what is in it. */
+static int move_at(int from_fd, const char *from, int to_fd, const char *to, unsigned depth) {
+        _cleanup_closedir_ DIR *d = NULL;
+        _cleanup_close_ int fd = -1;
+        const struct dirent *e;
+        int r = renameat(from_fd, from, to_fd, to) < 0 ? -errno : 0;
+
+        if (r != -EXDEV || depth >= DEPTH_MAX)
+                return r;
+        fd = openat(from_fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        d = fd < 0 ? NULL : fdopendir(fd);
+        if (!d)
+                return r;
+        fd = mkdirat(to_fd, to, 0700) < 0 ? -1 : openat(to_fd, to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : 0;
+        while (r == 0 && (e = readdir(d)))
+                if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+                        r = move_at(dirfd(d), e->d_name, fd, e->d_name, depth + 1);
+        return r == 0 && unlinkat(from_fd, from, AT_REMOVEDIR) < 0 ? -errno : r;
+}
+
 int machine_state_set_aside(const char *path, char ret[static MACHINE_PATH_MAX]) {
         int r = -EEXIST;
 
@@ -92,8 +113,8 @@ int machine_state_set_aside(const char *path, char ret[static MACHINE_PATH_MAX])
                 r = machine_state_aside_name(path, n, ret);
                 if (r == 0 && faccessat(AT_FDCWD, ret, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                         r = -EEXIST;
-                else if (r == 0 && rename(path, ret) < 0)
-                        r = -errno;
+                else if (r == 0)
+                        r = move_at(AT_FDCWD, path, AT_FDCWD, ret, 0);
         }
         if (r < 0)
                 ret[0] = '\0';

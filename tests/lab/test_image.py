@@ -230,6 +230,7 @@ class Image(unittest.TestCase):
         for host in lab.hosts[:2]:
             scenario.wait_until(lambda h=host: scenario.events(lab, h, "tpu.state.set_aside"), 60,
                                 f"what {host.name} says of the image's state")
+            self.assertEqual(scenario.ctl_json(host, "runs")["runs"], [])
             self.assertIsNone(scenario.ctl_json(host, "status")["cordon"])
         baked = ("SELECT DISTINCT hosts.name FROM events JOIN hosts ON hosts.id = events.host "
                  "WHERE events.body LIKE '%being baked%'")
