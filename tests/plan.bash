@@ -20,8 +20,10 @@ plan="
 30|600|programs driven from outside
 10|120|network namespaces
 -|70|memory: valgrind
+-|90|packages build on Debian 11
+-|90|what the release holds
 -|10|lintian
--|30|installs and runs on Debian 13
+-|300|installs and runs on each Debian
 -|120|a host with a stock kernel
 -|200|BPF on other kernels
 -|120|a run on a kernel of its own

@@ -50,6 +50,9 @@ class Debs(unittest.TestCase):
             for name in names:
                 yield package, self.tree[package] / name
 
+    def debug(self, package, number):
+        return self.tree[f"{package}-dbgsym"] / f"usr/lib/debug/.build-id/{number[:2]}/{number[2:]}.debug"
+
     def test_these_are_all_programs(self):
         for package, names in PROGRAMS.items():
             executable = {str(f.relative_to(self.tree[package])) for f in self.tree[package].rglob("*")
@@ -84,6 +87,31 @@ class Debs(unittest.TestCase):
                 self.assertGreater(code.count(ENDBR64), 50)
                 self.assertEqual("IBT" in run("readelf", "-Wn", path), noted)
 
+    def test_what_is_linked_in(self):
+        """sbom.spdx names each archive of another package whose symbols a program has, with its version; no
+        program loads libbpf, whose name is not the same on all systems."""
+        made_of = {"libbpf": "bpf_object__open", "libiberty": "cplus_demangle"}
+        for package, names in PROGRAMS.items():
+            text = (self.tree[package] / f"usr/share/doc/{package}/sbom.spdx").read_text()
+            named = set(re.findall(r"^PackageName: (.+)\nSPDXID: .+\nPackageVersion: [0-9].*$", text, re.M))
+            has = set()
+            for name in names:
+                path = self.tree[package] / name
+                self.assertNotIn("libbpf", run("readelf", "-Wd", path))
+                symbols = run("readelf", "-Ws", self.debug(package, build_id(path)))
+                has |= {source for source, symbol in made_of.items() if symbol in symbols}
+            self.assertEqual(named - {package}, has, text)
+        self.assertEqual(has, set())  # tpu-collector, the last one
+
+    def test_tpuctl_alone_changes_nothing(self):
+        """It has a program and pages: nothing that the system's own tools act on, and no script."""
+        deb, = DEBS.glob("tpuctl_*.deb")
+        self.assertEqual(run("sh", "-c", f"dpkg-deb --ctrl-tarfile {deb} | tar -t | sort").split(),
+                         ["./", "./control", "./md5sums"])
+        tree = self.tree["tpuctl"]
+        self.assertEqual({p.name for p in tree.glob("usr/*")}, {"bin", "share"})
+        self.assertFalse((tree / "lib").exists())
+
     def test_no_test_feed(self):
         """What tests feed the agent with (tests/fault/feed.c) is in the program that they build, and in
         none of these."""
@@ -102,7 +130,7 @@ class Debs(unittest.TestCase):
         for package, path in self.programs():
             with self.subTest(path.name):
                 number = build_id(path)
-                debug = self.tree[f"{package}-dbgsym"] / f"usr/lib/debug/.build-id/{number[:2]}/{number[2:]}.debug"
+                debug = self.debug(package, number)
                 self.assertTrue(debug.is_file(), debug)
                 self.assertEqual(build_id(debug), number)
                 self.assertNotIn(".symtab", run("readelf", "-WS", path))

@@ -58,11 +58,16 @@ def bumped(deb, version, folder):
 
 
 class Package(unittest.TestCase):
+    FOLDER = os.environ.get("TPU_HOSTD_DEBS")
+
+    def make_lab(self):
+        return self.enterContext(Lab(hosts=1, debs=[self.deb]))
+
     def setUp(self):
-        self.deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+        self.deb, _ = scenario.debs(self.FOLDER)
         self.version = subprocess.run(["dpkg-deb", "-f", self.deb, "Version"], capture_output=True,
                                       text=True, check=True).stdout.strip()
-        self.lab = self.enterContext(Lab(hosts=1, debs=[self.deb]))
+        self.lab = self.make_lab()
         self.host = self.lab.hosts[0]
         old, new = (self.host.path("/srv") / name for name in ("old", "new"))
         for folder in old, new:

@@ -28,7 +28,9 @@ from vm.machine import QEMU, Machine  # noqa: E402
 from vm.suite_kernel import SuiteKernel  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
-PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf",
+# TPU_HOSTD_BPF: the loader of a package, tried in the place of the build's.
+LOADER = Path(os.environ.get("TPU_HOSTD_BPF") or BUILD / "agent/hostd/tpu-hostd-bpf")
+PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": LOADER,
             "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
             "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv")}
 # Where a kernel lacks a hook, the reason says so; nothing else may be missing.

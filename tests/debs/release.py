@@ -1,18 +1,25 @@
 #!/usr/bin/python3
-"""The release's packages (tools/deb --release) install where nobody could try it: what they depend on is in
-Ubuntu under that name, and new enough.
+"""The release's packages (tools/deb --release): they hold what all packages hold (test_debs.py) and are the
+same to the byte when built again. What they depend on is in Ubuntu, where nobody tried them, under that name
+and new enough.
 
-TPU_HOSTD_RELEASE names their folder; default: build/release.
+TPU_HOSTD_DEBS names their folder; default: build/release. It takes root, and what tools/deb takes.
 """
 
+import hashlib
 import os
 import re
 import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-RELEASE = Path(os.environ.get("TPU_HOSTD_RELEASE") or TOP / "build/release")
+RELEASE = Path(os.environ.setdefault("TPU_HOSTD_DEBS", str(TOP / "build/release")))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from test_debs import Debs  # noqa: E402,F401  (its tests are run here, too)
 CLAUSE = re.compile(r"([^\s(:]+)\S*\s*(?:\((\S+) ([^)]+)\))?")
 PACKAGES = ("tpu-hostd", "tpuctl", "tpu-collector")
 
@@ -66,8 +73,7 @@ class Depends(unittest.TestCase):
 
     def test_ubuntu(self):
         debs = {name: next(RELEASE.glob(f"{name}_*.deb"), None) for name in PACKAGES}
-        if None in debs.values():
-            self.skipTest(f"no packages in {RELEASE}: run tools/deb --release")
+        self.assertNotIn(None, debs.values(), f"no packages in {RELEASE}: run tools/deb --release")
         own = {name: field(deb, "Version") for name, deb in debs.items()}
         for suite, text in UBUNTU.items():
             offered = dict(line.split() for line in text.replace("\n", " ").split(",")) | own
@@ -79,6 +85,17 @@ class Depends(unittest.TestCase):
         for deb in RELEASE.glob("*.deb"):
             names = subprocess.run(["ar", "t", deb], capture_output=True, text=True, check=True).stdout
             self.assertEqual(names.split(), ["debian-binary", "control.tar.xz", "data.tar.xz"], deb)
+
+    def test_two_builds_are_one(self):
+        """Another folder, time, time zone and mask of the caller; every .deb is the same to the byte."""
+        sums = lambda folder: {deb.name: hashlib.sha256(deb.read_bytes()).hexdigest()  # noqa: E731
+                               for deb in Path(folder).glob("*.deb")}
+        with tempfile.TemporaryDirectory(prefix="tpu-hostd-second-") as folder:
+            kept = {k: v for k, v in os.environ.items() if not k.startswith(("CCACHE_", "CMAKE_"))}
+            subprocess.run([TOP / "tools/deb", "--release", folder], check=True, stdout=subprocess.DEVNULL,
+                           env=kept | {"TZ": "Pacific/Auckland"}, umask=0o077)
+            self.assertEqual(sums(folder), sums(RELEASE))
+        self.assertEqual(len(sums(RELEASE)), 6)
 
 
 if __name__ == "__main__":
