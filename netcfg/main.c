@@ -121,8 +121,7 @@ static int set_up_netcfg(struct netcfg *n, const struct arguments *a) {
         if (r < 0)
                 return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m",
                                        a->options.config ? a->options.config : PATH_SITE);
-        /* --parameters comes before the daemon, which says it. */
-        if (n->intent.no_tpu && !a->dry_run && !a->parameters)
+        if (n->intent.no_tpu && !a->dry_run && !a->parameters) /* the daemon comes next, and says it */
                 log_info("%s", n->intent.profile_note);
         if (a->netns) {
                 r = netns_enter(&n->host, &n->intent, a->netns, &n->netns);

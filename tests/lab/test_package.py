@@ -175,8 +175,8 @@ class Settings(unittest.TestCase):
             for package in whole([deb]):
                 shutil.copy(package, host.path("/srv/debs"))
         # What the kernel gives a new network goes by the machine's memory.
-        rmem = subprocess.run(["unshare", "--net", "cat", "/proc/sys/net/ipv4/tcp_rmem"], capture_output=True,
-                              text=True, check=True).stdout
+        rmem = subprocess.run(["unshare", "--net", "cat", "/proc/sys/net/ipv4/tcp_rmem"],
+                              capture_output=True, text=True, check=True).stdout
         cls.booted = " ".join(rmem.split()), 1460, 1460
 
     def state(self, host):
@@ -219,7 +219,8 @@ class Settings(unittest.TestCase):
             holder = host.spawn(["sh", "-c", "exec sleep 1000 </dev/accel0"])
             host.wait_for(["sh", "-c", "ls -l /proc/[0-9]*/fd | grep -q /dev/accel0"])
             done = host.run(["apt-get", "purge", "-y", "tpu-hostd", "tpuctl"], check=True)
-            self.assertRegex(done.out, r"tpu-hostd: process \d+ is on the TPU chips: the network settings stay")
+            self.assertRegex(done.out,
+                             r"tpu-hostd: process \d+ is on the TPU chips: the network settings stay")
             self.assertEqual(self.state(host), self.TUNED)
             host.stop_command(holder)
 
