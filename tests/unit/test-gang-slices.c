@@ -257,7 +257,7 @@ static void test_named_by_others(void) {
         gang_free(w.g);
 }
 
-/* A run on a slice that nobody is in waits: it may come yet. A name that was mistyped is named all the same. */
+/* A run on a slice that nobody is in waits: it may come yet. The name that was meant is said. */
 static void test_a_slice_of_nobody(void) {
         struct world w;
         json_t *i = world_intent("a1", 1, 1, 0);
