@@ -276,6 +276,25 @@ static void test_named_by_others(void) {
         gang_free(w.g);
 }
 
+/* A run on a slice that nobody is in waits: it may come yet. The name that was meant is said. */
+static void test_a_slice_of_nobody(void) {
+        struct world w;
+        json_t *i = world_intent("a1", 1, 1, 0);
+
+        world_new(&w, 2, 2);
+        json_object_set_new(i, "slices", json_pack("[s]", "s_1"));
+        ASSERT_OK(world_want(&w, json_incref(i)));
+        world_settle(&w);
+        ASSERT_STREQ(world_waits(&w), "s_1: no host of it was ever heard; none is known");
+        world_join_all(&w);
+        world_settle(&w);
+        ASSERT_STREQ(world_waits(&w),
+                     "s_1: no host of it was ever heard; did you mean 's1'? known: s0, s1");
+        json_decref(i);
+        gang_free(w.g);
+}
+
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine,
           test_instance_id_comes_later, test_fingerprints, test_taken_over, test_what_cannot_be,
-          test_forgotten, test_named_by_others)
+          test_forgotten, test_named_by_others,
+          test_a_slice_of_nobody)

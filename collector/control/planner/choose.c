@@ -2,6 +2,7 @@
 /* Which slices a run takes. */
 #include <stdarg.h>
 
+#include "known_names.h"
 #include "state.h"
 
 int waits_add(json_t *list, const char *fmt, ...) {
@@ -71,9 +72,7 @@ static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
 /* Why the run cannot have this slice now; false: it can. */
 static bool is_barred(const struct gang *g, const struct gang_run *r, const struct slice *s,
                       char why[static TEXT_MAX]) {
-        if (!s)
-                (void) snprintf(why, TEXT_MAX, "no host of it was ever heard");
-        else if (s->run && s->run != r)
+        if (s->run && s->run != r)
                 (void) snprintf(why, TEXT_MAX, "run %s has it", s->run->intent.spec->name);
         else if (s->state != SLICE_READY) {
                 if (!slice_missing_text(s, why))
@@ -98,10 +97,22 @@ struct candidates {
         json_t *waits;
 };
 
+/* It may come yet; or its name was mistyped. */
+static int wait_for_unheard(const struct gang *g, const char *name, json_t *waits) {
+        struct known_names known = known_names(name);
+        char buf[KNOWN_TEXT_MAX];
+
+        for (size_t i = 0; i < g->n_slices; i++)
+                known_names_add(&known, g->slices[i]->name);
+        return waits_add(waits, "%s: no host of it was ever heard%s", name, known_names_text(&known, buf));
+}
+
 static int consider_slice(struct gang *g, const struct gang_run *r, const char *name, struct slice *s,
                           struct candidates *c) {
         char why[TEXT_MAX];
 
+        if (!s)
+                return wait_for_unheard(g, name, c->waits);
         if (is_barred(g, r, s, why))
                 return waits_add(c->waits, "%s: %s", name, why);
         c->list[c->n++] = s;
