@@ -291,6 +291,24 @@ class Delivered(Case):
             self.assertEqual(self.orders(c, "h-a", reason), 1, reason)
         self.assertTrue(c.sql("SELECT 1 FROM events WHERE name = 'tpu.spool.went_back'"))
 
+    def test_what_finds_no_room_is_a_gap(self):
+        """Two spools share the limit: what the one that was set aside has to give up is counted."""
+        c = self.collector()
+        a, b = self.host("h-a"), self.host("h-b", "b", 2, f"http://127.0.0.1:{c.otlp}")
+        for h in a, b:
+            text = h.config.read_text().replace("[Hostd]\n", "[Hostd]\nSpoolBytes=1M\n")
+            h.config.write_text(text.replace("MetricsInterval=300ms", "MetricsInterval=100ms"))
+        a.start()
+        wait_until(lambda: len(list(a.folder.glob("spool/metrics/*.seg"))) > 6, 60, "some segments")
+        spool = a.get("/v1/status")["uplink"]["classes"]["metrics"]
+        a.stop()
+        self.copy(a, b)
+        b.start()
+        wait_until(lambda: self.aside_is_gone(b), 60, "what was set aside is delivered")
+        gaps = [json.loads(t) for n, t in self.stored(c, "h-b") if n == "tpu.spool.gap"]
+        self.assertEqual([(g["class"], g["reason"]) for g in gaps], [("metrics", "byte limit")])
+        self.assertTrue(0 < gaps[0]["records"] < spool["next_seq"], gaps)
+
     def test_one_that_is_damaged_stays(self):
         receiver = Receiver().start()
         self.addCleanup(receiver.stop)

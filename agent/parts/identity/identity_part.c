@@ -166,9 +166,6 @@ static void on_changed(const struct metadata_facts *f, void *userdata) {
         struct metadata_copy fresh = { .taken = host_now_real(p->bus->host) };
         int r;
 
-        if (f->said[METADATA_ID][IDENTITY_INSTANCE_ID] &&
-            !own_state_learn(&p->own, f->said[METADATA_ID][IDENTITY_INSTANCE_ID]))
-                return;
         r = metadata_facts_copy(f, &fresh.facts);
         if (r < 0) {
                 (void) log_error_errno(r, "what the metadata server says is lost until it says more: %m");
@@ -186,6 +183,8 @@ static void on_changed(const struct metadata_facts *f, void *userdata) {
                 (void) log_warning_errno(r, "the metadata server's answers cannot be kept in %s: %m",
                                          copy_path(p));
         use_known(p);
+        if (f->said[METADATA_ID][IDENTITY_INSTANCE_ID]) /* behind its name, by which people know this host */
+                (void) own_state_learn(&p->own, f->said[METADATA_ID][IDENTITY_INSTANCE_ID]);
 }
 
 static void on_notice(enum metadata_notice kind, bool ahead, const char *text, void *userdata) {
