@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,9 +29,7 @@ from vm.machine import QEMU, Machine  # noqa: E402
 from vm.suite_kernel import SuiteKernel  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
-# TPU_HOSTD_BPF: the loader of a package, tried in the place of the build's.
-LOADER = Path(os.environ.get("TPU_HOSTD_BPF") or BUILD / "agent/hostd/tpu-hostd-bpf")
-PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": LOADER,
+PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf",
             "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
             "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv")}
 # Where a kernel lacks a hook, the reason says so; nothing else may be missing.
@@ -78,6 +77,15 @@ REFUSED = "this kernel attaches BPF programs for processes with CAP_BPF alone (L
 
 
 class Bpf(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """TPU_HOSTD_DEBS: a folder of packages, whose loader is tried in the place of the build's."""
+        if debs := os.environ.get("TPU_HOSTD_DEBS"):
+            folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-bpf-"))
+            deb, = Path(debs).glob("tpu-hostd_*.deb")
+            subprocess.run(["dpkg-deb", "-x", deb, folder], check=True)
+            PROGRAMS["/usr/sbin/tpu-hostd-bpf"] = Path(folder, "usr/lib/tpu-hostd/tpu-hostd-bpf")
+
     def boot(self, kernel):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-bpf-")))
         initrd = initramfs.build(folder, [m for m in kernel.modules() if "blk" not in m.name], PROGRAMS)
