@@ -85,7 +85,7 @@ int machine_state_aside_name(const char *path, unsigned n, char ret[static MACHI
         return k >= 0 && k < MACHINE_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* rename(2), also of a directory that overlay has in a lower layer (EXDEV): one by one what is in it. */
+/* rename(2), also of a directory in a lower layer of an overlay (EXDEV): one by one what is in it. */
 static int move_at(int from_fd, const char *from, int to_fd, const char *to, unsigned depth) {
         _cleanup_closedir_ DIR *d = NULL;
         _cleanup_close_ int fd = -1;

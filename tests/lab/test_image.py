@@ -219,7 +219,7 @@ class Image(unittest.TestCase):
     def test_7_two_hosts_start_from_one_that_was_not_generalized(self):
         """Nothing is lost: what waited in the image's spool arrives under the name of the machine that was
         baked, which is no host of the fleet for it."""
-        # Hosts of a lab have one kernel and so one boot id, by which state would be a restarted daemon's own.
+        # Hosts of a lab have one kernel and so one boot id: state would be a restarted daemon's own.
         for file in self.forgotten.path.glob("var/lib/tpu-*/machine"):
             content = json.loads(state_file.content_of(file)) | {"boot_id": str(uuid.uuid4())}
             owner = file.stat()
