@@ -298,6 +298,21 @@ static int look_at_site_file(const char *entry, void *userdata) {
         return 0;
 }
 
+static int look_at_profile(const char *entry, void *userdata) {
+        if (!endswith(entry, ".conf"))
+                warn_unread(userdata, PATH_SITE "/profiles", entry, "its name does not end in .conf");
+        return 0;
+}
+
+/* It is a help only: a folder that cannot be listed is passed over. */
+static int look_at_site(struct config *c, const struct host *h, const char *name) {
+        int r = host_list(h, PATH_SITE, look_at_site_file, &(struct site_look) { c, h, name });
+
+        if (!errno_is_shortage(r) && streq(name, "netcfg"))
+                r = host_list(h, PATH_SITE "/profiles", look_at_profile, c);
+        return errno_is_shortage(r) ? r : 0;
+}
+
 /* --- Drop-ins ----------------------------------------------------------------------------------------- */
 
 struct drop_in {
@@ -388,11 +403,7 @@ static int read_standard_files(struct config *c, const struct host *h, const cha
                 (void) snprintf(path, sizeof(path), "%s/%s", d->files[i].dir, d->files[i].name);
                 r = read_or_warn(c, h, name, path);
         }
-        if (r < 0)
-                return r;
-        /* It is a help only: a folder that cannot be listed has been warned about, or is not there. */
-        r = host_list(h, PATH_SITE, look_at_site_file, &(struct site_look) { c, h, name });
-        return errno_is_shortage(r) ? r : 0;
+        return r < 0 ? r : look_at_site(c, h, name);
 }
 
 int config_load(struct config *c, const struct host *h, const char *name, const char *file) {

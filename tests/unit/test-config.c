@@ -176,8 +176,10 @@ static void test_files_that_are_not_read(void) {
                      "/etc/tpu-hostd/hostd.conf~ is not read: hostd.conf and hostd.conf.d/*.conf are");
         ASSERT_TRUE(startswith(logged[3], "/etc/tpu-hostd/site is not read: "));
         ASSERT_TRUE(startswith(logged[4], "/etc/tpu-hostd/tpu-hostd.conf is not read: hostd.conf and "));
+        scratch_write(&s, "etc/tpu-hostd/profiles/v6e", "[Mtu]\n");
         load_logged(&c, s.path, "netcfg", NULL);
-        ASSERT_EQ(n_logged, 1);
+        ASSERT_EQ(n_logged, 2);
+        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/profiles/v6e is not read: its name does not end in .conf");
         ASSERT_TRUE(startswith(logged[0], "/etc/tpu-hostd/netcfg.d is not read: netcfg.conf and "));
         config_clear(&c);
 }
