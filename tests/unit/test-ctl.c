@@ -89,12 +89,13 @@ static void expect(const json_t *o, const char *template, const char *want) {
 }
 
 static void ages(void) {
-        json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:I}", "a", "2026-11-21T05:00:00.500Z", "b",
+        json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s}", "a", "2026-11-21T05:00:00.500Z", "b",
                               "2026-11-21T06:00:00Z", "c", "yesterday", "d", -5, "e",
-                              (json_int_t) 1795237250 * USEC_PER_SEC);
+                              (json_int_t) 1795237250 * USEC_PER_SEC, "now", "2026-11-21T05:01:00Z");
 
         expect(o, "{a:age}", "60 s");
         expect(o, "{b:age}", "0 s"); /* a clock ahead of ours */
+        expect(o, "{now:age}", "0 s");
         expect(o, "{b:left} {a:left}", "59 min -");
         expect(o, "{c:age} {d:age} {f:age}", "- - -");
         expect(o, "{e:age} {e:time}", "10 s 2026-11-21T05:00:50.000Z");

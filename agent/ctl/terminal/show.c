@@ -128,7 +128,7 @@ static const char *kind_text(const struct showing *s, const json_t *v, const cha
         if (streq(kind, "age")) {
                 seconds = -value_left(v, s->now);
                 /* A host's clock may be ahead of ours: that is no negative age. */
-                return span_text(seconds < 0 ? 0 : seconds, buf);
+                return span_text(seconds <= 0 ? 0 : seconds, buf); /* "-0 s" is none either */
         }
         if (streq(kind, "left"))
                 return span_text(value_left(v, s->now), buf);
