@@ -36,7 +36,7 @@ class Walk(unittest.TestCase):
                     step.do(self.top)
         # What was added is in the tables, too. The copy has no more than these tests look at.
         for test in (["test_structure.py", "Structure.test_table_is_what_the_build_holds",
-                     "Structure.test_picture_is_what_the_build_holds"], ["test_remedies.py"]):
+                     "Structure.test_picture_is_what_the_build_holds"], ["test_remedies.py", "Remedies"]):
             done = subprocess.run(["/usr/bin/python3", "-B", self.top / "tests/structure" / \
                                   test[0], *test[1:]], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
