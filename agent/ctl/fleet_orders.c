@@ -123,14 +123,16 @@ static int check_names(struct given *g) {
 /* The words behind the names; else who sits at the terminal is asked. */
 static int take_reason(struct given *g) {
         _cleanup_free_ char *text = words_join(&g->words, MIN(g->which->named, g->words.n));
+        int r;
 
         if (!g->which->reason)
                 return *text ? misuse(g, "one word too many:", text) : 0;
         if (!text)
                 return -ENOMEM;
-        if (!*text && order_ask("Why? Others will read it: ", g->reason, sizeof(g->reason)) < 0)
+        r = *text ? 0 : order_ask("Why? Others will read it: ", g->reason, sizeof(g->reason));
+        if (r < 0 && r != -E2BIG)
                 return misuse(g, "a reason is missing; usage:", g->options->synopsis);
-        if (strlen(text) >= sizeof(g->reason))
+        if (r == -E2BIG || strlen(text) >= sizeof(g->reason))
                 return misuse(g, "the reason is at most 199 bytes", NULL);
         if (*text)
                 (void) snprintf(g->reason, sizeof(g->reason), "%s", text);
@@ -144,18 +146,20 @@ static bool needs_yes(const struct given *g) {
 
 static int take_yes(const struct given *g) {
         char answer[8], prompt[400];
+        int r;
 
         if (!needs_yes(g))
                 return 0;
         (void) snprintf(prompt, sizeof(prompt), "%s of %s: %s. Go on? [y/N] ", g->which->name, g->about,
                         g->which->question);
-        if (order_ask(prompt, answer, sizeof(answer)) < 0) {
+        r = order_ask(prompt, answer, sizeof(answer));
+        if (r < 0 && r != -E2BIG) {
                 fprintf(stderr, "%s: nothing is ordered: there is no terminal to ask for a yes on\n"
                                 "to do:  the same with --yes\n",
                         g->options->program);
                 return -EPERM;
         }
-        if (streq(answer, "y") || streq(answer, "yes"))
+        if (r == 0 && (streq(answer, "y") || streq(answer, "yes")))
                 return 0;
         fprintf(stderr, "%s: nothing is ordered\n", g->options->program);
         return -EPERM;

@@ -282,6 +282,11 @@ int order_ask(const char *prompt, char *ret, size_t size) {
         print_clean(stderr, prompt, false);
         if (!fgets(ret, (int) size, stdin))
                 return -EIO;
+        if (!strchr(ret, '\n')) { /* the rest of a line that is too long is no answer to the next question */
+                for (int c = getchar(); c != '\n' && c != EOF;)
+                        c = getchar();
+                return -E2BIG;
+        }
         ret[strcspn(ret, "\n")] = '\0';
         return 0;
 }

@@ -12,5 +12,6 @@ int order_refuses_run(const char *root, struct problem *problem);
  * saying what is wrong. */
 int order_until(const struct options *o, const char *given, char buf[static CLOCK_TEXT_MAX]);
 
-/* Asks who sits at the terminal, on standard error, for a line. -ENOTTY: nobody does; -EIO: no line came. */
+/* Asks who sits at the terminal, on standard error, for a line. -ENOTTY: nobody does; -EIO: no line came;
+ * -E2BIG: a longer one, which is read to its end. */
 int order_ask(const char *prompt, char *ret, size_t size);

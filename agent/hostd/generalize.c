@@ -25,6 +25,17 @@ static int report_removal(int r, const char *what, const char *path) {
         return 0;
 }
 
+/* A key behind a link (an archive of a renewer's) would stay in the image: it is emptied first. */
+static int empty_target(const struct host *h, const char *path) {
+        char target[256];
+        _cleanup_close_ int fd = -1;
+
+        if (host_read_link(h, path, target, sizeof(target)) < 0)
+                return 0;
+        fd = host_open_file(h, path, O_WRONLY | O_TRUNC);
+        return fd < 0 && fd != -ENOENT ? fd : 0;
+}
+
 /* "" and credential:NAME are no files of the image. */
 static int remove_file(const struct host *h, const char *path) {
         const char *slash = strrchr(path, '/');
@@ -104,13 +115,30 @@ static int stop_daemons(void) {
 
 /* --- All of it ----------------------------------------------------------------------------------------- */
 
-/* What hostd.conf puts elsewhere, and what of it was set aside. */
+/* uid of what is there; -errno. */
+static int owner_of(const struct host *h, const char *path, uid_t *ret) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_PATH | O_NOFOLLOW);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return fd < 0 ? fd : -errno;
+        *ret = st.st_uid;
+        return 0;
+}
+
+/* What hostd.conf puts elsewhere, and what of it was set aside. Beside a spool on a disk of the site's there
+ * may be a folder "captures" of somebody else: tpu-hostd's own belong to whom the spool belongs to. */
 static int clear_settings_state(const struct host *h, const struct settings *s) {
         char paths[SETTINGS_STATE_MAX][MACHINE_PATH_MAX], aside[MACHINE_PATH_MAX];
         size_t n = settings_state(s, true, paths);
         int r = 0, k;
+        uid_t ours, owner;
 
+        if (n == 0 || owner_of(h, paths[0], &ours) < 0)
+                return 0;
         for (size_t i = 0; i < n; i++) {
+                if (owner_of(h, paths[i], &owner) < 0 || owner != ours)
+                        continue;
                 k = clear_path(h, paths[i], O_NOFOLLOW);
                 r = k < 0 ? k : r;
                 for (unsigned nth = 1; nth <= MACHINE_ASIDE_MOST; nth++) {
@@ -148,7 +176,9 @@ int generalize(const struct host *h, const struct settings *s) {
         k = clear_settings_state(h, s);
         r = k < 0 ? k : r;
         for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-                k = remove_file(h, files[i]);
+                k = empty_target(h, files[i]);
+                k = k < 0 ? log_error_errno(k, "what %s points to cannot be emptied: %m", files[i])
+                          : remove_file(h, files[i]);
                 r = k < 0 ? k : r;
         }
         k = remove_dbus_machine_id(h);

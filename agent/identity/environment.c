@@ -265,7 +265,14 @@ static int work_out_chip(struct draft *d) {
  * silent, or speak of the slices of yesterday.
  */
 static void set_one_slice(struct draft *d) {
+        uint32_t n;
+
         if (!(d->runs & (JAX | RAY)))
+                return;
+        /* Of several slices that are not all known, or of the user's own: not one of them. */
+        if (identity_get_u32(d->identity, IDENTITY_SLICES, &n) == 0 && n > 1 && !d->options->gang)
+                return;
+        if (environment_get(&d->e, "MEGASCALE_NUM_SLICES"))
                 return;
         set_text(d, MEGASCALE_COORDINATOR, d->world.coordinator_reason, "%s", d->world.coordinator);
         set_text(d, MEGASCALE_SLICES, "one slice: JAX asks nobody how many there are", "1");

@@ -47,8 +47,10 @@ static int fill_reply(const struct asker *w, Local__LinesReply *reply, char *end
                       struct problem *p) {
         const struct kept_run *kept = runs_find(w->runs, w->name);
 
-        if (!kept && !reply->next[0])
+        if (!kept && reply->text.len == 0 && !w->again)
                 return no_such_run(w->runs, w->name, p);
+        if (!kept && reply->text.len == 0)
+                (void) snprintf(ended, size, "it is no longer known here");
         if (kept && w->over && reply->text.len == 0)
                 (void) snprintf(ended, size, "%s%s%s", kept->end.cause,
                                 kept->end.status[0] && !streq(kept->end.status, "0") ? " " : "",
@@ -96,7 +98,8 @@ int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct r
                 return problem_no_memory(p);
         w->runs = r;
         w->reader = c->uid;
-        w->over = is_over(runs_find(r, q->name));
+        w->again = q->after && q->after[0];
+        w->over = !runs_find(r, q->name) || is_over(runs_find(r, q->name));
         if (w->over)
                 of.wait = MIN(of.wait, LINES_GATHER);
         k = lines_new(e, &of, on_lines, w, &w->lines);

@@ -18,7 +18,8 @@ struct asker {
         struct runs *runs;
         struct lines *lines; /* being read */
         uid_t reader;
-        bool over; /* the run had ended before they were */
+        bool over;  /* the run had ended before they were, or is not known any more */
+        bool again; /* some of them were given before */
 };
 
 struct askers {

@@ -8,7 +8,10 @@
 #include "value.h"
 
 #define AGENT_SERVICE "tpu-hostd"
-#define TWIN_REMEDY   "sudo sh -c ': > /etc/machine-id && systemd-machine-id-setup' && sudo reboot"
+/* D-Bus's copy goes, too: where it is a file, systemd would take the same id from it. */
+#define TWIN_REMEDY \
+        "sudo sh -c ': > /etc/machine-id && rm -f /var/lib/dbus/machine-id && systemd-machine-id-setup' " \
+        "&& sudo reboot"
 
 /* One request while it is stored. */
 struct rows {
@@ -203,7 +206,7 @@ static int on_event(const struct ingest_event *i, void *userdata) {
 
 static int report_twin(const struct rows *p) {
         char other[STORE_HOST_MAX];
-        int r = store_find_twin(p->store, p->host, &p->identity, p->now, other);
+        int r = store_find_twin(p->store, p->host, &p->identity, p->newest, p->now, other);
 
         if (r <= 0)
                 return r;

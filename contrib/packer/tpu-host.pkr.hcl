@@ -30,6 +30,11 @@ source "googlecompute" "tpu-host" {
 build {
   sources = ["source.googlecompute.tpu-host"]
 
+  # What is copied goes into a folder only where that is there.
+  provisioner "shell" {
+    inline = ["mkdir -p /tmp/tpu-hostd"]
+  }
+
   provisioner "file" {
     source      = "${var.folder}/"
     destination = "/tmp/tpu-hostd"

@@ -26,7 +26,7 @@ class RunFleet(Ctl):
         server, url = self.collector()
         server.answers[("GET", "/api/v1/runs")] = (200, {"runs": []})
         self.expect(["runs", "--fleet", "--collector", url], 0, stderr="",
-                    stdout="no runs over slices\n")
+                    stdout="no runs over slices (of one host: tpuctl runs there)\n")
         server.answers[("GET", "/api/v1/slices")] = (200, {"slices": []})
         self.expect(["fleet", "slices", "--collector", url], 0, stderr="",
                     stdout="no slice yet: no host has reported to this registry\n")

@@ -106,6 +106,23 @@ class Generalize(unittest.TestCase):
         self.assertEqual([p.name for p in (self.root / "srv").iterdir()], ["spool"])
         self.assertTrue(outside.exists())
 
+    def test_a_key_behind_a_link(self):
+        """As a renewer keeps them: what the link points to must not stay in the image."""
+        key = self.root / "etc/tpu-hostd/tls/host.key"
+        archive = self.write("/etc/archive/privkey1.pem")
+        key.unlink()
+        key.symlink_to("../../archive/privkey1.pem")
+        self.assertEqual(self.generalize().returncode, 0)
+        self.assertFalse(key.is_symlink())
+        self.assertEqual(archive.read_bytes(), b"")
+
+    def test_what_is_somebody_elses_beside_the_spool(self):
+        self.write("/srv/spool/a")
+        thesis = self.write("/srv/captures/thesis")
+        os.chown(thesis.parent, 1000, 1000)
+        self.assertEqual(self.generalize().returncode, 0)
+        self.assertTrue(thesis.exists())
+
     def test_a_run_in_progress(self):
         unit = self.write("/run/systemd/transient/tpu-run-pretrain-2.service")
         before = self.listing()

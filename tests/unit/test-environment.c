@@ -50,6 +50,18 @@ static void test_jax(void) {
         ASSERT_EQ(e.n, 18); /* no MEGASCALE_PORT, nothing of a run of several hosts */
 }
 
+/* One of two slices, of which the other is not known, is not the only one. */
+static void test_half_of_two_slices(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        char why[256];
+
+        make_slice(&i);
+        set(&i, IDENTITY_SLICES, "2");
+        if (build(&i, FRAMEWORK_JAX, NULL, 0, &e, why) >= 0)
+                ASSERT_TRUE(environment_get(&e, "MEGASCALE_SLICE_ID") == NULL);
+}
+
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */
 static void test_jax_needs_all(void) {
         static const enum identity_field needed[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY,
@@ -351,6 +363,6 @@ static void test_json(void) {
         json_decref(v);
 }
 
-TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand,
+TEST_MAIN(test_plain, test_jax, test_half_of_two_slices, test_jax_needs_all, test_users_values_stand,
           test_coordinator_of_the_user, test_hostile_assignments,
           test_frameworks, test_torch_xla, test_ray, test_ports, test_lint, test_json)

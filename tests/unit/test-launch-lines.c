@@ -59,7 +59,7 @@ static Local__LinesReply *take_lines(struct bench *b, int fd) {
 static void expect_lines(struct bench *b, uid_t uid, Local__LinesRequest q, const char *text) {
         Local__LinesReply *l = take_lines(b, ask_lines(b, uid, &q));
 
-        ASSERT_STREQ(strndupa((char *) l->text.data, l->text.len), text);
+        ASSERT_STREQ(l->text.len > 0 ? strndupa((char *) l->text.data, l->text.len) : "", text);
         local__lines_reply__free_unpacked(l, NULL);
 }
 

@@ -61,6 +61,8 @@ static void set_aside(struct own_state *p, char paths[][MACHINE_PATH_MAX], size_
         for (size_t i = 0; i < n; i++) {
                 int r = machine_state_set_aside(paths[i], to);
 
+                if (r == -EEXIST && i > 0) /* so often that no name is left: only spools are worth more */
+                        r = machine_state_remove(paths[i]);
                 if (r < 0) /* its records lose nothing by it; orders and copies count as this machine's */
                         (void) log_error_errno(r, "%s is another machine's and cannot be set aside: %m",
                                                paths[i]);

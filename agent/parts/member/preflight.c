@@ -19,6 +19,7 @@ struct preflight {
         struct port_probe *probe;
         struct pathproof *proof;
         sd_event_source *end; /* all is known, or the time is over */
+        usec_t up;            /* since the boot */
         unsigned open;        /* questions without an answer */
         struct preflight_result result;
         void (*done)(const struct preflight_result *r, void *userdata);
@@ -92,7 +93,7 @@ static void on_checked(const struct local_answer *a, void *userdata) {
                 add_warning(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse_run(p, a->text, a->remedy);
-        p->result.final = start_is_final(a);
+        p->result.final = start_is_final(a, p->up);
         p->call = local_call_free(p->call);
         count_answer(p);
 }
@@ -225,6 +226,7 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         p->event = e;
         p->name = o->name;
         p->socket = o->launchd_socket;
+        p->up = host_now(o->host);
         p->done = done;
         p->userdata = userdata;
         r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC,

@@ -35,9 +35,12 @@ struct preflight_result {
         char text[PREFLIGHT_TEXT_MAX];
 };
 
-/* tpu-launchd says that the user, the directory or the program of a run is not there. */
-static inline bool start_is_final(const struct local_answer *a) {
-        return !a->no_answer && (a->error == -ENOENT || a->error == -ESRCH);
+/* A machine that has just booted may lack what comes a moment later: mounts, the directory of its users. */
+#define START_SETTLED (300 * USEC_PER_SEC)
+
+/* tpu-launchd says that the user, the directory or the program of a run is not there. up: since the boot. */
+static inline bool start_is_final(const struct local_answer *a, usec_t up) {
+        return !a->no_answer && (a->error == -ENOENT || a->error == -ESRCH) && up > START_SETTLED;
 }
 
 struct preflight;

@@ -192,7 +192,7 @@ static void on_started(const struct local_answer *a, void *userdata) {
                 run_parts_try_again(p->owner);
         } else if (a->error < 0) {
                 (void) snprintf(text, sizeof(text), "%.300s\n%.200s", a->text, a->remedy);
-                refuse_part(p, text, start_is_final(a));
+                refuse_part(p, text, start_is_final(a, host_now(p->owner->bus->host)));
         } else
                 log_conflicts(p, a);
         (void) local_call_free(call);

@@ -3,6 +3,9 @@
 
 #include "log.h"
 
+/* All that it holds is to be sent; nothing is added. */
+#define ASIDE_BYTES (UINT64_C(1) << 40)
+
 /* The next one behind number n, or none. */
 static void find_next(struct aside *a) {
         const char *spool = a->bus->settings.spool_directory;
@@ -16,8 +19,8 @@ static void find_next(struct aside *a) {
         }
 }
 
-void aside_start(struct aside *a, struct bus *b, uplink_open_t open, uint64_t limit) {
-        *a = (struct aside){ .bus = b, .open = open, .limit = limit / 2 };
+void aside_start(struct aside *a, struct bus *b, uplink_open_t open) {
+        *a = (struct aside){ .bus = b, .open = open };
         find_next(a);
 }
 
@@ -35,7 +38,7 @@ static bool is_current(const struct bus *b, const struct uplink_stats *own) {
 }
 
 static void send_it(struct aside *a) {
-        const struct uplink_options o = { .spool_dir = a->path, .max_bytes = a->limit, .aside = true };
+        const struct uplink_options o = { .spool_dir = a->path, .max_bytes = ASIDE_BYTES, .aside = true };
 
         struct uplink_stats u = { .durable = true };
 

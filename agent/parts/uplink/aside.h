@@ -17,11 +17,9 @@ struct aside {
         struct uplink *uplink;      /* of the one at work; NULL: none is */
         char path[MACHINE_PATH_MAX]; /* its folder, or that of the next; empty: there is none */
         unsigned n;                 /* its number (machine_state_aside_name()) */
-        uint64_t limit;             /* bytes that it may keep */
 };
 
-/* limit: of all spools together. */
-void aside_start(struct aside *a, struct bus *b, uplink_open_t open, uint64_t limit);
+void aside_start(struct aside *a, struct bus *b, uplink_open_t open);
 static inline bool aside_is_there(const struct aside *a) {
         return a->path[0] != '\0';
 }

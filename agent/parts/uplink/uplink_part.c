@@ -18,7 +18,7 @@ struct uplink_part_state {
         struct bus *bus;
         struct uplink *uplink;
         struct aside aside;
-        uint64_t limit; /* bytes of both */
+        uint64_t limit; /* bytes of this host's own spool; half of it while another's lies beside it */
         uint64_t damaged[_UPLINK_CLASS_MAX]; /* as it was reported last */
 };
 
@@ -122,7 +122,7 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
         o.ca_file = ca;
         o.cert_file = cert;
         o.key_file = key;
-        o.log_bytes = s->run_log_bytes;
+        o.log_bytes = own->aside ? 0 : s->run_log_bytes;
         o.user_agent = "tpu-hostd/" TPU_HOSTD_VERSION;
         o.on_gap = on_gap;
         o.gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE);
@@ -146,7 +146,7 @@ static int start_uplink(void *self) {
         int r;
 
         p->limit = spool_limit(&b->settings);
-        aside_start(&p->aside, b, open_uplink, p->limit);
+        aside_start(&p->aside, b, open_uplink);
         o.max_bytes = aside_is_there(&p->aside) ? p->limit / 2 : p->limit;
         r = open_uplink(b, &o, &p->uplink);
         if (r < 0)

@@ -11,12 +11,15 @@ static bool is_never(const struct gang_host_run *h) {
 }
 
 bool tally_is_final(const struct gang_run *r, const struct gang_host_run *h) {
-        return is_never(h) || (streq(h->cause, PART_NOT_STARTED) && r->step <= 0 && r->restarts == 0);
+        return is_never(h) || (streq(h->cause, PART_NOT_STARTED) && r->step <= 0 && r->restarts == 0 &&
+                               json_array_size(r->history) <= 1);
 }
 
 /* Others fail when one does: who only lost its peers is blamed last. */
 static unsigned blame_of(const struct gang_host_run *h) {
-        if (is_never(h) || streq(h->cause, PART_NOT_STARTED))
+        if (is_never(h))
+                return 4;
+        if (streq(h->cause, PART_NOT_STARTED))
                 return 3;
         return startswith(h->cause, "peer") ? 1 : 2;
 }

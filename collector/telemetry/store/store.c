@@ -238,7 +238,7 @@ int store_agent_seen(struct store *s, int64_t host, const struct store_identity 
                               TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now)), TEXT(i->machine)));
 }
 
-int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t now,
+int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t newest, usec_t now,
                     char ret[static STORE_HOST_MAX]) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
@@ -247,7 +247,7 @@ int store_find_twin(struct store *s, int64_t host, const struct store_identity *
                 return 0;
         r = store_query(s, ST_HOST_TWIN,
                         BIND(INT(host), TEXT(i->machine), TEXT(i->boot_id),
-                             TIME(now - MIN(now, STORE_TWIN_AGE))),
+                             TIME(now - MIN(now, STORE_TWIN_AGE)), TIME(newest)),
                         &q);
         if (r >= 0)
                 r = store_row(q);

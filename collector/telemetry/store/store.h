@@ -96,7 +96,7 @@ int store_agent_seen(struct store *s, int64_t host, const struct store_identity 
  * within STORE_TWIN_AGE, is in another boot, and has the same machine id; 0: there is none.
  */
 #define STORE_TWIN_AGE (5 * 60 * USEC_PER_SEC)
-int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t now,
+int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t newest, usec_t now,
                     char ret[static STORE_HOST_MAX]);
 int store_other_seen(struct store *s, int64_t host, usec_t now);
 
