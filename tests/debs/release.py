@@ -23,9 +23,11 @@ from test_debs import Debs  # noqa: E402,F401  (its tests are run here, too)
 CLAUSE = re.compile(r"([^\s(:]+)\S*\s*(?:\((\S+) ([^)]+)\))?")
 PACKAGES = ("tpu-hostd", "tpuctl", "tpu-collector")
 
-# What the archives of both have, as packages.ubuntu.com lists it. Where noble has a new name
-# (libcurl3t64-gnutls, libdw1t64, libelf1t64, libgnutls30t64, libmicrohttpd12t64), that package provides the
-# old one in its version.
+# What the archives of both have. noble's libc6, curl, GnuTLS, jansson, nghttp2, systemd and zlib are those
+# of an installed one (github.com/cybozu/ubuntu-base, docs/ubuntu-dev-24.04.md). Not looked up yet: its
+# other ones, and jammy's dbus, libdw1, libelf1 and zlib1g (packages.ubuntu.com lists them). Where noble has
+# a new name (libcurl3t64-gnutls, libdw1t64, libelf1t64, libgnutls30t64, libmicrohttpd12t64), that package
+# provides the old one in its version.
 UBUNTU = {
     "jammy": """
         dbus 1.12.20, libc6 2.35, libcurl3-gnutls 7.81.0, libdw1 0.186, libelf1 0.186,
