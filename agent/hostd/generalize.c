@@ -25,30 +25,32 @@ static int report_removal(int r, const char *what, const char *path) {
         return 0;
 }
 
-/* A key behind a link (an archive of a renewer's) would stay in the image: it is emptied first. */
-static int empty_target(const struct host *h, const char *path) {
-        char target[256];
-        _cleanup_close_ int fd = -1;
-
-        if (host_read_link(h, path, target, sizeof(target)) < 0)
-                return 0;
-        fd = host_open_file(h, path, O_WRONLY | O_TRUNC);
-        return fd < 0 && fd != -ENOENT ? fd : 0;
-}
-
-/* "" and credential:NAME are no files of the image. */
 static int remove_file(const struct host *h, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_close_ int folder = -1;
         char parent[MACHINE_PATH_MAX];
         int r;
 
-        if (path[0] != '/')
-                return 0;
         (void) snprintf(parent, sizeof(parent), "%.*s/", (int) (slash - path), path);
         folder = host_open_file(h, parent, O_PATH | O_DIRECTORY);
         r = folder < 0 ? folder : unlinkat(folder, slash + 1, 0) < 0 ? -errno : 0;
         return report_removal(r, "removed", path);
+}
+
+/* "" and credential:NAME are no files of the image. What a link points to (an archive of a renewer's) would
+ * stay in it: it is emptied first. */
+static int remove_secret(const struct host *h, const char *path) {
+        char target[256];
+        _cleanup_close_ int fd = -1;
+
+        if (path[0] != '/')
+                return 0;
+        if (host_read_link(h, path, target, sizeof(target)) >= 0) {
+                fd = host_open_file(h, path, O_WRONLY | O_TRUNC);
+                if (fd < 0 && fd != -ENOENT)
+                        return log_error_errno(fd, "what %s points to cannot be emptied: %m", path);
+        }
+        return remove_file(h, path);
 }
 
 /* flags: O_NOFOLLOW where a link may be somebody else's: it is removed then. */
@@ -84,12 +86,10 @@ static int remove_dbus_machine_id(const struct host *h) {
 /* --- Before it ----------------------------------------------------------------------------------------- */
 
 static int find_run(const char *name, void *userdata) {
-        size_t len = strlen(name), end = strlen(".service");
-
-        if (!startswith(name, RUN_UNIT_PREFIX) || len <= end || !streq(name + len - end, ".service"))
+        if (!startswith(name, RUN_UNIT_PREFIX) || !endswith(name, ".service"))
                 return 0;
-        (void) snprintf(userdata, NAME_MAX + 1, "%.*s", (int) (len - end - strlen(RUN_UNIT_PREFIX)),
-                        name + strlen(RUN_UNIT_PREFIX));
+        name += strlen(RUN_UNIT_PREFIX);
+        (void) snprintf(userdata, NAME_MAX + 1, "%.*s", (int) (strlen(name) - strlen(".service")), name);
         return 1;
 }
 
@@ -115,7 +115,6 @@ static int stop_daemons(void) {
 
 /* --- All of it ----------------------------------------------------------------------------------------- */
 
-/* uid of what is there; -errno. */
 static int owner_of(const struct host *h, const char *path, uid_t *ret) {
         _cleanup_close_ int fd = host_open_file(h, path, O_PATH | O_NOFOLLOW);
         struct stat st;
@@ -126,24 +125,28 @@ static int owner_of(const struct host *h, const char *path, uid_t *ret) {
         return 0;
 }
 
+static int clear_of_owner(const struct host *h, const char *path, uid_t ours) {
+        uid_t owner;
+
+        return owner_of(h, path, &owner) == 0 && owner == ours ? clear_path(h, path, O_NOFOLLOW) : 0;
+}
+
 /* What hostd.conf puts elsewhere, and what of it was set aside. Beside a spool on a disk of the site's there
- * may be a folder "captures" of somebody else: tpu-hostd's own belong to whom the spool belongs to. */
+ * may be a folder "captures" of somebody else: tpu-hostd's own belong to whom its state belongs to. */
 static int clear_settings_state(const struct host *h, const struct settings *s) {
         char paths[SETTINGS_STATE_MAX][MACHINE_PATH_MAX], aside[MACHINE_PATH_MAX];
         size_t n = settings_state(s, true, paths);
         int r = 0, k;
-        uid_t ours, owner;
+        uid_t ours;
 
-        if (n == 0 || owner_of(h, paths[0], &ours) < 0)
+        if (n == 0 || (owner_of(h, paths[0], &ours) < 0 && owner_of(h, PATH_HOSTD_STATE, &ours) < 0))
                 return 0;
         for (size_t i = 0; i < n; i++) {
-                if (owner_of(h, paths[i], &owner) < 0 || owner != ours)
-                        continue;
-                k = clear_path(h, paths[i], O_NOFOLLOW);
+                k = clear_of_owner(h, paths[i], ours);
                 r = k < 0 ? k : r;
                 for (unsigned nth = 1; nth <= MACHINE_ASIDE_MOST; nth++) {
                         k = machine_state_aside_name(paths[i], nth, aside);
-                        k = k < 0 ? k : clear_path(h, aside, O_NOFOLLOW);
+                        k = k < 0 ? k : clear_of_owner(h, aside, ours);
                         r = k < 0 ? k : r;
                 }
         }
@@ -176,9 +179,7 @@ int generalize(const struct host *h, const struct settings *s) {
         k = clear_settings_state(h, s);
         r = k < 0 ? k : r;
         for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-                k = empty_target(h, files[i]);
-                k = k < 0 ? log_error_errno(k, "what %s points to cannot be emptied: %m", files[i])
-                          : remove_file(h, files[i]);
+                k = remove_secret(h, files[i]);
                 r = k < 0 ? k : r;
         }
         k = remove_dbus_machine_id(h);

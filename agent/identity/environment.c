@@ -269,10 +269,9 @@ static void set_one_slice(struct draft *d) {
 
         if (!(d->runs & (JAX | RAY)))
                 return;
-        /* Of several slices that are not all known, or of the user's own: not one of them. */
-        if (identity_get_u32(d->identity, IDENTITY_SLICES, &n) == 0 && n > 1 && !d->options->gang)
-                return;
-        if (environment_get(&d->e, "MEGASCALE_NUM_SLICES"))
+        /* Of several slices that are not all known, or that the user counts, it is not the only one. */
+        if (environment_get(&d->e, "MEGASCALE_NUM_SLICES") ||
+            (identity_get_u32(d->identity, IDENTITY_SLICES, &n) == 0 && n > 1 && !d->options->gang))
                 return;
         set_text(d, MEGASCALE_COORDINATOR, d->world.coordinator_reason, "%s", d->world.coordinator);
         set_text(d, MEGASCALE_SLICES, "one slice: JAX asks nobody how many there are", "1");
@@ -321,33 +320,33 @@ static int lint(struct draft *d, uint16_t port) {
 
 static int work_out_ray(struct draft *d) {
         const char *outside = d->options->ray_head;
-        bool is_head = !outside && d->world.rank == 0;
-        char head[WORLD_ENDPOINT_MAX], port[8];
-        _cleanup_free_ char *start = NULL;
-        int r;
+        const struct ray_host host = { .type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE),
+                                       .topology = identity_get(d->identity, IDENTITY_TOPOLOGY),
+                                       .slice = d->world.slice_name,
+                                       .worker = d->world.worker,
+                                       .chips = d->chips };
+        const char *address = outside;
+        char head[WORLD_ENDPOINT_MAX];
+        _cleanup_free_ char *about = NULL;
 
         if (outside && !ray_head_is_valid(outside)) {
                 (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "the head of Ray is HOST:PORT, not '%.80s'",
                                 environment_text_is_valid(outside) ? outside : "(binary)");
                 return -EINVAL;
         }
+        about = ray_start_text(&host);
+        if (!about)
+                return -ENOMEM;
+        if (!outside)
+                address = world_endpoint(d->world.coordinator, d->world.port, head);
         set_text(d, RAY_HEAD, outside ? "the head that was named" : d->world.coordinator_reason, "%s",
-                 outside ? outside : world_endpoint(d->world.coordinator, d->world.port, head));
-        (void) snprintf(port, sizeof(port), "%u", (unsigned) d->world.port);
-        r = ray_start_text(&(struct ray_host){ .type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE),
-                                               .topology = identity_get(d->identity, IDENTITY_TOPOLOGY),
-                                               .slice = d->world.slice_name,
-                                               .worker = d->world.worker,
-                                               .chips = d->chips,
-                                               .port = is_head ? port : NULL,
-                                               .head = outside ? outside : head },
-                           &start);
-        if (r < 0)
-                return r;
-        set_text(d, RAY_START,
-                 is_head ? "this host is the head: ray start $TPU_RAY_START --block"
-                         : "this host joins the head: ray start $TPU_RAY_START --block",
-                 "%s", start);
+                 address);
+        if (!outside && d->world.rank == 0)
+                set_text(d, RAY_START, "this host is the head: ray start $TPU_RAY_START --block",
+                         "--head --port=%" PRIu32 " %s", (uint32_t) d->world.port, about);
+        else
+                set_text(d, RAY_START, "this host joins the head: ray start $TPU_RAY_START --block",
+                         "--address=%s %s", address, about);
         if (d->world.n_hosts > 1)
                 set_text(d, RAY_WHOLE_HOSTS, NULL, "1");
         return 0;
@@ -473,10 +472,10 @@ static int build(struct draft *d) {
                 r = work_out_ray(d);
         if (r < 0)
                 return r;
-        if (d->runs & TPU)
+        if (d->runs & TPU) {
                 megascale = work_out_megascale(d);
-        if (d->runs & (JAX | RAY))
                 work_out_jax(d);
+        }
         if (d->options->gang)
                 work_out_run(d);
         r = d->no_memory ? -ENOMEM : add_variables(d);

@@ -21,10 +21,10 @@ static char *ray_resources(const struct ray_host *h, const char *pod) {
         return text;
 }
 
-int ray_start_text(const struct ray_host *h, char **ret) {
+char *ray_start_text(const struct ray_host *h) {
         bool seventh = startswith(h->type, "tpu"); /* "v7x" in Ray's words */
         _cleanup_free_ char *resources = NULL;
-        char pod[40], generation[16];
+        char pod[40], generation[16], *text;
         size_t n = 0;
 
         (void) snprintf(pod, sizeof(pod), "%s%s", seventh ? "v" : "", seventh ? h->type + 3 : h->type);
@@ -33,14 +33,13 @@ int ray_start_text(const struct ray_host *h, char **ret) {
         generation[n] = '\0';
         resources = ray_resources(h, pod);
         if (!resources ||
-            asprintf(ret,
-                     "%s%s --resources=%s --labels=ray.io/accelerator-type=TPU-%s,ray.io/tpu-pod-type=%s,"
+            asprintf(&text,
+                     "--resources=%s --labels=ray.io/accelerator-type=TPU-%s,ray.io/tpu-pod-type=%s,"
                      "ray.io/tpu-topology=%s,ray.io/tpu-worker-id=%zu%s%s",
-                     h->port ? "--head --port=" : "--address=", h->port ? h->port : h->head, resources,
-                     generation, pod, h->topology, h->worker, h->slice ? ",ray.io/tpu-slice-name=" : "",
-                     h->slice ? h->slice : "") < 0)
-                return -ENOMEM;
-        return 0;
+                     resources, generation, pod, h->topology, h->worker,
+                     h->slice ? ",ray.io/tpu-slice-name=" : "", h->slice ? h->slice : "") < 0)
+                return NULL;
+        return text;
 }
 
 bool ray_head_is_valid(const char *text) {

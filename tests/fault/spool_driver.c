@@ -2,11 +2,13 @@
 /*
  * The real spool, worked by a script, for the runner of crash points.
  *
- *     spool_driver work DIR SEED     appends, rotates, delivers, loses, forces out, reopens, and says on standard output
- *                                    what was promised: "durable SEQ", "delivered SEQ" (before it is settled),
- *                                    "gap NUMBER REASON FROM TO RECORDS ITEMS" (before it is forgotten)
- *     spool_driver check DIR         opens, says "record SEQ" for each record that is there and as it was made, "gap …"
- *                                    for what was not told, "state NEXT DAMAGED"; 1 when it cannot, or a record is wrong
+ *     spool_driver work DIR SEED
+ *             appends, rotates, delivers, loses, forces out, reopens, and says on standard output what was
+ *             promised: "durable SEQ", "delivered SEQ" (before it is settled), "gap NUMBER REASON FROM TO
+ *             RECORDS ITEMS" (before it is forgotten)
+ *     spool_driver check DIR
+ *             opens, says "record SEQ" for each record that is there and as it was made, "gap …" for what was
+ *             not told, "state NEXT DAMAGED"; 1 when it cannot, or a record is wrong
  */
 #include "../unit/spool-support.h"
 

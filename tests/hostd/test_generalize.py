@@ -116,6 +116,12 @@ class Generalize(unittest.TestCase):
         self.assertFalse(key.is_symlink())
         self.assertEqual(archive.read_bytes(), b"")
 
+    def test_what_was_set_aside_goes_alone_too(self):
+        self.write("/srv/spool/a")
+        aside = self.write("/srv/captures.other-machine/a")
+        self.assertEqual(self.generalize().returncode, 0)
+        self.assertFalse(aside.exists())
+
     def test_what_is_somebody_elses_beside_the_spool(self):
         self.write("/srv/spool/a")
         thesis = self.write("/srv/captures/thesis")

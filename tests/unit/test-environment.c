@@ -58,8 +58,8 @@ static void test_half_of_two_slices(void) {
 
         make_slice(&i);
         set(&i, IDENTITY_SLICES, "2");
-        if (build(&i, FRAMEWORK_JAX, NULL, 0, &e, why) >= 0)
-                ASSERT_TRUE(environment_get(&e, "MEGASCALE_SLICE_ID") == NULL);
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        ASSERT_TRUE(environment_get(&e, "MEGASCALE_SLICE_ID") == NULL);
 }
 
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */

@@ -42,15 +42,15 @@ static void check_run(const struct world *w) {
         const json_t *r = world_run(w);
         const char *state = world_state(w);
         size_t width = world_width(w);
+        const json_t *intent;
 
         if (!r)
                 return;
         ASSERT_EQ(streq(state, "ended"), *world_text(r, "outcome") != '\0');
+        intent = json_object_get(r, "intent");
         if (streq(state, "running") || streq(state, "preparing"))
-                ASSERT_TRUE(width >= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"),
-                                                                                 "min")));
-        ASSERT_TRUE(width <= (size_t) json_integer_value(json_object_get(json_object_get(r, "intent"),
-                                                                         "max")));
+                ASSERT_TRUE(width >= (size_t) json_integer_value(json_object_get(intent, "min")));
+        ASSERT_TRUE(width <= (size_t) json_integer_value(json_object_get(intent, "max")));
         for (unsigned s = 0; s < w->slices; s++)
                 for (unsigned h = 0; h < w->hosts; h++)
                         ASSERT_TRUE(w->host[s][h].part.generation <= world_generation(w));

@@ -111,6 +111,24 @@ static void test_not_executed(void) {
         gang_free(w.g);
 }
 
+/* A program's own "do not start me again" stands, whatever another host says. */
+static void test_never_again_goes_first(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 5)));
+        world_settle(&w);
+        w.host[0][0].step = 7; /* it has run: not-started alone would be tried again */
+        ASSERT_OK(world_say(&w, 0, 0));
+        world_exit(&w, 0, 0, "not-started", "exited", "127");
+        world_exit(&w, 0, 1, "exit-code", "exited", "93");
+        world_settle(&w);
+        ASSERT_STREQ(world_text(world_run(&w), "outcome"), "failed");
+        ASSERT_STREQ(world_text(world_run(&w), "cause"), "exit-code");
+        gang_free(w.g);
+}
+
 static void test_unfit_waits(void) {
         struct world w;
 
@@ -284,6 +302,6 @@ static void test_who_shall_know(void) {
 }
 
 TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_refused_for_good, test_refused_after_it_ran,
-          test_not_executed, test_unfit_waits, test_orders, test_stop_switch,
+          test_not_executed, test_never_again_goes_first, test_unfit_waits, test_orders, test_stop_switch,
           test_unlike_slices,
           test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)

@@ -6,7 +6,7 @@
 
 #define FINDING(n)                                                                                          \
         "{\"finding\":{\"verdict\":\"WARN\",\"check\":\"disk.free\",\"subject\":\"/" n                    \
-        "\",\"found\":\"f\",\"wanted\":\"\","                                                                    \
+        "\",\"found\":\"f\",\"wanted\":\"\","                                                             \
         "\"source\":\"\",\"reason\":\"\",\"remedy\":\"\"}}\n"
 
 struct seen {

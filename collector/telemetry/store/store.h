@@ -90,14 +90,14 @@ struct store_identity { /* NULL, or -1: the agent does not know */
 /* The host's own agent was heard at now, with this identity in data of time newest. */
 int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
                      usec_t now);
-/* Something else on the host was heard. Moves last_seen only for hosts without an agent. */
 /*
- * Before that: when the host is new, or in another boot, 1 and the name of another host that was heard
- * within STORE_TWIN_AGE, is in another boot, and has the same machine id; 0: there is none.
+ * Before store_agent_seen(): when the host is new, or in another boot, 1 and the name of another host that
+ * was heard within STORE_TWIN_AGE, is in another boot, and has the same machine id; 0: there is none.
  */
 #define STORE_TWIN_AGE (5 * 60 * USEC_PER_SEC)
 int store_find_twin(struct store *s, int64_t host, const struct store_identity *i, usec_t newest, usec_t now,
                     char ret[static STORE_HOST_MAX]);
+/* Something else on the host was heard. Moves last_seen only for hosts without an agent. */
 int store_other_seen(struct store *s, int64_t host, usec_t now);
 
 struct store_metric {
