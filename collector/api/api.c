@@ -151,8 +151,8 @@ static void make_call(const struct api *a, const struct api_route *route, const 
                 api_acted(a, q, reply, "refused: no right to act");
         } else if (!http_reads(q) && may_be_a_foreign_page(q)) {
                 api_reply_error(reply, 403, "without TLS a page of another site could have sent this call",
-                                "call the collector by its address, or with the header " HTTP_NO_PAGE
-                                ": 1; tpuctl does");
+                                "call the collector by its address, or by tpuctl, or with the header "
+                                HTTP_NO_PAGE);
                 api_acted(a, q, reply, "refused: perhaps a page of another site");
         } else if (q->too_large || q->no_room || (q->len > 0 && !streq(q->method, "POST")))
                 api_reply_error(reply, 413, "too much is sent",

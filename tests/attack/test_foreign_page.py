@@ -38,7 +38,8 @@ class ForeignPage(Case):
                 self.assertIn("by its address", r.json["remedy"])
         self.assertEqual(c.get("/api/v1/runs").json["runs"], [])
         refused = c.get("/api/v1/events?name=tpu.api.acted&limit=100").json["events"]
-        self.assertEqual({e["attributes"]["result"] for e in refused}, {"refused: perhaps a page of another site"})
+        self.assertEqual({e["attributes"]["result"] for e in refused},
+                         {"refused: perhaps a page of another site"})
 
     def test_who_is_no_page(self):
         c = self.start()

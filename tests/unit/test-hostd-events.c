@@ -56,10 +56,22 @@ static void test_text_of_stacks(void) {
 
         ASSERT_TRUE(r);
         event_ring_init(r);
-        ASSERT_OK(event_ring_add(r, EVENT_OF(STACK_CAPTURED, .run = "llama", .text = "secret()"), 1));
-        ASSERT_OK(event_ring_add(r, EVENT_OF(RUN_CAPTURED, .run = "llama", .text = "secret()"), 1));
-        ASSERT_OK(event_ring_add(r, EVENT_OF(STACK_FILE, .run = "llama", .text = "secret()"), 1));
-        ASSERT_OK(event_ring_add(r, EVENT_OF(RUNTIME_ERROR, .run = "llama", .text = "of libtpu"), 1));
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(STACK_CAPTURED, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .taken = "", .run = "llama", .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(RUN_CAPTURED, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .taken = "", .episode = "", .problem = "", .run = "llama",
+                                          .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(STACK_FILE, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .zone = "", .file = "", .kind = "", .reason = "", .written = "",
+                                          .run = "llama", .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(
+                r, EVENT_OF(RUNTIME_ERROR, .kind = "", .type = "", .run = "llama", .text = "of libtpu"), 1));
         for (int stacks = 0; stacks <= 1; stacks++) {
                 json_t *v = event_ring_to_json(r, 0, stacks == 1), *item;
                 size_t i;
