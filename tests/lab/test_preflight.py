@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What hosts find of each other before a run starts: ports, routes, names, lists of workers, machine ids.
 
-Each case is made on a booted host. The words of the refused run, of the host's own check and of the fleet are
-read. Then the case is ended as the remedy says, and a trial run starts and ends. Needs root, the packages in
-build/debs, and FULL=1.
+Each case is made on a booted host. The words of the refused run, of the host's own check and of the fleet
+are read. Then the case is ended as the remedy says, and a trial run starts and ends. Needs root, the
+packages in build/debs, and FULL=1.
 """
 
 import sys
@@ -31,8 +31,8 @@ class Preflight(slices.Case):
 
     def run_true(self, name, wait="8s"):
         """A trial run over both hosts, as a person types it."""
-        return self.h[0].run(["tpuctl", "run", "--name", name, "--user", slices.USER, "--slices", "1", "--wait",
-                              wait, "--", "/usr/bin/true"], check=False, timeout=120)
+        return self.h[0].run(["tpuctl", "run", "--name", name, "--user", slices.USER, "--slices", "1",
+                              "--wait", wait, "--", "/usr/bin/true"], check=False, timeout=120)
 
     def refused(self, name):
         done = self.run_true(name)
@@ -53,8 +53,8 @@ class Preflight(slices.Case):
         sh("nsenter", f"--net=/run/netns/{host.full_name}", *argv)
 
     def drop(self, host, rule):
-        self.on_net(host, "nft", "add table inet t; add chain inet t in { type filter hook input priority 0; }; "
-                                 f"add rule inet t in {rule}")
+        self.on_net(host, "nft", "add table inet t; add chain inet t in { type filter hook input priority "
+                                 f"0; }}; add rule inet t in {rule}")
 
     def test_1_nothing_is_wrong(self):
         self.members()
@@ -81,8 +81,8 @@ class Preflight(slices.Case):
         to = self.h[1].address("eth0")
         self.h[0].sh(f"ip route add blackhole {to}")
         told = self.refused("blackhole")
-        self.assertIn(f"h1 ({to}), libtpu's mesh, cannot be reached from h0: a route of this host is a blackhole",
-                      told)
+        self.assertIn(f"h1 ({to}), libtpu's mesh, cannot be reached from h0: a route of this host is a "
+                      "blackhole", told)
         self.assertIn(f"ip route get {to}", told)
         self.h[0].sh(f"ip route del blackhole {to}")
         self.starts_and_ends("no-blackhole")

@@ -2,7 +2,8 @@
 #pragma once
 /*
  * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the path as well as
- * a connection does, silence proves that something in between drops, and an ICMP error that it rejects. Nothing is sent over a connection.
+ * a connection does, silence proves that something in between drops, and an ICMP error that it rejects.
+ * Nothing is sent over a connection.
  */
 #include <systemd/sd-event.h>
 

@@ -2,7 +2,8 @@
 #pragma once
 /*
  * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command,
- * devices), the ports of the run between its hosts, full-size packets to peers. In the loop, over within PREFLIGHT_TIME.
+ * devices), the ports of the run between its hosts, full-size packets to peers. In the loop, over within
+ * PREFLIGHT_TIME.
  * What is wrong is a refusal that names the host and the remedy; what cannot be known is a warning and
  * refuses nothing.
  */

@@ -178,7 +178,8 @@ static void on_tried(enum port_answer a, int error, void *userdata) {
         p->error = error;
         assert(all->open > 0);
         if (--all->open == 0)
-                (void) sd_event_source_set_enabled(all->end, SD_EVENT_ONESHOT); /* fails without a loop only */
+                /* Fails for a source without a loop only. */
+                (void) sd_event_source_set_enabled(all->end, SD_EVENT_ONESHOT);
 }
 
 int run_ports_new(sd_event *e, const struct run_port *ports, size_t n,
