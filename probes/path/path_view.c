@@ -204,7 +204,7 @@ static uint32_t full_mss(const struct path_view *v) {
         return v->nic_mtu - ALL_OF_TCP - (v->route.family == AF_INET6 ? 20 : 0);
 }
 
-/* Smaller packets than the NIC could send, either way. */
+/* Smaller packets than the NIC could send or take. */
 static bool is_held(const struct path_view *v) {
         return (v->mtu > 0 && v->mtu < v->nic_mtu) ||
                (v->matched && v->route.metrics[RTAX_ADVMSS] > 0 && v->nic_mtu > 100 &&
