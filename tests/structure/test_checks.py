@@ -19,8 +19,8 @@ HEAD = """# Checks
 
 What `tpuctl check` looks at, one section a check; `tpuctl check NAME` looks at one. FAIL makes the host
 unfit: no new run starts. WARN makes it degraded. UNKNOWN could not be looked at. Each finding that is not OK
-has its reason, and a command in the line `to do:`. The tables are `agent/model/check_words.def` as a page,
-and a test compares them. In a command NAME is what the finding is about: a NIC, a disk, a file. … and VALUE are
+has its reason, and a command in the line `to do:`. The tables are `agent/model/check_words.def` as a page; a
+test compares them. In a command NAME is what the finding is about: a NIC, a disk, a file. … and VALUE are
 details of the day.
 """
 MISSING = "(a sentence is missing here)"
