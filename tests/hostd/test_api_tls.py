@@ -121,7 +121,7 @@ class WhoMayCall(Case):
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         with self.assertRaises(OSError):
             self.hostd().start().remote("reader", "/v1/status", context=context)
-        h = self.hostd(AllowTls12="yes").start()
+        h = self.hostd(api={"AllowTls12": "yes"}).start()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = self.site.context("reader")
             context.minimum_version = context.maximum_version = version

@@ -2,7 +2,7 @@
 #include <linux/rtnetlink.h>
 
 #include "netlink-dump.h"
-#include "routes.h"
+#include "route_words.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -60,6 +60,73 @@ static void test_fields(void) {
         ASSERT_FALSE(t.routes[0].ambiguous || t.routes[1].ambiguous || t.routes[1].rto_min_ms);
         route_format_dst(&t.routes[1], text);
         ASSERT_STREQ(text, "fd00::/64");
+}
+
+static struct route read_route(struct dump *d) {
+        _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
+
+        done(d);
+        ASSERT_OK(routes_parse(d->data, d->len, &t));
+        ASSERT_EQ(t.n, 1);
+        return t.routes[0];
+}
+
+static void test_words(void) {
+        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16),   1U << RTAX_MTU, 8 | (RTAX_MTU << 16), 1400,
+                                     8 | (RTAX_ADVMSS << 16), 1360 };
+        struct dump d = { .len = 0 };
+        char text[ROUTE_WORDS_MAX], word[ROUTE_WORD_MAX];
+        struct route r;
+
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET,
+                                         .rtm_dst_len = 24,
+                                         .rtm_table = RT_TABLE_MAIN,
+                                         .rtm_scope = RT_SCOPE_LINK,
+                                         .rtm_protocol = RTPROT_DHCP,
+                                         .rtm_type = RTN_UNICAST });
+        address(&d, AF_INET, RTA_DST, "10.10.1.0");
+        address(&d, AF_INET, RTA_PREFSRC, "10.10.1.5");
+        number(&d, RTA_OIF, 3);
+        number(&d, RTA_PRIORITY, 100);
+        attribute(&d, RTA_METRICS, metrics, sizeof(metrics));
+        end(&d);
+        r = read_route(&d);
+        ASSERT_STREQ(route_words(&r, "eth1", text),
+                     "unicast route to 10.10.1.0/24 by eth1 from table main, protocol dhcp, metric 100, mtu "
+                     "1400 locked, advmss 1360");
+        ASSERT_STREQ(route_arguments(&r, "eth1", true, text),
+                     "10.10.1.0/24 dev eth1 proto dhcp scope link src 10.10.1.5 metric 100 mtu lock 1400 "
+                     "advmss 1360");
+        ASSERT_STREQ(route_arguments(&r, "eth1", false, text),
+                     "10.10.1.0/24 dev eth1 proto dhcp scope link src 10.10.1.5 metric 100");
+        ASSERT_STREQ(route_arguments(&r, NULL, false, text), "");
+        ASSERT_STREQ(route_owner(r.protocol), "a DHCP client");
+        r.n_hops = 2; /* no single line says such a route */
+        ASSERT_STREQ(route_arguments(&r, "eth1", true, text), "");
+        d.len = 0;
+        default_route(&d, 0);
+        r = read_route(&d);
+        ASSERT_STREQ(route_words(&r, "eth0", text),
+                     "unicast default route by eth0 via 10.10.0.1 from table main, protocol 0, mtu 1400");
+        ASSERT_STREQ(route_arguments(&r, "eth0", false, text),
+                     "default via 10.10.0.1 dev eth0 proto 0 rto_min lock 5ms");
+        d.len = 0;
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET6,
+                                         .rtm_dst_len = 128,
+                                         .rtm_table = 77,
+                                         .rtm_protocol = 147,
+                                         .rtm_type = RTN_BLACKHOLE });
+        address(&d, AF_INET6, RTA_DST, "fd00::13");
+        number(&d, RTA_OIF, 1); /* lo, as the kernel says it of IPv6 */
+        end(&d);
+        r = read_route(&d);
+        ASSERT_STREQ(route_words(&r, NULL, text),
+                     "blackhole route to fd00::13/128 from table 77, protocol tpu-netcfg");
+        ASSERT_STREQ(route_arguments(&r, NULL, true, text), "blackhole fd00::13/128 table 77 proto 147");
+        ASSERT_STREQ(route_ip_family(&r), "ip -6");
+        ASSERT_STREQ(route_type_word(17, word), "type 17");
+        ASSERT_STREQ(route_table_word(RT_TABLE_DEFAULT, word), "default");
+        ASSERT_STREQ(route_owner(200), "a program that the kernel does not name");
 }
 
 static void test_ambiguous(void) {
@@ -162,5 +229,5 @@ static void test_live(void) {
         ASSERT_OK(routes_read(&h, &t));
 }
 
-TEST_MAIN(test_fields, test_ways_to_nowhere, test_ambiguous, test_expiring_and_multipath,
+TEST_MAIN(test_fields, test_words, test_ways_to_nowhere, test_ambiguous, test_expiring_and_multipath,
           test_cut_and_changed, test_no_dump, test_live)

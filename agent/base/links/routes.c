@@ -89,6 +89,9 @@ static int take_attributes(struct nlattr *const *a, struct route *r) {
         r->special |= a[RTA_ENCAP] || a[RTA_ENCAP_TYPE];
         if (a[RTA_DST])
                 e = take_address(r->family, a[RTA_DST], 0, r->dst);
+        r->has_source = a[RTA_PREFSRC] != NULL;
+        if (e == 0 && r->has_source)
+                e = take_address(r->family, a[RTA_PREFSRC], 0, r->source);
         if (e == 0)
                 e = take_gateway(a, r);
         if (e == 0 && a[RTA_MULTIPATH])
@@ -107,7 +110,7 @@ static bool is_wanted_type(uint8_t type) {
                type == RTN_PROHIBIT || type == RTN_THROW;
 }
 
-int route_parse_message(struct nlmsghdr *h, void *ret_item) {
+int route_parse_any(struct nlmsghdr *h, struct route *ret) {
         struct nlattr *a[RTA_MAX + 1];
         const struct rtmsg *m;
         struct route r = { 0 };
@@ -116,8 +119,7 @@ int route_parse_message(struct nlmsghdr *h, void *ret_item) {
         if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, RTA_MAX, route_policy) < 0)
                 return -EBADMSG;
         m = nlmsg_data(h);
-        if ((m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || !is_wanted_type(m->rtm_type) ||
-            (m->rtm_flags & RTM_F_CLONED))
+        if (m->rtm_family != AF_INET && m->rtm_family != AF_INET6)
                 return 0;
         if (m->rtm_dst_len > (m->rtm_family == AF_INET ? 32 : 128))
                 return -EBADMSG;
@@ -126,12 +128,28 @@ int route_parse_message(struct nlmsghdr *h, void *ret_item) {
         r.tos = m->rtm_tos;
         r.type = m->rtm_type;
         r.protocol = m->rtm_protocol;
+        r.scope = m->rtm_scope;
         r.onlink = m->rtm_flags & RTNH_F_ONLINK;
         r.special = m->rtm_src_len > 0;
         r.table = m->rtm_table;
         e = take_attributes(a, &r);
-        if (e < 0 || r.table == RT_TABLE_LOCAL || is_link_local(&r))
+        if (e < 0)
                 return e;
+        *ret = r;
+        return 1;
+}
+
+int route_parse_message(struct nlmsghdr *h, void *ret_item) {
+        struct route r;
+        int e;
+
+        if (nlmsg_valid_hdr(h, sizeof(struct rtmsg)) &&
+            (!is_wanted_type(((const struct rtmsg *) nlmsg_data(h))->rtm_type) ||
+             (((const struct rtmsg *) nlmsg_data(h))->rtm_flags & RTM_F_CLONED)))
+                return 0;
+        e = route_parse_any(h, &r);
+        if (e <= 0 || r.table == RT_TABLE_LOCAL || is_link_local(&r))
+                return MIN(e, 0);
         *(struct route *) ret_item = r;
         return 1;
 }

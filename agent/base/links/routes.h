@@ -19,12 +19,15 @@ struct route {
         uint8_t dst[16];
         uint8_t dst_len, tos;
         uint8_t type, protocol; /* RTN_UNICAST, RTN_THROW, …; who made it (RTPROT_*) */
+        uint8_t scope;          /* RT_SCOPE_* */
         uint32_t table, priority;
         int hops[ROUTE_HOPS_MAX]; /* ifindex of each next hop */
         unsigned n_hops;          /* may be more than ROUTE_HOPS_MAX: the rest is not here */
         bool has_gateway;         /* of the only next hop */
         int gateway_family;
         uint8_t gateway[16];
+        bool has_source; /* RTA_PREFSRC */
+        uint8_t source[16];
         bool onlink;  /* the gateway need not be in a connected subnet */
         bool special; /* it wraps packets, or is for one source only (IPv6): no more than its destination is
                          reported here */
@@ -56,6 +59,8 @@ void route_table_clear(struct route_table *t);
 int routes_each(int (*message)(struct nlmsghdr *h, void *userdata), void *userdata);
 /* 1: it is such a route, which is in *ret_route (struct route); 0: another one; -EBADMSG. */
 int route_parse_message(struct nlmsghdr *h, void *ret_route);
+/* The same of any route, also one of the table local or that a lookup gave; 0: it is of no IP family. */
+int route_parse_any(struct nlmsghdr *h, struct route *ret);
 
 /* "default", "default6", "10.0.0.0/24", "fd00::/64". */
 #define ROUTE_DST_MAX 64

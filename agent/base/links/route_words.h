@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A route in words, and as ip(8) takes it: one form for checks, paths and tpu-netcfg. Names of protocols are
+ * iproute2's (etc/iproute2/rt_protos). Pure.
+ */
+#include "routes.h"
+
+#define ROUTE_PROTOCOL_OURS 147 /* tpu-netcfg's (netcfg/plan/source.h) */
+
+/* "unicast", "blackhole"; "type 17" for what no name is known. */
+#define ROUTE_WORD_MAX 16
+const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);
+/* "main", "847000003". */
+const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
+/* "dhcp", "boot", "tpu-netcfg"; the number for what no name is known. */
+const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]);
+/* Who makes routes of that protocol, for a person: "a DHCP client". */
+const char *route_owner(uint8_t protocol);
+
+/* "unicast route to 10.10.1.0/24 by eth1 via 10.10.1.1 from table main, protocol dhcp, metric 100, mtu 1400
+ * locked, advmss 1360". nic: of its one next hop; NULL or empty: it has none, or it is not known. */
+#define ROUTE_WORDS_MAX 256
+const char *route_words(const struct route *r, const char *nic, char buf[static ROUTE_WORDS_MAX]);
+
+/*
+ * The same as ip(8) takes it behind "ip route del", "add" or "replace": "10.10.1.0/24 via 10.10.1.1 dev eth1
+ * proto dhcp scope link src 10.10.1.5 metric 100", with "-6 " to be put behind "ip" for IPv6
+ * (route_ip_family()). limits: mtu and advmss as well; without, "ip route replace" takes them away. Empty
+ * when the route is more than one line says (several next hops, encapsulated).
+ */
+const char *route_arguments(const struct route *r, const char *nic, bool limits,
+                            char buf[static ROUTE_WORDS_MAX]);
+/* "ip", "ip -6". */
+const char *route_ip_family(const struct route *r);
