@@ -129,7 +129,7 @@ static void add_qdiscs(struct pathproof *p, const struct qdisc_table *now) {
                         used = true;
                 }
                 if (used && nic_qdisc_judge(now, l, &f) && f.verdict != VERDICT_OK)
-                        (void) finding_list_add(&p->report.findings, &f); /* no memory: the paths' own stay */
+                        (void) finding_list_add(&p->report.findings, &f); /* no memory: the paths stay */
         }
 }
 
