@@ -1,5 +1,5 @@
-"""Tries cases one after the other on booted hosts, types the remedies that are printed, and says what came of
-it. Between two cases h0 is as it was, by a boot if need be."""
+"""Tries cases one after the other on booted hosts, types the remedies that are printed, and says what came
+of it. Between two cases h0 is as it was, by a boot if need be."""
 
 import json
 import re
@@ -94,7 +94,8 @@ class Bench:
         except (LabError, OSError, ValueError, AssertionError) as e:
             return Outcome(case, "NO CASE", words=str(e)[-300:])
         try:
-            return {"named": self.named, "repaired": self.repaired, "calm": self.calm}[case.kind](case, before)
+            kinds = {"named": self.named, "repaired": self.repaired, "calm": self.calm}
+            return kinds[case.kind](case, before)
         except LabError as e:
             return Outcome(case, "HUNG", words=str(e)[-300:])
 
@@ -111,7 +112,8 @@ class Bench:
         time.sleep(6)
         news = self.news(case.path)
         if news:
-            return Outcome(case, "FALSE ALARM", news[0]["check"], 6, news[0].get("remedy") or "", line(news[0]))
+            return Outcome(case, "FALSE ALARM", news[0]["check"], 6, news[0].get("remedy") or "",
+                           line(news[0]))
         if case.probe and self.do(case.probe) != made:
             return Outcome(case, "CHANGED WITHOUT A WORD", seconds=6, words=self.do(case.probe)[:300])
         return Outcome(case, "calm", seconds=6)
@@ -179,7 +181,8 @@ def line(f):
 def table(outcomes):
     """The lines of the table and its sum."""
     rows = [f"{'case':34} {'verdict':24} {'by':22} {'after':>7}  words"]
-    rows += [f"{o.case.name:34} {o.verdict:24} {o.named_by:22} {o.seconds:6.1f}s  {o.words}" for o in outcomes]
+    rows += [f"{o.case.name:34} {o.verdict:24} {o.named_by:22} {o.seconds:6.1f}s  {o.words}"
+             for o in outcomes]
     wrong = [o for o in outcomes if not o.right]
     rows.append(f"{len(outcomes)} cases: {len(outcomes) - len(wrong)} right, "
                 f"{sum(o.verdict == 'FALSE OK' for o in wrong)} FALSE OK, "

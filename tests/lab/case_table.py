@@ -55,7 +55,8 @@ CONTESTED = "contest|fighter"
 
 
 def dropin(unit, text):
-    return (f"mkdir -p /run/systemd/system/{unit}.d; printf '{text}' > /run/systemd/system/{unit}.d/case.conf; "
+    return (f"mkdir -p /run/systemd/system/{unit}.d; printf '{text}' > "
+         "/run/systemd/system/{unit}.d/case.conf; "
             f"systemctl daemon-reload; systemctl restart {unit} --no-block; sleep 3")
 
 
@@ -67,14 +68,16 @@ def no_dropin(unit):
 SETTINGS = [
     Case("mtu-lowered", "ip link set eth1 mtu 1460", "repaired", probe=MTU, quick=True),
     Case("mtu-lowered-eth0", "ip link set eth0 mtu 1460", "repaired", probe="cat /sys/class/net/eth0/mtu"),
-    Case("tcp-rmem-back", "sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'", "repaired", probe=RMEM, quick=True),
+    Case("tcp-rmem-back", "sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'", "repaired", probe=RMEM,
+         quick=True),
     Case("tcp-wmem-back", "sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'", "repaired",
          probe="cat /proc/sys/net/ipv4/tcp_wmem"),
     Case("slow-start-after-idle", "sysctl -qw net.ipv4.tcp_slow_start_after_idle=1", "repaired",
          probe="cat /proc/sys/net/ipv4/tcp_slow_start_after_idle"),
     Case("rp-filter-strict", "sysctl -qw net.ipv4.conf.eth1.rp_filter=1 net.ipv4.conf.all.rp_filter=1",
          "repaired", probe="cat /proc/sys/net/ipv4/conf/*/rp_filter"),
-    Case("our-rule-deleted", "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head -1)",
+    Case("our-rule-deleted", "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head "
+         "-1)",
          "repaired", probe="ip rule"),
     Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup //p'); do ip route flush "
          "table $t; done", "repaired", probe=ROUTES, quick=True),
@@ -83,7 +86,8 @@ SETTINGS = [
     Case("all-at-once", "ip link set eth1 mtu 1460; sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'; "
          "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head -1)", "repaired",
          probe=f"{MTU}; {RMEM}; ip rule"),
-    Case("link-flap", "ip -4 route show default > /run/d; ip link set eth1 down; sleep 1; ip link set eth1 up; "
+    Case("link-flap", "ip -4 route show default > /run/d; ip link set eth1 down; sleep 1; ip link set eth1 "
+         "up; "
          "sleep 2", "repaired", probe="ip rule; " + MTU),
     Case("hook-by-udev-name", "ip link add eth7 type dummy; ip link del eth7", "repaired", probe=ROUTES),
 ]
@@ -100,13 +104,15 @@ ROUTING = [
     Case("row2-advmss-alone", f"ip route add {PEER} dev eth0 advmss 536", words="536", path=True,
          undo=f"ip route del {PEER}"),
     Case("row4-subnet-by-eth0", "ip route del 10.10.1.0/24 dev eth1; ip route add 10.10.1.0/24 dev eth0",
-         words="eth0", path=True, undo="ip route del 10.10.1.0/24 dev eth0; ip route add 10.10.1.0/24 dev eth1 "
+         words="eth0", path=True, undo="ip route del 10.10.1.0/24 dev eth0; ip route add 10.10.1.0/24 dev "
+         "eth1 "
          "proto kernel scope link src 10.10.1.10"),
     Case("row4-more-specific", "ip route add 10.10.1.0/25 dev eth0", words="10.10.1.0/25", path=True,
          undo="ip route del 10.10.1.0/25", quick=True),
     Case("row4-host-route-wrong-nic", f"ip route add {PEER1} dev eth0", words="eth0", path=True,
          undo=f"ip route del {PEER1} dev eth0"),
-    Case("row4-via-gateway", f"ip route add {PEER} via 10.10.0.1 dev eth0", words="10.10.0.1|gateway", path=True,
+    Case("row4-via-gateway", f"ip route add {PEER} via 10.10.0.1 dev eth0", words="10.10.0.1|gateway",
+         path=True,
          undo=f"ip route del {PEER}"),
     Case("row5-blackhole", f"ip route add blackhole {PEER}", words="blackhole", path=True,
          undo=f"ip route del blackhole {PEER}", quick=True),
@@ -140,7 +146,8 @@ ROUTING = [
          undo="ip addr add 10.10.1.10/24 dev eth1"),
     Case("second-address-same-subnet", "ip addr add 10.10.1.77/24 dev eth1", "calm", probe=ROUTES,
          undo="ip addr del 10.10.1.77/24 dev eth1"),
-    Case("same-subnet-on-two-nics", "ip addr add 10.10.1.78/24 dev eth0", words="10.10.1.0/24|eth0", path=True,
+    Case("same-subnet-on-two-nics", "ip addr add 10.10.1.78/24 dev eth0", words="10.10.1.0/24|eth0",
+         path=True,
          undo="ip addr del 10.10.1.78/24 dev eth0"),
     Case("wide-mask", "ip addr add 10.10.0.10/16 dev eth0", words="10.10.0.0/16|eth1", path=True,
          undo="ip addr del 10.10.0.10/16 dev eth0"),
@@ -155,7 +162,8 @@ WIRES = [
          undo="tc qdisc del dev eth0 root"),
     Case("netem-loss", "tc qdisc replace dev eth1 root netem loss 10%", words="netem",
          undo="tc qdisc del dev eth1 root"),
-    Case("htb-class", "tc qdisc replace dev eth1 root handle 1: htb default 1; tc class add dev eth1 parent 1: "
+    Case("htb-class", "tc qdisc replace dev eth1 root handle 1: htb default 1; tc class add dev eth1 parent "
+         "1: "
          "classid 1:1 htb rate 20mbit", words="htb", undo="tc qdisc del dev eth1 root"),
     Case("fq-is-no-limit", "tc qdisc replace dev eth1 root fq", "calm", undo="tc qdisc del dev eth1 root"),
     Case("loss-20-one-way", on_h1("tc qdisc replace dev eth0 root netem loss 20%"), words="loss|lost|lose",
@@ -168,12 +176,14 @@ WIRES = [
     Case("row12-8471-dropped", drop(8471), words="8471", path=True, elsewhere=True),
     Case("row12-8476-dropped", drop(8476), words="8476", path=True, elsewhere=True),
     Case("udp-dropped-at-peer", drop("1024-65535", proto="udp"), words="h1", path=True, elsewhere=True),
-    Case("duplicate-address", on_h1(f"ip addr add {SELF}/24 dev eth0"), words="address|10.10.0.10", path=True,
+    Case("duplicate-address", on_h1(f"ip addr add {SELF}/24 dev eth0"), words="address|10.10.0.10",
+         path=True,
          elsewhere=True),
     Case("link-down", "ip link set eth1 down", words="eth1.*down|down.*eth1", path=True,
          undo="ip link set eth1 up", quick=True),
     Case("loopback-down", "ip link set lo down", words="lo\\b.*down|down", undo="ip link set lo up"),
-    Case("mac-changed", "ip link set eth1 down; ip link set eth1 address 02:00:00:00:00:07; ip link set eth1 "
+    Case("mac-changed", "ip link set eth1 down; ip link set eth1 address 02:00:00:00:00:07; ip link set "
+         "eth1 "
          "up; ip route add default via 10.10.1.1 dev eth1 metric 1024 || true", "calm"),
     Case("nic-renamed", "ip link set eth1 down; ip link set eth1 name data1; ip link set data1 up",
          words="eth1|data1", undo="ip link set data1 down; ip link set data1 name eth1; ip link set eth1 up",
@@ -184,20 +194,23 @@ WIRES = [
 ]
 
 BYSTANDERS = [
-    Case("docker-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set "
+    Case("docker-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link "
+         "set "
          "docker0 up", "calm", probe=ROUTES, undo="ip link del docker0", quick=True),
     Case("vpn-route", "ip link add wg0 type dummy; ip addr add 100.64.0.1/32 dev wg0; ip link set wg0 up; "
          "ip route add 100.64.0.0/10 dev wg0", "calm", probe=ROUTES, undo="ip link del wg0"),
     Case("vpn-policy-rules", "ip rule add fwmark 0x80000/0xff0000 lookup main priority 5210; ip rule add "
          "lookup 52 priority 5270", "calm", probe=ROUTES, undo="ip rule del priority 5210; ip rule del "
          "priority 5270"),
-    Case("veth-of-a-container", "ip link add vh type veth peer name vc; ip link set vh up", "calm", probe=ROUTES,
+    Case("veth-of-a-container", "ip link add vh type veth peer name vc; ip link set vh up", "calm",
+         probe=ROUTES,
          undo="ip link del vh"),
     Case("vlan", "ip link add link eth1 name eth1.5 type vlan id 5; ip link set eth1.5 up", "calm",
          probe=ROUTES, undo="ip link del eth1.5"),
     Case("macvlan", "ip link add mv0 link eth1 type macvlan mode bridge; ip link set mv0 up", "calm",
          probe=ROUTES, undo="ip link del mv0"),
-    Case("ipv6-address", "ip -6 addr add fd00::5/64 dev eth0", "calm", undo="ip -6 addr del fd00::5/64 dev eth0"),
+    Case("ipv6-address", "ip -6 addr add fd00::5/64 dev eth0", "calm",
+         undo="ip -6 addr del fd00::5/64 dev eth0"),
     Case("hundred-routes", "for i in $(seq 1 100); do ip route add 192.168.$i.0/24 via 10.10.0.1; done",
          "calm", probe=ROUTES, undo="for i in $(seq 1 100); do ip route del 192.168.$i.0/24; done"),
     Case("dhcp-renewal", "ip addr change 10.10.0.10/24 dev eth0 valid_lft 3600 preferred_lft 3600; ip addr "
@@ -211,9 +224,11 @@ BYSTANDERS = [
 ]
 
 DAEMONS = [
-    Case("row6-netcfg-dead", "systemctl kill -s KILL tpu-netcfg; systemctl stop tpu-netcfg tpu-netcfg.socket",
+    Case("row6-netcfg-dead", "systemctl kill -s KILL tpu-netcfg; systemctl stop tpu-netcfg "
+         "tpu-netcfg.socket",
          words="netcfg", quick=True),
-    Case("row6-netcfg-crash-loop", dropin("tpu-netcfg.service", "[Service]\\nExecStart=\\nExecStart=/bin/false\\n"),
+    Case("row6-netcfg-crash-loop", dropin("tpu-netcfg.service",
+         "[Service]\\nExecStart=\\nExecStart=/bin/false\\n"),
          words="netcfg", undo=no_dropin("tpu-netcfg.service"), elsewhere=True),
     Case("netcfg-stopped-by-signal", "systemctl kill -s STOP tpu-netcfg", words="netcfg",
          undo="systemctl kill -s CONT tpu-netcfg", within=90),
@@ -254,7 +269,8 @@ DAEMONS = [
 ]
 
 CONTEST = [
-    Case("row7-contested-sysctl", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1"), words=CONTESTED,
+    Case("row7-contested-sysctl", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1"),
+         words=CONTESTED,
          undo=NO_FIGHTER, within=90, quick=True),
     Case("row7-contested-mtu", fighter("ip link set eth1 mtu 1460"), words=CONTESTED, undo=NO_FIGHTER,
          within=90),
@@ -278,27 +294,32 @@ IDENTITY = [
     Case("row9-one-machine-id-twice", lambda b: (
         b.h0.write("/etc/machine-id", b.h1.read("/etc/machine-id")), b.h0.kill(), b.h0.boot()),
         words="machine.id|same_machine", within=60, elsewhere=True),
-    Case("worker-id-twice", "sed -i 's/WorkerId=.*/WorkerId=1/' /etc/tpu-hostd/identity.conf.d/10-site.conf; "
+    Case("worker-id-twice", "sed -i 's/WorkerId=.*/WorkerId=1/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; "
          "systemctl restart tpu-hostd", words="worker", within=60, elsewhere=True,
          undo="sed -i 's/WorkerId=.*/WorkerId=0/' /etc/tpu-hostd/identity.conf.d/10-site.conf; "
          "systemctl restart tpu-hostd"),
     Case("slice-name-differs", "sed -i 's/SliceName=.*/SliceName=other/' "
-         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd", words="slice|other|missing",
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd",
+         words="slice|other|missing",
          within=60, elsewhere=True, undo="sed -i 's/SliceName=.*/SliceName=s0/' "
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd"),
     Case("unknown-key", "printf '[Hostd]\\nNosuch=1\\n' > /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl "
          "restart tpu-hostd", words="Nosuch|90-x.conf", undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; "
          "systemctl restart tpu-hostd", elsewhere=True),
-    Case("wrong-value", "printf '[Hostd]\\nMetricsInterval=often\\n' > /etc/tpu-hostd/hostd.conf.d/90-x.conf; "
+    Case("wrong-value", "printf '[Hostd]\\nMetricsInterval=often\\n' > "
+         "/etc/tpu-hostd/hostd.conf.d/90-x.conf; "
          "systemctl restart tpu-hostd", words="MetricsInterval|90-x.conf",
          undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl restart tpu-hostd", elsewhere=True),
-    Case("observe-mode", "printf '[Netcfg]\\nMode=observe\\n' > /etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl "
+    Case("observe-mode", "printf '[Netcfg]\\nMode=observe\\n' > /etc/tpu-hostd/netcfg.conf.d/90-x.conf; "
+         "systemctl "
          "restart tpu-netcfg; ip link set eth1 mtu 1460", words="1460", undo="rm "
          "/etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"),
 ]
 
 MACHINE = [
-    Case("chips-held", "python3 -c 'import os,time; f=os.open(\"/dev/accel0\",os.O_RDONLY); time.sleep(600)' & "
+    Case("chips-held", "python3 -c 'import os,time; f=os.open(\"/dev/accel0\",os.O_RDONLY); "
+         "time.sleep(600)' & "
          "sleep 1", words="accel|chip|held|pid", undo="pkill -f dev/accel0", elsewhere=True),
     Case("stale-lockfile", "touch /tmp/libtpu_lockfile; chown nobody /tmp/libtpu_lockfile", words="lockfile",
          undo="rm -f /tmp/libtpu_lockfile"),
