@@ -119,7 +119,8 @@ class Daemons(unittest.TestCase):
         host = self.host
         units, places = "tpu-hostd tpu-launchd", ("/var/lib/tpu-hostd", "/var/lib/tpu-launchd")
         host.sh(f"systemctl stop {units}; for d in {' '.join(places)}; do mount -t tmpfs state $d; "
-                f"chmod 755 $d; done; chown tpu-hostd: {places[0]}; chmod 700 {places[0]}; systemctl start {units}")
+                f"chmod 755 $d; done; chown tpu-hostd: {places[0]}; chmod 700 {places[0]}; "
+                f"systemctl start {units}")
         scenario.ctl(host, "run", "--name", "before", "--", "sleep", "1000")
         host.sh(f"systemctl stop {units}; for d in {' '.join(places)}; do mount -o remount,ro $d; done")
         began = int(time.time() * 1e6)
