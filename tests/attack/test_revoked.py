@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A certificate that was revoked, denied, or has ended: what its holder gets on connections that are open and
-on new ones."""
+"""A certificate that was revoked, denied, or has ended: what its holder gets on connections that are open
+and on new ones."""
 
 import json
 import os

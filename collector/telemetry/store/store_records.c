@@ -43,8 +43,8 @@ static int ask_range(struct store *s, enum statement st, const struct store_reco
 }
 
 /*
- * Keeps the number of runs of this spool, class and sender, which is n, bounded, and those of the host: what is
- * forgotten is stored again when it comes again. Never is a number known that did not come.
+ * Keeps the number of runs of this spool, class and sender, which is n, bounded, and those of the host:
+ * what is forgotten is stored again when it comes again. Never is a number known that did not come.
  */
 static int forget_runs(struct store *s, const struct store_record *r, int64_t n) {
         struct range low, of_host;
