@@ -188,6 +188,7 @@ int kernel_apply(const struct host *h, const struct plan_op *op) {
         case OP_ROUTE:
                 return apply_route(h, op);
         case OP_RULE:
+        case OP_MAIN_RULE:
                 return source_write_rule(h, op);
         case OP_SOURCE_ROUTE:
                 return source_write_route(h, op);

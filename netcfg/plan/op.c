@@ -39,7 +39,8 @@ const char *op_check(enum op_kind k) {
         static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_PARAMETER] = "module.parameter",
                                              [OP_MTU] = "nic.mtu",
                                              [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
-                                             [OP_SOURCE_ROUTE] = "route.source" };
+                                             [OP_SOURCE_ROUTE] = "route.source",
+                                             [OP_MAIN_RULE] = "route.rules" };
 
         _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
         if (k >= OP_NIC_SETTING)
@@ -48,7 +49,7 @@ const char *op_check(enum op_kind k) {
 }
 
 bool op_is_source(enum op_kind k) {
-        return k == OP_RULE || k == OP_SOURCE_ROUTE;
+        return k == OP_RULE || k == OP_SOURCE_ROUTE || k == OP_MAIN_RULE;
 }
 
 /* --- Routes by name -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 
 #include "check_words.h"
+#include "foreign.h"
 #include "network.h"
 #include "source.h"
 #include "source_plan.h"
@@ -226,6 +227,8 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         for (size_t k = 0; r == 0 && i->rto_min > 0 && k < f->routes.n; k++)
                 r = add_route(&p, i, f, &f->routes.routes[k]);
         if (r == 0)
+                r = plan_add_main_rules(&p, i, f);
+        if (r == 0)
                 r = plan_add_source(&p, i, f);
         if (r < 0)
                 return r;
@@ -376,5 +379,7 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 r = plan_judge_nic_settings(i, f, l);
         if (r == 0 && i->rto_min > 0)
                 r = plan_judge_routes(i, f, l);
-        return r < 0 ? r : plan_judge_source(i, f, l);
+        if (r == 0)
+                r = plan_judge_source(i, f, l);
+        return r < 0 ? r : plan_judge_others(i, f, l);
 }
