@@ -68,7 +68,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         switch (r->answer) {
         case PROOF_PASSES:
                 f.verdict = VERDICT_OK;
-                finding_set(f.found, "%" PRIu32 " bytes pass in both directions", p->mtu);
+                if (!path_view_say(&p->view, p->nic, &p->to, &f))
+                        finding_set(f.found, "%" PRIu32 " bytes pass in both directions", p->mtu);
                 break;
         case PROOF_PIECES:
                 finding_set(f.found,

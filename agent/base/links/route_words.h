@@ -7,6 +7,8 @@
 #include "addresses.h"
 #include "routes.h"
 
+#define ROUTE_PROTOCOL_OURS 147 /* tpu-netcfg's (netcfg/plan/source.h) */
+
 /* "unicast", "blackhole"; "type 17" for what no name is known. */
 #define ROUTE_WORD_MAX 16
 const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);
@@ -14,7 +16,7 @@ const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);
 const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
 /* "dhcp", "boot", "tpu-netcfg"; the number for what no name is known. */
 const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]);
-/* Who makes routes of that protocol, for a person: "a DHCP client", "ip(8) as a person or script typed it". */
+/* Who makes routes of that protocol, for a person: "a DHCP client". */
 const char *route_owner(uint8_t protocol);
 
 /* "unicast route to 10.10.1.0/24 by eth1 via 10.10.1.1 from table main, protocol dhcp, metric 100, mtu 1400

@@ -15,6 +15,7 @@ struct event_waiter {
         usec_t until; /* of the boot clock */
         uid_t uid;
         bool remote;
+        bool stacks; /* may see them */
 };
 
 struct api_state {
