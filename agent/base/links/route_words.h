@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A route or rule in words, and as ip(8) takes it: one form for checks, paths and tpu-netcfg. Names of protocols are
- * iproute2's (etc/iproute2/rt_protos). Pure.
+ * A route or rule in words, and as ip(8) takes it: one form for checks, paths and tpu-netcfg. Names of
+ * protocols are iproute2's (etc/iproute2/rt_protos). Pure.
  */
 #include "addresses.h"
 #include "routes.h"
