@@ -20,6 +20,7 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
         ret->routes_error = routes_read(h, &ret->routes);
         ret->rules_error = rules_read(h, &ret->rules);
         ret->addresses_error = addresses_read(h, &ret->addresses);
+        ret->qdiscs_error = qdiscs_read(h, &ret->qdiscs);
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
-#include "foreign.h"
+#include "main_rule.h"
 #include "netlink.h"
 #include "source.h"
 

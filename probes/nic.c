@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "foreign.h"
 #include "plan.h"
 #include "tpu_sysfs.h"
 #include "words.h"
@@ -14,6 +15,19 @@ static int look_at_settings(const struct host *h, const struct intent *i, struct
         if (r == 0)
                 probe_tell_all(s, &list);
         return r;
+}
+
+/* Check nic.qdisc, and then the settings. -ENOMEM. */
+static int look_at_queueing(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+        int r;
+
+        f->qdiscs_error = qdiscs_read(h, &f->qdiscs);
+        r = plan_judge_qdiscs(i, f, &list);
+        if (r < 0)
+                return r;
+        probe_tell_all(s, &list);
+        return look_at_settings(h, i, f, s);
 }
 
 /* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should
@@ -137,5 +151,5 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                 probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");
         else
                 nic_check_count(h, found, c, s);
-        return c->intent ? look_at_settings(h, c->intent, &f, s) : 0;
+        return c->intent ? look_at_queueing(h, c->intent, &f, s) : 0;
 }

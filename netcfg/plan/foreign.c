@@ -7,11 +7,9 @@
 
 #include "check_words.h"
 #include "lookup.h"
-#include "plan.h"
+#include "main_rule.h"
 #include "route_words.h"
 #include "source.h"
-
-static const int families[] = { AF_INET, AF_INET6 };
 
 static uint8_t whole_len(int family) {
         return family == AF_INET ? 32 : 128;
@@ -23,72 +21,6 @@ static const char *nic_of(const struct found *f, const struct route *r) {
                 r->type == RTN_UNICAST && r->n_hops > 0 ? link_by_index(&f->links, r->hops[0]) : NULL;
 
         return l ? l->name : "";
-}
-
-/* --- The rules of the kernel itself ------------------------------------------------------------------- */
-
-static bool takes_all(const struct rule *r) {
-        return r->action == FR_ACT_TO_TBL && r->src_len == 0 && r->dst_len == 0 && r->fit == RULE_FITS &&
-               !r->inverted && r->suppressed == 0;
-}
-
-bool rules_lead_to_main(const struct rule_table *rules, int family) {
-        bool any = false; /* a kernel may have no rules, and looks up the main table */
-
-        for (size_t k = 0; k < rules->n; k++) {
-                const struct rule *r = &rules->rules[k];
-
-                any |= r->family == family;
-                if (r->family == family && takes_all(r) && r->table == RT_TABLE_MAIN)
-                        return true;
-        }
-        return !any;
-}
-
-static int add_kernel_rule(struct plan *p, int family, uint32_t table, uint32_t priority) {
-        struct plan_op op = { .kind = OP_MAIN_RULE,
-                              .rule = { .family = family,
-                                        .table = table,
-                                        .priority = priority,
-                                        .action = FR_ACT_TO_TBL,
-                                        .protocol = RTPROT_KERNEL } };
-        char word[ROUTE_WORD_MAX];
-
-        (void) snprintf(op.nic, sizeof(op.nic), "%s", family == AF_INET ? "IPv4" : "IPv6");
-        finding_set(op.subject, "%s lookup %s", op.nic, route_table_word(table, word));
-        finding_set(op.from, SOURCE_ABSENT);
-        finding_set(op.to, "priority %" PRIu32, priority);
-        finding_set(op.source, "the kernel makes it at boot");
-        return plan_add(p, &op);
-}
-
-int plan_add_main_rules(struct plan *p, const struct intent *i, const struct found *f) {
-        int r = 0;
-
-        for (size_t n = 0; !i->no_tpu && f->rules_error == 0 && r == 0 && n < ELEMENTSOF(families); n++) {
-                if (rules_lead_to_main(&f->rules, families[n]))
-                        continue;
-                if (families[n] == AF_INET) /* IPv6 has none by default */
-                        r = add_kernel_rule(p, AF_INET, RT_TABLE_DEFAULT, DEFAULT_RULE_PRIORITY);
-                if (r == 0)
-                        r = add_kernel_rule(p, families[n], RT_TABLE_MAIN, MAIN_RULE_PRIORITY);
-        }
-        return r;
-}
-
-int plan_judge_main_rules(const struct intent *i, const struct found *f, struct finding_list *l) {
-        struct finding finding;
-        int r = 0;
-
-        for (size_t n = 0; !i->no_tpu && f->rules_error == 0 && r == 0 && n < ELEMENTSOF(families); n++) {
-                if (rules_lead_to_main(&f->rules, families[n]))
-                        continue;
-                check_tell(&finding, WORDS_MAIN_RULE_GONE, families[n] == AF_INET ? "IPv4" : "IPv6",
-                           ip_family_option(families[n]));
-                finding_set(finding.found, "none does");
-                r = finding_list_add(l, &finding);
-        }
-        return r;
 }
 
 /* --- Who takes the run's traffic ---------------------------------------------------------------------- */
@@ -399,7 +331,7 @@ static uint32_t nic_mtu(const struct intent *i, const struct link *l) {
 static bool is_narrow(const struct intent *i, const struct found *f, const struct route *r) {
         uint32_t headers = r->family == AF_INET ? 40 : 60, mtu;
 
-        if (is_link_local4(r) || !plan_is_data_route(i, &f->links, r))
+        if (is_link_local4(r) || !source_is_data_route(i, &f->links, r))
                 return false;
         mtu = nic_mtu(i, link_by_index(&f->links, r->hops[0]));
         return (r->metrics[RTAX_MTU] > 0 && r->metrics[RTAX_MTU] < mtu) ||
@@ -442,6 +374,49 @@ int plan_judge_route_mtus(const struct intent *i, const struct found *f, struct 
         check_tell(&finding, WORDS_ROUTE_WIDE, "");
         finding_set(finding.found, "no route carries less than its NIC");
         return finding_list_add(l, &finding);
+}
+
+/* --- What queues let pass ----------------------------------------------------------------------------- */
+
+static int judge_queueing(const struct link *nic, const struct found *f, struct finding_list *l) {
+        const struct qdisc *root = qdisc_root(&f->qdiscs, nic->index);
+        char words[QDISC_WORDS_MAX], place[32];
+        struct finding finding;
+        size_t limits = 0;
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < f->qdiscs.n; k++) {
+                const struct qdisc *q = &f->qdiscs.qdiscs[k];
+
+                if (q->index != nic->index || !q->limits || qdisc_is_below_limit(&f->qdiscs, q))
+                        continue;
+                limits++;
+                check_tell(&finding, WORDS_QDISC_LIMITS, nic->name, qdisc_place(q, place));
+                finding_set(finding.found, "%s", qdisc_words(q, words));
+                r = finding_list_add(l, &finding);
+        }
+        if (r < 0 || limits > 0)
+                return r;
+        check_tell(&finding, WORDS_QDISC, nic->name);
+        finding_set(finding.found, "%s", root ? root->kind : "none");
+        return finding_list_add(l, &finding);
+}
+
+int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        if (i->no_tpu || f->qdiscs_error == -ENODATA) /* a recorded machine without them */
+                return 0;
+        if (f->qdiscs_error < 0) {
+                finding_init(&finding, "nic.qdisc", "");
+                finding_set(finding.reason, "cannot be read: %s", strerror(-f->qdiscs_error));
+                return finding_list_add(l, &finding);
+        }
+        for (size_t k = 0; r == 0 && k < f->links.n; k++)
+                if (intent_is_data_nic(i, &f->links.links[k]))
+                        r = judge_queueing(&f->links.links[k], f, l);
+        return r;
 }
 
 int plan_judge_others(const struct intent *i, const struct found *f, struct finding_list *l) {

@@ -47,7 +47,7 @@ static bool has_rules(const struct found *f, int family) {
 }
 
 struct lookup lookup_flow(const struct found *f, const struct flow *flow, const struct rule *taken) {
-        uint32_t from = 0; /* where a goto leads */
+        uint32_t from = 0; /* where a rule leads on to */
 
         if (!has_rules(f, flow->family)) /* a kernel without them: there is the main table alone */
                 return (struct lookup) { NULL, look_up_table(f, flow, RT_TABLE_MAIN) };

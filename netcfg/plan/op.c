@@ -11,6 +11,7 @@ void found_clear(struct found *f) {
         route_table_clear(&f->routes);
         rule_table_clear(&f->rules);
         address_table_clear(&f->addresses);
+        qdisc_table_clear(&f->qdiscs);
         *f = FOUND_NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "intent.h"
 #include "links.h"
 #include "nic_setting.h"
+#include "qdiscs.h"
 #include "routes.h"
 #include "addresses.h"
 
@@ -34,10 +35,12 @@ struct found {
                                                    data NICs only */
         int nic_settings_error; /* 0, or -ENOMEM: what the NICs have is not known */
         struct found_nic_settings nic_settings;
-        int routes_error, rules_error, addresses_error; /* 0, or the -errno of reading them */
+        /* 0, or the -errno of reading them */
+        int routes_error, rules_error, addresses_error, qdiscs_error;
         struct route_table routes;
         struct rule_table rules;
         struct address_table addresses;
+        struct qdisc_table qdiscs;
 };
 #define FOUND_NULL ((struct found) { 0 })
 void found_clear(struct found *f);
@@ -50,7 +53,7 @@ enum op_kind {
         OP_ROUTE, /* the least retransmission time of a route */
         OP_RULE, /* source routing: a rule of ours (source.h) */
         OP_SOURCE_ROUTE, /* … and a route of its table */
-        OP_MAIN_RULE, /* a rule that the kernel itself made (foreign.h) */
+        OP_MAIN_RULE, /* a rule that the kernel itself made (main_rule.h) */
         OP_NIC_SETTING, /* + enum nic_setting_kind; the last */
         _OP_KIND_MAX = OP_NIC_SETTING + _NIC_SETTING_KIND_MAX,
 };

@@ -29,6 +29,18 @@ bool source_is_own_rule(const struct rule *r) {
                r->src_len == (r->family == AF_INET ? 32 : 128) && is_own_table(r->table);
 }
 
+bool source_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX || source_is_own_route(r))
+                return false;
+        for (unsigned k = 0; k < r->n_hops; k++) {
+                const struct link *l = link_by_index(links, r->hops[k]);
+
+                if (!l || !intent_is_data_nic(i, l))
+                        return false;
+        }
+        return true;
+}
+
 /* --- Rules -------------------------------------------------------------------------------------------- */
 
 void source_rule_subject(const struct rule *r, char buf[static 64]) {

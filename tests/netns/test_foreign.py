@@ -111,6 +111,14 @@ class Foreign(Routed):
         self.assertNotIn("mtu", self.table("eth1"))
         self.assertEqual(self.ways(), BY_SOURCE)
 
+    def test_a_queue_that_limits(self):
+        self.assertEqual(self.findings("nic.qdisc"), [])
+        for rate, words in (("20gbit", "20 Gbit/s"), ("40gbit", "40 Gbit/s"), ("50mbit", "50 Mbit/s")):
+            self.host.check("tc", "qdisc", "replace", "dev", "eth1", "root", "tbf", "rate", rate, "burst",
+                            "64kb", "latency", "50ms")
+            self.is_named("nic.qdisc", "WARN", "eth1", f"tbf, {words}, 0 packets dropped", "tc(8)")
+            self.assertNotIn("tbf", self.host.check("tc", "qdisc", "show", "dev", "eth1"))
+
 
 class Flushed(Routed):
     """ip rule flush, after which nothing finds the main table."""

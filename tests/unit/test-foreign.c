@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routes and rules of others: which of them take the run's traffic, and which are bystanders. */
 #include "foreign.h"
+#include "main_rule.h"
 #include "netsource-machine.h"
 #include "plan.h"
 

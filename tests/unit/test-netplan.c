@@ -208,7 +208,7 @@ static void assert_reached(const struct intent *i, const struct found *f) {
                     f->rp_filters[k].error == 0)
                         ASSERT_TRUE(MAX(f->rp_filter_all.value, f->rp_filters[k].value) != 1);
         for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++)
-                if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
+                if (source_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
                     !routes[k].ambiguous) {
                         ASSERT_EQ(routes[k].rto_min_ms * USEC_PER_MSEC, i->rto_min);
                         ASSERT_TRUE(routes[k].rto_min_locked);

@@ -14,7 +14,7 @@ struct address {
         int family; /* AF_INET, AF_INET6 */
         int index;  /* of the NIC */
         uint8_t bytes[16], prefix_len;
-        bool no_prefix_route; /* the kernel was told to make no route to its subnet */
+        bool no_prefix_route; /* the kernel makes no route to its subnet */
 };
 
 struct address_table {
