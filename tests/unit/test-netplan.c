@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "plan.h"
+#include "source.h"
 #include "test.h"
 
 #define ROUNDS 5000
