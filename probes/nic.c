@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "foreign.h"
+#include <net/if_arp.h>
+
+#include "nic_qdisc.h"
 #include "plan.h"
 #include "tpu_sysfs.h"
 #include "words.h"
@@ -15,19 +17,6 @@ static int look_at_settings(const struct host *h, const struct intent *i, struct
         if (r == 0)
                 probe_tell_all(s, &list);
         return r;
-}
-
-/* Check nic.qdisc, and then the settings. -ENOMEM. */
-static int look_at_queueing(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
-        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
-        int r;
-
-        f->qdiscs_error = qdiscs_read(h, &f->qdiscs);
-        r = plan_judge_qdiscs(i, f, &list);
-        if (r < 0)
-                return r;
-        probe_tell_all(s, &list);
-        return look_at_settings(h, i, f, s);
 }
 
 /* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should
@@ -117,10 +106,12 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         (void) make_printable(nic);
         probe_tell(s,
                    !l->up     ? WORDS_NIC_DOWN :
+                   l->no_arp  ? WORDS_NIC_NO_ARP :
                    l->carrier ? WORDS_NIC_LINK :
                                 WORDS_NIC_NO_CARRIER,
                    nic, NULL, "%s",
                    !l->up     ? "down" :
+                   l->no_arp  ? "up, without ARP" :
                    l->carrier ? "up" :
                                 "up, no carrier");
         check_mtu(c, l, nic, s);
@@ -128,6 +119,33 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         if (l->mtu != 0)
                 put_int(s, METRIC_NIC_MTU, l->mtu, nic, NULL, NULL);
         nic_look_at_device(h, nic, s);
+}
+
+/* lo carries what the programs of this host say to each other. */
+static void look_at_loopback(const struct link_table *t, struct sink *s) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->links[i].arp_type == ARPHRD_LOOPBACK && !t->links[i].up)
+                        probe_tell(s, WORDS_LOOPBACK_DOWN, t->links[i].name, NULL, "down");
+}
+
+/* nic.qdisc, where the kernel tells. */
+static void look_at_qdiscs(const struct host *h, const struct probe_context *c, const struct link_table *t,
+                           struct sink *s) {
+        _cleanup_qdiscs_ struct qdisc_table q = QDISC_TABLE_NULL;
+        struct finding f;
+
+        if (qdiscs_read(h, &q) < 0)
+                return;
+        for (size_t i = 0; i < t->n; i++) {
+                const struct link *l = &t->links[i];
+                bool data = c->intent ? intent_is_data_nic(c->intent, l) : link_is_data_nic(l);
+
+                if (!data || !nic_qdisc_judge(&q, l, &f))
+                        continue;
+                (void) make_printable(f.subject);
+                (void) make_printable(f.found);
+                s->finding(s, &f);
+        }
 }
 
 int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
@@ -146,10 +164,12 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                         look_at(h, c, &t->links[i], s);
                         found++;
                 }
+        look_at_loopback(t, s);
+        look_at_qdiscs(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);
         if (found == 0)
                 probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");
         else
                 nic_check_count(h, found, c, s);
-        return c->intent ? look_at_queueing(h, c->intent, &f, s) : 0;
+        return c->intent ? look_at_settings(h, c->intent, &f, s) : 0;
 }

@@ -8,6 +8,7 @@
 #include "check_words.h"
 #include "lookup.h"
 #include "main_rule.h"
+#include "nic_qdisc.h"
 #include "route_words.h"
 #include "source.h"
 
@@ -378,44 +379,16 @@ int plan_judge_route_mtus(const struct intent *i, const struct found *f, struct 
 
 /* --- What queues let pass ----------------------------------------------------------------------------- */
 
-static int judge_queueing(const struct link *nic, const struct found *f, struct finding_list *l) {
-        const struct qdisc *root = qdisc_root(&f->qdiscs, nic->index);
-        char words[QDISC_WORDS_MAX], place[32];
-        struct finding finding;
-        size_t limits = 0;
-        int r = 0;
-
-        for (size_t k = 0; r == 0 && k < f->qdiscs.n; k++) {
-                const struct qdisc *q = &f->qdiscs.qdiscs[k];
-
-                if (q->index != nic->index || !q->limits || qdisc_is_below_limit(&f->qdiscs, q))
-                        continue;
-                limits++;
-                check_tell(&finding, WORDS_QDISC_LIMITS, nic->name, qdisc_place(q, place));
-                finding_set(finding.found, "%s", qdisc_words(q, words));
-                r = finding_list_add(l, &finding);
-        }
-        if (r < 0 || limits > 0)
-                return r;
-        check_tell(&finding, WORDS_QDISC, nic->name);
-        finding_set(finding.found, "%s", root ? root->kind : "none");
-        return finding_list_add(l, &finding);
-}
-
 int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
         int r = 0;
 
-        if (i->no_tpu || f->qdiscs_error == -ENODATA) /* a recorded machine without them */
+        if (i->no_tpu || f->qdiscs_error < 0) /* tpuctl check says that they cannot be read */
                 return 0;
-        if (f->qdiscs_error < 0) {
-                finding_init(&finding, "nic.qdisc", "");
-                finding_set(finding.reason, "cannot be read: %s", strerror(-f->qdiscs_error));
-                return finding_list_add(l, &finding);
-        }
         for (size_t k = 0; r == 0 && k < f->links.n; k++)
-                if (intent_is_data_nic(i, &f->links.links[k]))
-                        r = judge_queueing(&f->links.links[k], f, l);
+                if (intent_is_data_nic(i, &f->links.links[k]) &&
+                    nic_qdisc_judge(&f->qdiscs, &f->links.links[k], &finding))
+                        r = finding_list_add(l, &finding);
         return r;
 }
 

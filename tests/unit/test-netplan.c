@@ -307,7 +307,7 @@ static void test_findings(void) {
         (void) snprintf(i.sysctls[0].name, sizeof(i.sysctls[0].name), "net.x");
         f.sysctls[0].error = -ENOENT;
         ASSERT_OK(plan_findings(&i, &f, &l));
-        ASSERT_EQ(l.n, 6); /* the last three are others' (foreign.h) */
+        ASSERT_EQ(l.n, 5); /* the last two are others' (foreign.h) */
         ASSERT_EQ(l.items[0].verdict, VERDICT_OK); /* the profile */
         ASSERT_EQ(l.items[1].verdict, VERDICT_UNKNOWN);
         ASSERT_EQ(l.items[2].verdict, VERDICT_FAIL);
@@ -441,12 +441,12 @@ static void test_route_findings(void) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL, unread = FINDING_LIST_NULL;
 
         ASSERT_OK(plan_findings(&i, &f, &list));
-        ASSERT_EQ(list.n, 8); /* the last two and one more are others' (foreign.h) */
-        ASSERT_EQ(list.items[3].verdict, VERDICT_FAIL); /* without the lock it is not heeded */
-        ASSERT_EQ(list.items[4].verdict, VERDICT_WARN);
-        ASSERT_TRUE(strstr(list.items[4].reason, "router advertisements") != NULL);
-        ASSERT_EQ(list.items[5].verdict, VERDICT_OK);
-        ASSERT_STREQ(list.items[5].found, "right on 1 data-centre routes");
+        ASSERT_EQ(list.n, 7); /* the last two are others' (foreign.h) */
+        ASSERT_EQ(list.items[2].verdict, VERDICT_FAIL); /* without the lock it is not heeded */
+        ASSERT_EQ(list.items[3].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(list.items[3].reason, "router advertisements") != NULL);
+        ASSERT_EQ(list.items[4].verdict, VERDICT_OK);
+        ASSERT_STREQ(list.items[4].found, "right on 1 data-centre routes");
         f.routes.n = 0;
         f.routes_error = -ENODATA;
         ASSERT_OK(plan_findings(&i, &f, &unread));

@@ -4,104 +4,100 @@
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <stdarg.h>
 
 #include "netlink.h"
 
+#define TICK_NS 64 /* a tick of the scheduler (Linux, include/net/pkt_sched.h, PSCHED_SHIFT) */
+
+/* --- Parsing ------------------------------------------------------------------------------------------- */
+
 static const struct nla_policy qdisc_policy[TCA_MAX + 1] = {
-        [TCA_KIND] = { .type = NLA_NUL_STRING, .maxlen = 16 },
-        [TCA_OPTIONS] = { .type = NLA_UNSPEC },
+        [TCA_KIND] = { .type = NLA_STRING, .minlen = 1 },
         [TCA_STATS2] = { .type = NLA_NESTED },
 };
 
-/* --- What it lets pass -------------------------------------------------------------------------------- */
-
-/* A rate of 64 bits, or where there is none the one within a structure. */
-static uint64_t rate_of(const struct nlattr *wide, const struct nlattr *narrow, size_t at) {
-        uint64_t rate64;
-        uint32_t rate32;
-
-        if (wide && nla_len(wide) == sizeof(rate64)) {
-                memcpy(&rate64, nla_data(wide), sizeof(rate64));
-                return rate64;
-        }
-        if (!narrow || nla_len(narrow) < (int) (at + sizeof(rate32)))
-                return 0;
-        memcpy(&rate32, (const char *) nla_data(narrow) + at, sizeof(rate32));
-        return rate32;
+static uint64_t rate_of(struct nlattr *const *a, int rate64, uint32_t rate) {
+        return a[rate64] && nla_len(a[rate64]) == sizeof(uint64_t) ? nla_get_u64(a[rate64]) : rate;
 }
 
-/* A flow's greatest rate; all bits set: none. */
-static uint64_t fq_rate(const struct nlattr *a) {
-        uint64_t rate = rate_of(NULL, a, 0);
+static void take_tbf(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_TBF_MAX + 1];
+        struct tc_tbf_qopt parms;
 
-        return rate == UINT32_MAX ? 0 : rate;
+        if (nla_parse_nested(a, TCA_TBF_MAX, options, NULL) < 0 || !a[TCA_TBF_PARMS] ||
+            nla_len(a[TCA_TBF_PARMS]) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(a[TCA_TBF_PARMS]), sizeof(parms));
+        q->rate = rate_of(a, TCA_TBF_RATE64, parms.rate.rate);
+        /* The kernel gives it as the time that it takes. */
+        q->burst = (uint64_t) ((double) q->rate * (double) parms.buffer * TICK_NS / 1e9 + 0.5);
 }
 
-/* netem's options begin with a structure, and attributes follow. */
-static uint64_t netem_rate(const struct nlattr *options) {
-        int head = NLA_ALIGN((int) sizeof(struct tc_netem_qopt)), left = nla_len(options) - head;
-        const struct nlattr *wide = NULL, *narrow = NULL;
+static void take_netem(struct nlattr *options, struct qdisc *q) {
+        struct tc_netem_qopt parms;
 
-        if (left <= 0)
-                return 0;
-        wide = nla_find((void *) ((char *) nla_data(options) + head), left, TCA_NETEM_RATE64);
-        narrow = nla_find((void *) ((char *) nla_data(options) + head), left, TCA_NETEM_RATE);
-        return rate_of(wide, narrow, offsetof(struct tc_netem_rate, rate));
+        if (nla_len(options) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(options), sizeof(parms));
+        q->delay_usec = (uint64_t) parms.latency * TICK_NS / 1000;
+        q->loss_permille = (uint32_t) ((uint64_t) parms.loss * 1000 / UINT32_MAX);
 }
 
-static int take_limit(struct nlattr *options, struct qdisc *q) {
-        static const char *const shapers[] = { "htb", "hfsc", "cbq", "tbf", "netem" };
-        struct nlattr *a[MAX((int) TCA_CAKE_MAX, (int) TCA_FQ_MAX) + 1];
+static void take_fq(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_FQ_MAX + 1];
+        uint32_t most;
 
-        for (size_t k = 0; k < ELEMENTSOF(shapers); k++)
-                q->limits |= streq(q->kind, shapers[k]);
-        if (!options)
-                return 0;
-        if (streq(q->kind, "netem")) {
-                q->rate = netem_rate(options);
-                return 0;
-        }
-        if (!streq(q->kind, "tbf") && !streq(q->kind, "fq") && !streq(q->kind, "cake"))
-                return 0;
-        if (nla_parse_nested(a, ELEMENTSOF(a) - 1, options, NULL) < 0)
-                return -EBADMSG;
-        if (streq(q->kind, "tbf"))
-                q->rate = rate_of(a[TCA_TBF_RATE64], a[TCA_TBF_PARMS],
-                                  offsetof(struct tc_tbf_qopt, rate.rate));
-        else
-                q->rate = streq(q->kind, "fq") ? fq_rate(a[TCA_FQ_FLOW_MAX_RATE])
-                                               : rate_of(a[TCA_CAKE_BASE_RATE64], NULL, 0);
-        q->limits |= q->rate > 0;
-        return 0;
+        if (nla_parse_nested(a, TCA_FQ_MAX, options, NULL) < 0 || !a[TCA_FQ_FLOW_MAX_RATE] ||
+            nla_len(a[TCA_FQ_FLOW_MAX_RATE]) != sizeof(most))
+                return;
+        most = nla_get_u32(a[TCA_FQ_FLOW_MAX_RATE]);
+        q->rate = most == UINT32_MAX ? 0 : most;
+}
+
+static void take_cake(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_CAKE_MAX + 1];
+
+        if (nla_parse_nested(a, TCA_CAKE_MAX, options, NULL) == 0)
+                q->rate = rate_of(a, TCA_CAKE_BASE_RATE64, 0);
 }
 
 static void take_drops(struct nlattr *stats, struct qdisc *q) {
-        const struct nlattr *a = nla_find(nla_data(stats), nla_len(stats), TCA_STATS_QUEUE);
+        struct nlattr *a[TCA_STATS_MAX + 1];
         struct gnet_stats_queue queue;
 
-        if (!a || nla_len(a) < (int) sizeof(queue))
+        if (nla_parse_nested(a, TCA_STATS_MAX, stats, NULL) < 0 || !a[TCA_STATS_QUEUE] ||
+            nla_len(a[TCA_STATS_QUEUE]) < (int) sizeof(queue))
                 return;
-        memcpy(&queue, nla_data(a), sizeof(queue));
+        memcpy(&queue, nla_data(a[TCA_STATS_QUEUE]), sizeof(queue));
         q->drops = queue.drops;
 }
 
 static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
+        static const struct {
+                const char *kind;
+                void (*take)(struct nlattr *options, struct qdisc *q);
+        } kinds[] = {
+                { "tbf", take_tbf },
+                { "netem", take_netem },
+                { "fq", take_fq },
+                { "cake", take_cake },
+        };
         struct nlattr *a[TCA_MAX + 1];
         struct qdisc q = { 0 };
         const struct tcmsg *m;
-        int r;
 
-        if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, TCA_MAX, qdisc_policy) < 0 ||
-            !a[TCA_KIND])
+        if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, TCA_MAX, qdisc_policy) < 0)
                 return -EBADMSG;
         m = nlmsg_data(h);
+        if (m->tcm_ifindex <= 0 || !a[TCA_KIND])
+                return 0;
         q.index = m->tcm_ifindex;
-        q.handle = m->tcm_handle;
-        q.parent = m->tcm_parent;
-        (void) snprintf(q.kind, sizeof(q.kind), "%s", nla_get_string(a[TCA_KIND]));
-        r = take_limit(a[TCA_OPTIONS], &q);
-        if (r < 0)
-                return r;
+        q.root = m->tcm_parent == TC_H_ROOT;
+        (void) nla_strlcpy(q.kind, a[TCA_KIND], sizeof(q.kind)); /* a kind too long is none we know: cut */
+        for (size_t i = 0; a[TCA_OPTIONS] && i < ELEMENTSOF(kinds); i++)
+                if (streq(q.kind, kinds[i].kind))
+                        kinds[i].take(a[TCA_OPTIONS], &q);
         if (a[TCA_STATS2])
                 take_drops(a[TCA_STATS2], &q);
         *(struct qdisc *) ret_item = q;
@@ -133,40 +129,61 @@ void qdisc_table_clear(struct qdisc_table *t) {
         *t = QDISC_TABLE_NULL;
 }
 
-/* --- Asked of it -------------------------------------------------------------------------------------- */
+/* --- What it does to packets --------------------------------------------------------------------------- */
 
-const struct qdisc *qdisc_root(const struct qdisc_table *t, int index) {
-        for (size_t k = 0; k < t->n; k++)
-                if (t->qdiscs[k].index == index && t->qdiscs[k].parent == TC_H_ROOT)
-                        return &t->qdiscs[k];
-        return NULL;
-}
+/* These send as fast as the NIC takes it, unless they have a rate. */
+static bool is_plain(const struct qdisc *q) {
+        static const char *const plain[] = {
+                "noqueue", "noop",  "mq",     "mqprio", "multiq", "pfifo_fast", "pfifo",   "pfifo_head_drop",
+                "bfifo",   "codel", "fq",     "fq_pie", "sfq",    "fq_codel",   "ingress", "prio",
+                "cake",    "clsact",
+        };
 
-bool qdisc_is_below_limit(const struct qdisc_table *t, const struct qdisc *q) {
-        for (size_t k = 0; k < t->n; k++)
-                if (t->qdiscs[k].index == q->index && t->qdiscs[k].limits && q->parent != TC_H_ROOT &&
-                    TC_H_MAJ(t->qdiscs[k].handle) == TC_H_MAJ(q->parent))
-                        return true;
+        for (size_t i = 0; i < ELEMENTSOF(plain); i++)
+                if (streq(q->kind, plain[i]))
+                        return q->rate == 0;
         return false;
 }
 
-const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]) {
-        double bits = (double) q->rate * 8;
-        char rate[40] = "", drops[40] = "";
-
-        if (q->rate > 0)
-                (void) snprintf(rate, sizeof(rate), ", %.4g %s", bits >= 1e9 ? bits / 1e9 : bits / 1e6,
-                                bits >= 1e9 ? "Gbit/s" : "Mbit/s");
-        if (q->limits)
-                (void) snprintf(drops, sizeof(drops), ", %" PRIu64 " packets dropped", q->drops);
-        (void) snprintf(buf, QDISC_WORDS_MAX, "%s%s%s", q->kind, rate, drops);
-        return buf;
+const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->qdiscs[i].index == index && !is_plain(&t->qdiscs[i]))
+                        return &t->qdiscs[i];
+        return NULL;
 }
 
-const char *qdisc_place(const struct qdisc *q, char buf[static 32]) {
-        if (q->parent == TC_H_ROOT)
-                (void) snprintf(buf, 32, "root");
-        else
-                (void) snprintf(buf, 32, "parent %x:%x", TC_H_MAJ(q->parent) >> 16, TC_H_MIN(q->parent));
+const struct qdisc *qdisc_root(const struct qdisc_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->qdiscs[i].index == index && t->qdiscs[i].root)
+                        return &t->qdiscs[i];
+        return NULL;
+}
+
+uint64_t qdisc_drops(const struct qdisc_table *t, int index) {
+        const struct qdisc *root = qdisc_root(t, index);
+
+        return root ? root->drops : 0; /* it sums up those below it */
+}
+
+_printf_(2, 3) static void add_word(char buf[static QDISC_WORDS_MAX], const char *fmt, ...) {
+        size_t n = strlen(buf);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(buf + n, QDISC_WORDS_MAX - n, fmt, ap);
+        va_end(ap);
+}
+
+const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]) {
+        buf[0] = '\0';
+        add_word(buf, "%s", q->kind);
+        if (q->rate > 0)
+                add_word(buf, " rate %.4g Mbit/s", (double) q->rate * 8 / 1e6);
+        if (q->burst > 0)
+                add_word(buf, " burst %" PRIu64 " bytes", q->burst);
+        if (q->delay_usec > 0)
+                add_word(buf, " delay %.4g ms", (double) q->delay_usec / 1000);
+        if (q->loss_permille > 0)
+                add_word(buf, " loss %.1f %%", (double) q->loss_permille / 10);
         return buf;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Queueing disciplines of NICs as the kernel tells them over rtnetlink (RTM_GETQDISC): which of them limit,
- * delay or lose what is sent, and what they dropped. With a root other than "/" they are read from the dump
- * /netlink/qdiscs of that root, else -ENODATA.
+ * Queueing disciplines of the NICs as the kernel tells them over rtnetlink (RTM_GETQDISC): which hold back,
+ * delay or drop what is sent. With a root other than "/" they are read from the dump /netlink/qdiscs of that
+ * root, else -ENODATA.
  */
 #include "base.h"
 #include "host.h"
@@ -12,11 +12,12 @@
 
 struct qdisc {
         int index; /* of the NIC */
-        uint32_t handle, parent;
-        char kind[16];  /* "mq", "fq", "tbf", … */
-        bool limits;    /* it is there to limit, delay or lose */
-        uint64_t rate;  /* bytes a second that it lets pass; 0: not known, or none is set */
-        uint64_t drops; /* packets, since it was made */
+        char kind[16]; /* "tbf", "fq_codel" */
+        bool root;
+        uint64_t rate, burst;   /* bytes a second, bytes; 0: none, or not known */
+        uint32_t loss_permille; /* of netem */
+        uint64_t delay_usec;
+        uint64_t drops;
 };
 
 struct qdisc_table {
@@ -32,13 +33,13 @@ int qdiscs_parse(const void *data, size_t len, struct qdisc_table *ret);
 void qdisc_table_clear(struct qdisc_table *t);
 #define _cleanup_qdiscs_ _cleanup_(qdisc_table_clear)
 
-/* The root one of a NIC, or NULL. */
+/* The one of the NIC that no kernel sets by itself and that holds back, delays or drops; NULL: none. */
+const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index);
+/* The NIC's own, where the others hang; NULL: none. */
 const struct qdisc *qdisc_root(const struct qdisc_table *t, int index);
-/* Whether it sits below another of its NIC that limits, too. */
-bool qdisc_is_below_limit(const struct qdisc_table *t, const struct qdisc *q);
+/* Packets that qdiscs of the NIC have dropped since they were set. */
+uint64_t qdisc_drops(const struct qdisc_table *t, int index);
 
-/* "tbf, 50 Mbit/s, 12 packets dropped". */
+/* "tbf rate 50 Mbit/s burst 4000 bytes", "netem delay 10000 us loss 20.0 %". */
 #define QDISC_WORDS_MAX 96
 const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]);
-/* Where it is, as tc(8) takes it: "root", "parent 1:2". */
-const char *qdisc_place(const struct qdisc *q, char buf[static 32]);
