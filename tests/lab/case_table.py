@@ -82,8 +82,8 @@ SETTINGS = [
     Case("our-rule-deleted", "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head "
          "-1)",
          "repaired", probe=RULES),
-    Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup \\([0-9]*\\).*/\\1/p'); do ip "
-         "route flush "
+    Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup \\([0-9]*\\).*/\\1/p'); "
+         "do ip route flush "
          "table $t; done", "repaired", probe=ROUTES, quick=True),
     Case("row13-rule-flush", "ip rule flush", "repaired", probe=RULES, quick=True),
     Case("rule-flush-inet6", "ip -6 rule flush", "repaired", probe="ip -6 rule"),
