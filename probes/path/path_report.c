@@ -52,8 +52,9 @@ static json_t *result_to_json(const struct path_result *r) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
         return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:o}", "nic", r->nic,
-                         "peer", r->peer, "from", address_text(&r->from, from), "to", address_text(&r->to, to),
-                         "mtu", (json_int_t) r->mtu, "answer", answers[r->proof.answer], "direction",
+                         "peer", r->peer, "from", address_text(&r->from, from), "to",
+                         address_text(&r->to, to), "mtu", (json_int_t) r->mtu, "answer",
+                         answers[r->proof.answer], "direction",
                          directions[r->proof.direction], "exact", r->proof.exact, "passes",
                          (json_int_t) r->proof.passes, "error", -r->proof.error, "echoes",
                          (int) r->proof.echoes, "lost", (int) r->proof.lost, "kernel",
