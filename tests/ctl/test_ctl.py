@@ -149,7 +149,7 @@ FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
         status["uplink"].update(durable=False, parked=True, last_ok=None)
         self.assertIn("uplink   http://10.0.0.2:4318 refuses our records; one try a minute\n",
                       self.expect(["status"], 2).stdout)
-        self.assertIn("\n         the spool cannot be written: new records are lost\n",
+        self.assertIn("\n         the spool cannot be written: tpuctl check daemon.disk\n",
                       self.expect(["status"], 2).stdout)
 
     def test_history(self):
