@@ -98,7 +98,7 @@ static uint64_t next_generation(const struct gang *g, const struct gang_run *r, 
         for (size_t i = 0; i < c->n; i++)
                 for (unsigned w = 0; w < c->slices[i]->n_slots; w++) {
                         const struct gang_host_run *h =
-                                slot_run(&c->slices[i]->slots[w], r->intent.spec->name);
+                                slot_run(slot_at(c->slices[i], w), r->intent.spec->name);
 
                         if (h && h->generation < INT64_MAX - 1)
                                 highest = MAX(highest, h->generation);
@@ -110,7 +110,7 @@ static json_t *slice_part(struct slice *s) {
         json_t *hosts = json_array(), *place;
 
         for (unsigned w = 0; hosts && w < s->hosts; w++)
-                if (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0) {
+                if (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0) {
                         json_decref(hosts);
                         return NULL;
                 }
@@ -120,9 +120,9 @@ static json_t *slice_part(struct slice *s) {
 }
 
 static json_t *coordinator_of(const struct gang_run *r, const struct slice *s) {
-        const char *address = json_string_value(json_array_get(s->slots[0].address, 0));
+        const char *address = json_string_value(json_array_get(slot_at(s, 0)->address, 0));
 
-        return json_pack("{s:O, s:s, s:I}", "host", s->slots[0].host, "address", address ? address : "",
+        return json_pack("{s:O, s:s, s:I}", "host", slot_at(s, 0)->host, "address", address ? address : "",
                          "port", (json_int_t) r->intent.spec->port);
 }
 
