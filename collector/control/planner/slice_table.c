@@ -73,8 +73,6 @@ int slot_place(struct slot *s, json_t **ret) {
         return s->place ? 0 : -ENOMEM;
 }
 
-const struct slot slot_nobody = { 0 };
-
 /* --- Slices ---------------------------------------------------------------------------------------- */
 
 static size_t slice_place(const struct gang *g, const char *name) {

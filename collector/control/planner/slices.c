@@ -160,7 +160,8 @@ static char *unlike_obstacle(const struct slice *s) {
 static char *find_obstacle(const struct gang *g, const struct slice *s) {
         for (unsigned i = 0; i < s->n_slots; i++) {
                 _cleanup_free_ char *what =
-                        slot_at(s, i)->live && !slot_at(s, i)->presumed ? slot_obstacle(g, slot_at(s, i)) : NULL;
+                        slot_at(s, i)->live && !slot_at(s, i)->presumed ? slot_obstacle(g, slot_at(s, i))
+                                                                        : NULL;
                 char buf[160], *text;
 
                 if (what)

@@ -219,9 +219,10 @@ struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
 int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret);
 /* Below n_slots; one of whom nobody was heard is never altered. */
-extern const struct slot slot_nobody;
 static inline struct slot *slot_at(const struct slice *s, size_t worker) {
-        return s->slots[worker] ? s->slots[worker] : (struct slot *) (uintptr_t) &slot_nobody;
+        static const struct slot nobody;
+
+        return s->slots[worker] ? s->slots[worker] : (struct slot *) (uintptr_t) &nobody;
 }
 /* How many worker ids it holds. */
 unsigned slots_of_host(const struct gang *g, const char *host);

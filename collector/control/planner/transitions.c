@@ -90,6 +90,12 @@ usec_t run_backoff(const struct gang *g, unsigned n) {
 
 /* --- A generation begins --------------------------------------------------------------------------- */
 
+/*
+ * What hosts say raises it up to here alone: none of them brings it to its end, and behind this there is
+ * room for more than the planner ever counts.
+ */
+#define GENERATION_HEARD (UINT64_C(1) << 53)
+
 /* Above all that any host says it knows of this name: hosts refuse a smaller one. */
 static uint64_t next_generation(const struct gang *g, const struct gang_run *r, const struct choice *c) {
         uint64_t highest = r->generation;
@@ -100,7 +106,7 @@ static uint64_t next_generation(const struct gang *g, const struct gang_run *r, 
                         const struct gang_host_run *h =
                                 slot_run(slot_at(c->slices[i], w), r->intent.spec->name);
 
-                        if (h && h->generation < INT64_MAX - 1)
+                        if (h && h->generation <= GENERATION_HEARD)
                                 highest = MAX(highest, h->generation);
                 }
         return highest + 1;
