@@ -45,7 +45,7 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
              "slice    [{identity.slice}|not known], worker [{identity.worker_id}|not known], "
              "[{identity.accelerator_type}|accelerator type not known]\n"
              "agent    tpu-hostd {version}, up {started:age}\n"
-             "runs     [{runs} running|not known: tpu-launchd does not answer (systemctl status "
+             "runs     [{live_runs} running|not known: tpu-launchd does not answer (systemctl status "
              "tpu-launchd)]\n");
         print_uplink(json_object_get(s, "uplink"), now, out);
         if (json_array_size(reasons) > 0)
