@@ -70,11 +70,38 @@ static void judge_slot(struct member_state *m) {
         bus_take_finding(m->bus, m->source, m->round, &f);
 }
 
+/* The entry of this worker in a list of the slice's record; NULL: there is none. */
+const json_t *member_entry(const struct member_state *m, const char *list) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach(json_object_get(m->slice_record, list), i, v)
+                if (json_is_integer(json_object_get(v, "worker")) &&
+                    json_number_of(v, "worker") == m->who.worker)
+                        return v;
+        return NULL;
+}
+
+static void judge_machine(struct member_state *m) {
+        const json_t *twin = member_entry(m, "twins");
+        struct finding f;
+
+        if (!m->registry || !m->slice_record)
+                return;
+        finding_init(&f, "enroll.machine", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "%s", m->bus->machine_id);
+        if (twin)
+                check_say(&f, WORDS_MACHINE_TWICE, json_text_of(twin, "other"), m->bus->machine_id);
+        bus_take_finding(m->bus, m->source, m->round, &f);
+}
+
 static void judge_member(struct member_state *m) {
         m->round++;
         if (m->registry || m->who.why_not[0]) {
                 judge_registry(m);
                 judge_slot(m);
+                judge_machine(m);
         }
         bus_settle(m->bus, m->source, m->round);
 }
