@@ -137,6 +137,16 @@ void path_view_read(struct path_viewer *v, const struct link *nic, const union p
                 find_subnet(v, nic, to, ret);
 }
 
+void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,
+                         const struct qdisc_table *after) {
+        const struct qdisc *limit = qdisc_that_limits(after, nic);
+        uint64_t was = qdisc_drops(before, nic), is = qdisc_drops(after, nic);
+
+        if (limit)
+                (void) qdisc_words(limit, v->qdisc);
+        v->dropped = is > was ? is - was : 0;
+}
+
 /* --- Words --------------------------------------------------------------------------------------------- */
 
 /* "sudo ip route del …" of the route that decides; to look at it, where no line says it. */
@@ -239,6 +249,16 @@ static void say_held(const struct path_view *v, struct finding *f) {
         else
                 (void) snprintf(remedy, sizeof(remedy), "ip -d route show table all");
         check_say(f, WORDS_PATH_HELD, words, route_owner(v->route.protocol), remedy);
+}
+
+bool path_view_say_dropped(const struct path_view *v, const char *nic, struct finding *f) {
+        char dropped[24];
+
+        if (!v->qdisc[0] || v->dropped == 0)
+                return false;
+        (void) snprintf(dropped, sizeof(dropped), "%" PRIu64, v->dropped);
+        check_say(f, WORDS_PATH_QDISC, nic, v->qdisc, dropped);
+        return true;
 }
 
 bool path_view_say(const struct path_view *v, const char *nic, const union path_address *to,

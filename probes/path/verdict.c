@@ -98,6 +98,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
                 check_say(&f, WORDS_PATH_OPEN, p->peer);
                 break;
         }
+        if (r->answer == PROOF_SMALLER || r->answer == PROOF_SILENT || r->answer == PROOF_OPEN)
+                (void) path_view_say_dropped(&p->view, p->nic, &f);
         *ret = f;
 }
 

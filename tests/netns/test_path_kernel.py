@@ -3,11 +3,12 @@
 """tpuctl check path where the packets of the proof pass and this host's own kernel would do something else
 with a connection's. Each case is provoked by ip(8), named, and mended by the remedy as it is printed. Needs
 root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
+import json
 import shlex
 import unittest
 
 from namespace import run_tests
-from test_path import Path
+from test_path import TPUCTL, Path
 
 PEER = "eth1→10.10.1.13"
 
@@ -84,6 +85,55 @@ class Routes(KernelView):
         self.route("add", "local", "10.10.1.13/32", "dev", "lo")
         self.assert_named(2, "FAIL", "this host keeps the packets for itself", "local route to "
                           "10.10.1.13/32")
+
+
+class Qdisc(KernelView):
+    def limit(self, *words):
+        self.host.check("tc", "qdisc", "replace", "dev", "eth1", "root", *words)
+
+    def nic(self, report):
+        found = [c for c in report["checks"] if c["check"] == "nic.qdisc"]
+        self.assertEqual([(f["subject"], f["verdict"]) for f in found], [("eth1", "WARN")], report)
+        return found[0]
+
+    def test_a_left_over_rate_is_named(self):
+        self.limit("tbf", "rate", "50mbit", "burst", "64kb", "latency", "400ms")
+        f = self.nic(self.path("--peer", "eth1=10.10.1.13", code=1))
+        self.assertEqual(f["found"], "tbf rate 50 Mbit/s burst 65536 bytes")
+        self.assertEqual(f["remedy"], "sudo tc qdisc del dev eth1 root")
+        done = self.host.run(TPUCTL, "check", "nic.qdisc", "--json")
+        checks = {c["subject"]: (c["verdict"], c["found"]) for c in json.loads(done.stdout)["checks"]}
+        self.assertEqual(checks, {"eth0": ("OK", "noqueue"), "eth1": ("WARN", f["found"])})
+        self.mend(f["remedy"])
+        self.look(0)
+        self.limit("htb")
+        self.assertEqual(self.nic(self.path("--peer", "eth1=10.10.1.13", code=1))["found"], "htb")
+
+    def test_a_small_burst_is_this_hosts_fault(self):
+        self.limit("tbf", "rate", "50mbit", "burst", "4kb", "latency", "400ms")
+        f = self.look(2)
+        self.assertEqual(f["verdict"], "FAIL")
+        self.assertRegex(f["reason"], r"this host's own queueing discipline on eth1 \(tbf rate 50 Mbit/s "
+                         r"burst 4096 bytes\) dropped [1-9]\d* packets while the path was tried")
+        self.mend(f["remedy"])
+        self.look(0)
+
+
+class Links(KernelView):
+    def checked(self, name):
+        done = self.host.run(TPUCTL, "check", "nic.link", "--json")
+        return next(c for c in json.loads(done.stdout)["checks"] if c["subject"] == name)
+
+    def test_lo_and_arp(self):
+        for words, name, reason in ((("lo", "down"), "lo", "the interface was set down"),
+                                    (("eth1", "arp", "off"), "eth1", "ARP is off")):
+            self.host.check("ip", "link", "set", *words)
+            f = self.checked(name)
+            self.assertEqual(f["verdict"], "FAIL", f)
+            self.assertIn(reason, f["reason"])
+            self.mend(f["remedy"])
+            done = self.host.run(TPUCTL, "check", "nic.link", "--json")
+            self.assertEqual({c["verdict"] for c in json.loads(done.stdout)["checks"]}, {"OK"})
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ int check_serve(const struct host *h, const char *name);
 /* "bpf", "bpf_net", "enroll", "preflight.ports" */
 bool check_agent_is(const char *name);
 
-/* Adds what tpu-hostd's socket below root says; only: "bpf_net", "enroll", NULL: all. Where it is silent: one
- * UNKNOWN if asked is set, else nothing: a look at the host needs no daemon. */
+/* Adds what tpu-hostd's socket below root says; only: "bpf_net", "enroll", NULL: all. Where it is silent:
+ * one UNKNOWN if asked is set, else nothing: a look at the host needs no daemon. */
 void check_agent(const char *root, const char *only, bool asked, struct seen *ret);
 
 /* The gravest of what counts in a look at the whole host. */

@@ -40,9 +40,13 @@ static int set_address(json_t **at, const json_t *address) {
  */
 static bool is_holder(const struct gang *g, const struct slot *s, const struct said *w,
                       const char **ret_how) {
-        *ret_how = "another machine";
+        *ret_how = "";
         if (!s->held)
                 return true;
+        *ret_how = "a certificate of another host";
+        if (s->proved && !streq(json_string_value(s->host), w->host))
+                return false;
+        *ret_how = "another machine";
         if (!streq(json_string_value(s->id), w->id) && !streq(json_string_value(s->id), w->machine))
                 return !s->live && streq(json_string_value(s->host), w->host) &&
                        json_equal(s->address, w->address) && slot_shares_id(g, s);
@@ -137,6 +141,8 @@ static int take_identity(struct slice *s, struct slot *slot, const struct said *
         if (changed)
                 slot_changed(slot);
         s->dirty = s->dirty || changed;
+        changed = changed || slot->proved != w->proved;
+        slot->proved = w->proved;
         return changed || !slot->held;
 }
 
