@@ -318,7 +318,7 @@ static void test_who_shall_know(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_refused_preflight, test_warned, test_refused_to_the_end, test_refused_for_good, test_refused_after_it_ran,
-          test_not_executed, test_never_again_goes_first, test_unfit_waits, test_orders, test_stop_switch,
-          test_unlike_slices,
-          test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)
+TEST_MAIN(test_refused_preflight, test_warned, test_refused_to_the_end, test_refused_for_good,
+          test_refused_after_it_ran, test_not_executed, test_never_again_goes_first, test_unfit_waits,
+          test_orders, test_stop_switch, test_unlike_slices, test_lost_while_preparing,
+          test_does_not_stop, test_bad_intents, test_who_shall_know)

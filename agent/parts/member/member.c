@@ -70,29 +70,20 @@ static void judge_slot(struct member_state *m) {
         bus_take_finding(m->bus, m->source, m->round, &f);
 }
 
-/* The entry of this worker in a list of the slice's record; NULL: there is none. */
-const json_t *member_entry(const struct member_state *m, const char *list) {
-        const json_t *v;
-        size_t i;
-
-        json_array_foreach(json_object_get(m->slice_record, list), i, v)
-                if (json_is_integer(json_object_get(v, "worker")) &&
-                    json_number_of(v, "worker") == m->who.worker)
-                        return v;
-        return NULL;
-}
-
 static void judge_machine(struct member_state *m) {
-        const json_t *twin = member_entry(m, "twins");
+        const json_t *twin = slice_entry(m->slice_record, "twins", m->who.worker);
         struct finding f;
+        char other[160];
 
         if (!m->registry || !m->slice_record)
                 return;
         finding_init(&f, "enroll.machine", "");
         f.verdict = VERDICT_OK;
         finding_set(f.found, "%s", m->bus->machine_id);
+        (void) snprintf(other, sizeof(other), "%.63s (%.63s)", json_text_of(twin, "other"),
+                        json_text_of(twin, "address"));
         if (twin)
-                check_say(&f, WORDS_MACHINE_TWICE, json_text_of(twin, "other"), m->bus->machine_id);
+                check_say(&f, WORDS_MACHINE_TWICE, other, m->bus->machine_id);
         bus_take_finding(m->bus, m->source, m->round, &f);
 }
 

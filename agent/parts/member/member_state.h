@@ -24,9 +24,6 @@ struct member_state {
         struct run_parts runs;
 };
 
-/* Of a list of the slice's record what is said of this host; borrowed, NULL: nothing. */
-const json_t *member_entry(const struct member_state *m, const char *list);
-
 /* The calls of run_calls.c. */
 extern const struct part_route run_calls[];
 

@@ -91,7 +91,7 @@ static void on_preflight(const struct preflight_result *r, void *userdata) {
 
 /* In what this host differs from the others of its slice: "libtpu 0.0.39, others 0.0.41". */
 static void judge_unlike_host(const struct member_state *m, struct finding *f) {
-        const json_t *u = member_entry(m, "unlike");
+        const json_t *u = slice_entry(m->slice_record, "unlike", m->who.worker);
 
         if (u)
                 check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, json_text_of(u, "part"),

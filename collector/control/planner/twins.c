@@ -81,17 +81,19 @@ json_t *slice_twins(const struct gang *g, const struct slice *s) {
 
         for (unsigned i = 0; list && i < s->n_slots && json_array_size(list) < LIST_MAX; i++) {
                 const struct slot *slot = &s->slots[i], *other;
-                char text[160];
+                const char *address;
 
                 if (!slot->machine ||
                     json_integer_value(json_object_get(g->machines, json_string_value(slot->machine))) < 2)
                         continue;
                 other = other_of(g, slot, has_same_machine);
-                if (!other ||
-                    json_array_append_new(list, json_pack("{s:I, s:O, s:O, s:s}", "worker",
+                if (!other)
+                        continue;
+                address = json_string_value(json_array_get(other->address, 0));
+                if (json_array_append_new(list, json_pack("{s:I, s:O, s:O, s:O, s:s}", "worker",
                                                           (json_int_t) slot->worker, "host", slot->host,
-                                                          "machine", slot->machine, "other",
-                                                          slot_text(other, text))) == 0)
+                                                          "machine", slot->machine, "other", other->host,
+                                                          "address", address ? address : "")) == 0)
                         continue;
                 json_decref(list);
                 return NULL;
