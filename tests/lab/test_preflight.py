@@ -123,6 +123,36 @@ class Preflight(slices.Case):
             self.is_quiet(h, "enroll.machine")
         self.starts_and_ends("no-twins")
 
+    def test_6_a_name_of_another_host(self):
+        h, own = self.h[0], self.h[0].read("/etc/hosts")
+        h.sh("sed -Ei 's/(\\s)h1(\\s|$)/\\1\\2/g; $a 10.10.0.100 h1' /etc/hosts")
+        told = self.says(h, "preflight.names", "WARN")  # the collector is no host of the slice
+        h.write("/etc/hosts", own)
+        h.sh("sed -Ei 's/(\\s)h1(\\s|$)/\\1\\2/g; $a 10.10.0.10 h1' /etc/hosts")
+        refused = self.refused("stranger")
+        self.assertIn("h1 resolves to 10.10.0.10, which is h0's: worker 1 has 10.10.0.11", refused)
+        told = self.says(h, "preflight.names", "FAIL")
+        remedy = next(line for line in told.splitlines() if "sed -Ei" in line)
+        h.sh(remedy.partition("sudo ")[2])
+        self.assertEqual(h.sh("getent ahostsv4 h1 | head -n 1").split()[0], "10.10.0.11")
+        self.is_quiet(h, "preflight.names")
+        self.starts_and_ends("own-names")
+        h.write("/etc/hosts", own)
+
+    def test_7_lists_of_workers_differ(self):
+        h, path = self.h[1], "/etc/tpu-hostd/identity.conf.d/10-site.conf"
+        own = h.read(path)
+        h.write(path, own.replace("WorkerHostnames=h0,h1", "WorkerHostnames=h0,h9"))
+        h.sh("systemctl restart tpu-hostd.service")
+        self.says(h, "preflight.alike", "WARN")
+        refused = self.refused("lists")
+        self.assertIn("workers is h0,h9 on h1, but h0,h1 on the others of its slice", refused)
+        h.write(path, own)
+        h.sh("systemctl restart tpu-hostd.service")
+        self.members()
+        self.is_quiet(h, "preflight.alike")
+        self.starts_and_ends("one-list")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2, failfast=True)

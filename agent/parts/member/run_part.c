@@ -66,7 +66,7 @@ static void add_warnings(const struct bus *b, char *text, size_t size) {
                 struct finding f;
 
                 kept_finding_unpack(b->checks.entries[i].latest, &f);
-                if ((startswith(f.check, "enroll.") || startswith(f.check, "preflight.") ||
+                if ((startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
                      startswith(f.check, "clock.")) && f.verdict == VERDICT_WARN)
                         (void) snprintf(text + n, size - n, "%s%.250s", n > 0 ? "; " : "", f.reason);
         }
@@ -131,6 +131,8 @@ static int start_preflight(struct run_part *p) {
                                              .run = p->record,
                                              .name = m->who.host,
                                              .slice = m->who.slice,
+                                             .workers = identity_get(&b->identity,
+                                                                     identity_workers(&b->identity)),
                                              .worker = m->who.worker,
                                              .chips = known && chips > 0,
                                              .request = p->request };
