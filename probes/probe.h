@@ -114,6 +114,7 @@ enum probe_group {
         GROUP_HOST,
         GROUP_SOFTWARE,
         GROUP_IDENTITY, /* no probe's: what the identity's own check says */
+        GROUP_PEERS,    /* no probe's: what tpu-hostd says of the registry and the other hosts */
         GROUP_BPF,      /* no probe's: what tpu-hostd says of its BPF programs */
         _GROUP_MAX,
 };

@@ -32,6 +32,7 @@ const char *probe_group_title(enum probe_group g) {
                 [GROUP_HOST] = "Host",
                 [GROUP_SOFTWARE] = "Software",
                 [GROUP_IDENTITY] = "Identity",
+                [GROUP_PEERS] = "Registry and other hosts",
                 [GROUP_BPF] = "BPF programs",
         };
         _Static_assert(ELEMENTSOF(titles) == _GROUP_MAX, "every group has a title");

@@ -47,7 +47,8 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
                   .cell = "[{gang.conflicts>1}{gang.conflicts} worker ids claimed twice"
                           "|{gang.conflicts>0}a worker id claimed twice"
                           "|{gang.unlike>1}{gang.unlike} differences between its hosts"
-                          "|{gang.unlike>0}a difference between its hosts]" },
+                          "|{gang.unlike>0}a difference between its hosts"
+                          "|{gang.twins>0}a machine id twice]" },
         };
         const json_t *list = json_object_get(answer, "slices");
         json_t *rows = json_array(), *s;

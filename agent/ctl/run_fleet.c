@@ -62,7 +62,7 @@ static void print_change(FILE *out, const char *name, const char *text) {
 
 /* Each text that was not said before: a host that is missing is named once, and again when what is said of
  * it changes. */
-static void say_waits(FILE *out, const char *name, const json_t *now, const json_t *before) {
+static void say_waits(FILE *out, const char *name, const char *as, const json_t *now, const json_t *before) {
         const json_t *v, *w;
         size_t i, k;
 
@@ -73,7 +73,7 @@ static void say_waits(FILE *out, const char *name, const json_t *now, const json
                         known = known || json_equal((json_t *) (uintptr_t) v, (json_t *) (uintptr_t) w);
                 if (known || !json_is_string(v))
                         continue;
-                fputs("  ", out);
+                fprintf(out, "  %s", as);
                 print_change(out, name, json_string_value(v));
         }
 }
@@ -125,7 +125,7 @@ struct watch {
         const char *name, *serial;
         FILE *out;
         char line[800];
-        json_t *waits;
+        json_t *waits, *notes;
         unsigned silent;
 };
 
@@ -156,9 +156,12 @@ static int look_at_record(struct watch *w, int *ret_code) {
         if (!streq(line, w->line))
                 print_change(w->out, w->name, line);
         memcpy(w->line, line, sizeof(line));
-        say_waits(w->out, w->name, json_object_get(run, "waits_for"), w->waits);
+        say_waits(w->out, w->name, "", json_object_get(run, "waits_for"), w->waits);
+        say_waits(w->out, w->name, "warning: ", json_object_get(run, "notes"), w->notes);
         json_decref(w->waits);
+        json_decref(w->notes);
         w->waits = json_incref(json_object_get(run, "waits_for"));
+        w->notes = json_incref(json_object_get(run, "notes"));
         over = streq(json_text_of(run, "state"), "running") || streq(json_text_of(run, "state"), "ended");
         *ret_code = streq(json_text_of(run, "state"), "ended") ? exit_code(run) : 0;
         json_decref(run);
@@ -172,6 +175,7 @@ int run_fleet_watch(struct collector *c, const char *name, const char *serial, F
         while (look_at_record(&w, &code) == 0)
                 (void) sleep(LOOK_AGAIN);
         json_decref(w.waits);
+        json_decref(w.notes);
         return code;
 }
 
@@ -226,7 +230,8 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
         json_array_foreach(runs, i, run)
                 if (r == 0 && json_array_size(json_object_get(run, "waits_for")) > 0) {
                         fprintf(out, "\n");
-                        say_waits(out, json_text_of(run, "name"), json_object_get(run, "waits_for"), NULL);
+                        say_waits(out, json_text_of(run, "name"), "", json_object_get(run, "waits_for"),
+                                  NULL);
                 }
         return r;
 }

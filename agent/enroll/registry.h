@@ -56,6 +56,8 @@ struct registry_events {
         void (*status)(const struct registry_status *s, void *userdata);
         /* The first whole answer has been handed over: what was not in it is not there. */
         void (*complete)(void *userdata);
+        /* The second on the clock of the collector at which an answer was made; NULL: nobody listens. */
+        void (*clock)(usec_t real, void *userdata);
         /* What people should know and what changes nothing; NULL: nobody listens. */
         void (*notice)(const char *text, void *userdata);
 };

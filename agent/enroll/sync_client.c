@@ -56,6 +56,19 @@ static void set_status(struct sync_client *c, enum registry_state s, const char 
 static void on_synced(const struct exchange_answer *a, void *userdata);
 static void on_posted(const struct exchange_answer *a, void *userdata);
 
+/* "Date: Tue, 24 Nov 2026 15:00:00 GMT": when the answer was made, to the second. */
+static void on_header(const char *line, size_t len, void *userdata) {
+        const struct sync_client *c = userdata;
+        struct tm tm = { 0 };
+        char text[64];
+
+        if (len < 5 || len >= sizeof(text) || strncasecmp(line, "Date:", 5) != 0)
+                return;
+        (void) snprintf(text, sizeof(text), "%.*s", (int) len - 5, line + 5);
+        if (c->told->events.clock && strptime(text, " %a, %d %b %Y %H:%M:%S GMT", &tm))
+                c->told->events.clock((usec_t) timegm(&tm) * USEC_PER_SEC, c->told->userdata);
+}
+
 static struct exchange *sync_exchange(const struct sync_client *c) {
         return c->connections[c->course.at].sync;
 }
@@ -70,6 +83,7 @@ static int open_connection(struct sync_client *c, size_t i, bool post, struct ex
                                             .answer_max = post ? SYNC_ERROR_MAX : SYNC_ANSWER_MAX,
                                             .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                                             .name = "registry",
+                                            .header = post ? NULL : on_header,
                                             .done = post ? on_posted : on_synced,
                                             .userdata = c };
         int r = *x ? 0 : exchange_new(c->told->event, &o, x, why);

@@ -3,6 +3,8 @@
 #include "fnv.h"
 #include "json_text.h"
 
+#define WORKERS_WHOLE 120 /* bytes of a list that is shown as it is */
+
 /* With the NUL, so that no two texts run together. */
 static uint64_t add_hash(uint64_t hash, const char *text) {
         return fnv(hash, text, strlen(text) + 1);
@@ -70,6 +72,20 @@ void fingerprint_take(struct fingerprint *f, const struct finding *found) {
                 versions(found->found, text);
                 set_fact(f, found->subject, text);
         }
+        make_digest(f);
+}
+
+void fingerprint_take_workers(struct fingerprint *f, const char *list, size_t hosts) {
+        char text[FINGERPRINT_TEXT_MAX];
+
+        if (!list || !*list)
+                return;
+        if (strlen(list) <= WORKERS_WHOLE)
+                (void) snprintf(text, sizeof(text), "%s", list);
+        else
+                (void) snprintf(text, sizeof(text), "%zu hosts, %.40s… (digest %016" PRIx64 ")", hosts, list,
+                                add_hash(FNV_BEGIN, list));
+        set_fact(f, "workers", text);
         make_digest(f);
 }
 

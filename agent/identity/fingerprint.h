@@ -28,6 +28,8 @@ struct fingerprint {
 /* What is beyond the bounds is left out of parts and digest. The digest is empty while there is no part. */
 /* One finding more. */
 void fingerprint_take(struct fingerprint *f, const struct finding *found);
+/* The list of the slice's workers: as it is up to 120 bytes, else how many and a digest. NULL: not known. */
+void fingerprint_take_workers(struct fingerprint *f, const char *list, size_t hosts);
 /*
  * {"digest": "…", "parts": {"kernel": "6.1…"}}: the member's of docs/registry.md. New reference, NULL: no
  * memory.

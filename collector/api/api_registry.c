@@ -199,13 +199,15 @@ json_t *api_slice_gang(const struct api *a, const char *slice) {
         v = slice && a->registry ? registry_record(a->registry, key) : NULL;
         if (!v)
                 return json_null();
-        return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i}", "state", json_object_get(v, "state"),
+        return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i, s:i}",
+                         "state", json_object_get(v, "state"),
                          "generation", json_object_get(v, "generation"), "since",
                          json_object_get(v, "since"), "hosts", json_object_get(v, "hosts"), "present",
                          (int) json_array_size(json_object_get(v, "roster")), "missing",
                          json_object_get(v, "missing"), "conflicts",
                          (int) json_array_size(json_object_get(v, "conflicts")), "unlike",
-                         (int) json_array_size(json_object_get(v, "unlike")));
+                         (int) json_array_size(json_object_get(v, "unlike")), "twins",
+                         (int) json_array_size(json_object_get(v, "twins")));
 }
 
 /* --- Runs ------------------------------------------------------------------------------------------ */

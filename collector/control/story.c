@@ -82,7 +82,7 @@ static int slice_conflicts(const struct story *y, const json_t *before, const js
                 (void) snprintf(reason, sizeof(reason),
                                 "%s holds it, and the other was not let in: is an identity file a copy? If "
                                 "%s is gone "
-                                "for good: tpuctl fleet release %s %lld",
+                                "for good: tpuctl fleet release %s %lld 'it is gone'",
                                 json_text_of(c, "holder"), json_text_of(c, "holder"),
                                 json_text_of(v, "slice"), worker);
                 r = add_event(y,

@@ -21,7 +21,7 @@ class Registry:
         self.records, self.members, self.asked, self.left, self.said = {}, {}, [], [], {}
         self.revision, self.epoch, self.changed = 0, "a", {}
         self.conflict, self.status, self.port, self.server = None, 200, 0, None
-        self.forgets = False
+        self.forgets, self.clock_ahead = False, 0  # s
         self.news = threading.Condition()
 
     def put(self, key, value):
@@ -94,6 +94,9 @@ class Registry:
                     return False
                 except (OSError, ValueError):
                     return True
+
+            def date_time_string(self, timestamp=None):
+                return super().date_time_string(time.time() + registry.clock_ahead)
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))

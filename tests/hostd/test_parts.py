@@ -341,6 +341,11 @@ class Preflight(Part):
                  coordinator={"host": "h0", "address": "255.255.255.255", "port": self.port})
         self.refused(h, "the coordinator h0 (255.255.255.255) cannot be reached from h2: ",
                      "ip route get 255.255.255.255")
+        found = lambda: next((c for c in h.get("/v1/checks")["checks"] if c["check"] == "preflight.run"), {})
+        wait_until(lambda: found().get("verdict") == "WARN", 30, found)
+        self.assertIn("cannot be reached from h2", found()["reason"])
+        self.put("ended")
+        wait_until(lambda: not found(), 30, found)
 
     def test_this_host(self):
         h = self.host()

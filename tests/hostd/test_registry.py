@@ -100,6 +100,18 @@ class Collector(WithRegistry):
         wait_until(lambda: r.members["s0/2"]["state"] != "ready"
                    and "tcp_rmem" in r.members["s0/2"]["reasons"], 60, "the state is known")
 
+    def test_clocks_that_differ(self):
+        r = self.registry()
+        h = self.hostd(r)
+        found = lambda: next((c for c in h.get("/v1/checks")["checks"] if c["check"] == "enroll.clock"), {})
+        wait_until(lambda: found().get("verdict") == "OK", 30, found)
+        r.clock_ahead = 10
+        wait_until(lambda: found().get("verdict") == "WARN", 60, found)
+        self.assertRegex(found()["reason"], r"differs by -(9|10)\.\d s from that of the collector")
+        self.assertIn("chronyc", found()["remedy"])
+        r.clock_ahead = 0
+        wait_until(lambda: found().get("verdict") == "OK", 60, found)
+
     def test_told_records(self):
         r = self.registry()
         r.put("slice/s0", SLICE)

@@ -87,6 +87,72 @@ class Preflight(slices.Case):
         self.h[0].sh(f"ip route del blackhole {to}")
         self.starts_and_ends("no-blackhole")
 
+    def says(self, host, check, *words):
+        """What tpuctl check and the fleet say of it, once it is a check of the host."""
+        def said():
+            done = host.run(["tpuctl", "check", check.partition(".")[0]], check=False)
+            return all(w in done.out for w in (check, *words)) and done.out
+        told = scenario.wait_until(said, 60, f"{host.name} says {check} {words}")
+        print(told)
+        scenario.wait_until(lambda: check in scenario.ctl(self.h[0], "fleet", check=False).out, 60,
+                            f"the fleet says {check}")
+        return told
+
+    def is_quiet(self, host, check):
+        scenario.wait_until(lambda: check + " " not in host.run(
+            ["tpuctl", "check", "--problems", check.partition(".")[0]], check=False).out, 60, f"no {check}")
+
+    def test_5_one_machine_id_twice(self):
+        copy, one = self.h[1], self.h[0].read("/etc/machine-id")
+        copy.sh("systemctl stop tpu-hostd.service")  # another machine comes in its place: a copy of h0
+        copy.write("/etc/machine-id", one)
+        release = ["tpuctl", "fleet", "release", "--yes", "s0", "1", "a copy comes"]
+        scenario.wait_until(lambda: self.h[0].run(release).code == 0, 60, "its worker id is given up")
+        copy.sh("systemctl start tpu-hostd.service")
+        self.members()
+        told = self.says(copy, "enroll.machine", "h0 (10.10.0.10) has the machine id")
+        self.says(self.h[0], "enroll.machine", "h1 (10.10.0.11) has the machine id")
+        started = self.starts_and_ends("twins")
+        self.assertIn("warning: ", started)
+        self.assertIn("h1 (10.10.0.11) has the machine id", started)
+        remedy = next(line for line in told.splitlines() if "systemd-machine-id-setup" in line)
+        copy.sh(remedy.partition("sudo ")[2].replace("sudo ", "").partition("#")[0])
+        self.assertNotEqual(copy.read("/etc/machine-id"), one)
+        self.members()
+        for h in self.h:
+            self.is_quiet(h, "enroll.machine")
+        self.starts_and_ends("no-twins")
+
+    def test_6_a_name_of_another_host(self):
+        h, own = self.h[0], self.h[0].read("/etc/hosts")
+        h.sh("sed -Ei 's/(\\s)h1(\\s|$)/\\1\\2/g; $a 10.10.0.100 h1' /etc/hosts")
+        told = self.says(h, "preflight.names", "WARN")  # the collector is no host of the slice
+        h.write("/etc/hosts", own)
+        h.sh("sed -Ei 's/(\\s)h1(\\s|$)/\\1\\2/g; $a 10.10.0.10 h1' /etc/hosts")
+        refused = self.refused("stranger")
+        self.assertIn("h1 resolves to 10.10.0.10, which is h0's: worker 1 has 10.10.0.11", refused)
+        told = self.says(h, "preflight.names", "FAIL")
+        remedy = next(line for line in told.splitlines() if "sed -Ei" in line)
+        h.sh(remedy.partition("sudo ")[2])
+        self.assertEqual(h.sh("getent ahostsv4 h1 | head -n 1").split()[0], "10.10.0.11")
+        self.is_quiet(h, "preflight.names")
+        self.starts_and_ends("own-names")
+        h.write("/etc/hosts", own)
+
+    def test_7_lists_of_workers_differ(self):
+        h, path = self.h[1], "/etc/tpu-hostd/identity.conf.d/10-site.conf"
+        own = h.read(path)
+        h.write(path, own.replace("WorkerHostnames=h0,h1", "WorkerHostnames=h0,h9"))
+        h.sh("systemctl restart tpu-hostd.service")
+        self.says(h, "preflight.alike", "WARN")
+        refused = self.refused("lists")
+        self.assertIn("workers is h0,h9 on h1, but h0,h1 on the others of its slice", refused)
+        h.write(path, own)
+        h.sh("systemctl restart tpu-hostd.service")
+        self.members()
+        self.is_quiet(h, "preflight.alike")
+        self.starts_and_ends("one-list")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2, failfast=True)

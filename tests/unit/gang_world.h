@@ -12,7 +12,7 @@
 struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
-        const char *digest, *notice, *refuses;
+        const char *digest, *notice, *refuses, *warns;
         bool refuses_for_good;
         struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
@@ -64,7 +64,9 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
                                                 (json_int_t) x->step, "step_time", (json_int_t) x->step_time,
                                                 "asked",
                                                 (json_int_t) x->asked, "detail",
-                                                x->refuses ? x->refuses : "",
+                                                x->refuses ? x->refuses
+                                                : x->warns ? x->warns
+                                                           : "",
                                                 "suspected", (json_int_t) x->suspected, "may_be_pause",
                                                 x->may_be_pause, "suspicion",
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));

@@ -8,6 +8,7 @@ target_compile_definitions(test-hostd-metrics PRIVATE DOCS="${PROJECT_SOURCE_DIR
 unit_test(hostd-runs KNOWS base runs)
 unit_test(run-body KNOWS base member)
 unit_test(run-ports KNOWS base member)
+unit_test(worker-names KNOWS base member)
 unit_test(certificate-end KNOWS base uplinkpart)
 unit_test(health-file KNOWS base orderspart)
 unit_test(orders KNOWS base bus)

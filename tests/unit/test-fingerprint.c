@@ -66,4 +66,23 @@ static void test_json_and_bounds(void) {
         json_decref(v);
 }
 
-TEST_MAIN(test_same_hosts_are_the_same, test_others_differ, test_json_and_bounds)
+static void test_workers(void) {
+        struct fingerprint a = { .n = 0 }, b = { .n = 0 };
+        char list[600] = "", other[600];
+
+        fingerprint_take_workers(&a, NULL, 0);
+        ASSERT_EQ(a.n, 0);
+        fingerprint_take_workers(&a, "h0,h1", 2);
+        ASSERT_STREQ(a.parts[0].name, "workers");
+        ASSERT_STREQ(a.parts[0].text, "h0,h1");
+        for (int i = 0; i < 64; i++)
+                (void) snprintf(list + strlen(list), sizeof(list) - strlen(list), "host-%d,", i);
+        memcpy(other, list, sizeof(list));
+        other[strlen(other) - 2] = '9'; /* beyond what is shown of it */
+        fingerprint_take_workers(&a, list, 64);
+        fingerprint_take_workers(&b, other, 64);
+        ASSERT_TRUE(startswith(a.parts[0].text, "64 hosts, host-0,host-1,"));
+        ASSERT_FALSE(streq(a.parts[0].text, b.parts[0].text) || streq(a.digest, b.digest));
+}
+
+TEST_MAIN(test_workers, test_same_hosts_are_the_same, test_others_differ, test_json_and_bounds)

@@ -38,6 +38,23 @@ static void test_refused_preflight(void) {
         gang_free(w.g);
 }
 
+/* What a host warns of stands in the record that begins the run. */
+static void test_warned(void) {
+        const json_t *notes;
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        w.host[0][1].warns = "another host has its machine id";
+        want_one(&w);
+        ASSERT_STREQ(world_state(&w), "running");
+        notes = json_object_get(world_run(&w), "notes");
+        ASSERT_EQ(json_array_size(notes), 1);
+        ASSERT_STREQ(json_string_value(json_array_get(notes, 0)),
+                     "s0: s0-1 (10.0.0.1): another host has its machine id");
+        gang_free(w.g);
+}
+
 static void test_refused_to_the_end(void) {
         struct world w;
 
@@ -301,7 +318,7 @@ static void test_who_shall_know(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_refused_preflight, test_refused_to_the_end, test_refused_for_good, test_refused_after_it_ran,
-          test_not_executed, test_never_again_goes_first, test_unfit_waits, test_orders, test_stop_switch,
-          test_unlike_slices,
-          test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)
+TEST_MAIN(test_refused_preflight, test_warned, test_refused_to_the_end, test_refused_for_good,
+          test_refused_after_it_ran, test_not_executed, test_never_again_goes_first, test_unfit_waits,
+          test_orders, test_stop_switch, test_unlike_slices, test_lost_while_preparing,
+          test_does_not_stop, test_bad_intents, test_who_shall_know)

@@ -134,6 +134,68 @@ static void test_copied_machine(void) {
         gang_free(w.g);
 }
 
+static const json_t *twin(const struct world *w, unsigned s, size_t at) {
+        return json_array_get(json_object_get(slice(w, s), "twins"), at);
+}
+
+static void say_machine(struct world *w, unsigned s, unsigned h, const char *id, const char *machine,
+                        int error) {
+        json_t *m = world_member(w, s, h);
+        char why[GANG_WHY_MAX];
+
+        json_object_set_new(m, "id", json_string(id));
+        json_object_set_new(m, "machine", json_string(machine));
+        ASSERT_EQ(gang_say(w->g, m, w->now, why), error);
+        json_decref(m);
+        world_step(w);
+}
+
+/* One machine id on two workers, also of two slices: both are members, both are told, until it is mended. */
+static void test_twins(void) {
+        struct world w;
+
+        world_new(&w, 2, 1);
+        say_machine(&w, 0, 0, "i-1", "aaaa", 0);
+        ASSERT_EQ(count(&w, "twins"), 0);
+        say_machine(&w, 1, 0, "i-2", "aaaa", 0);
+        ASSERT_STREQ(world_text(twin(&w, 0, 0), "other"), "s1-0");
+        ASSERT_STREQ(world_text(twin(&w, 0, 0), "address"), "10.1.0.0");
+        ASSERT_STREQ(world_text(twin(&w, 1, 0), "other"), "s0-0");
+        ASSERT_STREQ(world_text(twin(&w, 1, 0), "machine"), "aaaa");
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        ASSERT_STREQ(world_text(slice(&w, 1), "state"), "ready");
+        say_machine(&w, 1, 0, "i-2", "bbbb", 0); /* the same instance: the same machine, live as it is */
+        ASSERT_EQ(json_array_size(json_object_get(slice(&w, 0), "twins")), 0);
+        ASSERT_EQ(json_array_size(json_object_get(slice(&w, 1), "twins")), 0);
+        say_machine(&w, 1, 0, "i-2", "aaaa", 0);
+        ASSERT_EQ(count(&w, "twins"), 1);
+        world_gone(&w, 1, 0);
+        world_step(&w);
+        ASSERT_EQ(count(&w, "twins"), 0);
+        gang_free(w.g);
+}
+
+/* Without instance ids the copy gets an id of its own as the remedy says, and keeps its worker id. */
+static void test_twin_mended(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        say_machine(&w, 0, 0, "aaaa", "aaaa", 0);
+        say_machine(&w, 0, 1, "aaaa", "aaaa", 0);
+        ASSERT_EQ(count(&w, "twins"), 2);
+        w.host[0][1].life++;
+        say_machine(&w, 0, 1, "bbbb", "bbbb", -EEXIST); /* its last life may still be there */
+        w.host[0][1].life--;
+        world_gone(&w, 0, 1);
+        w.host[0][1].life++;
+        say_machine(&w, 0, 1, "bbbb", "bbbb", 0);
+        ASSERT_EQ(count(&w, "twins"), 0);
+        world_gone(&w, 0, 1);
+        w.host[0][1].life++;
+        say_machine(&w, 0, 1, "cccc", "cccc", -EEXIST); /* an id of its own identifies it */
+        gang_free(w.g);
+}
+
 /* The instance id was not known when it came first. */
 static void test_instance_id_comes_later(void) {
         struct world w;
@@ -294,7 +356,6 @@ static void test_a_slice_of_nobody(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine,
-          test_instance_id_comes_later, test_fingerprints, test_taken_over, test_what_cannot_be,
-          test_forgotten, test_named_by_others,
-          test_a_slice_of_nobody)
+TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_twins,
+          test_twin_mended, test_instance_id_comes_later, test_fingerprints, test_taken_over,
+          test_what_cannot_be, test_forgotten, test_named_by_others, test_a_slice_of_nobody)

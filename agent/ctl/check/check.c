@@ -40,7 +40,7 @@ static int select_probe(const char *name, struct request *q) {
                 return 0;
         q->agent = check_agent_is(name);
         if (q->agent) {
-                q->only = streq(name, CHECK_AGENT) ? NULL : name;
+                q->only = name;
                 return 0;
         }
         (void) snprintf(probe, sizeof(probe), "%.*s", (int) strcspn(name, "."), name);
@@ -55,6 +55,8 @@ static int select_probe(const char *name, struct request *q) {
                 "slice, worker and chips: what does not fit together");
         fprintf(stderr, "  %-11s %s\n", CHECK_AGENT,
                 "the BPF programs of tpu-hostd: which run, and why others do not");
+        fprintf(stderr, "  %-11s %s\n  %-11s %s\n", "enroll", "the registry, and this host's place in it",
+                "preflight", "what stands against a run with the other hosts");
         fprintf(stderr, "  %-11s %s\n", "path",
                 "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
@@ -240,14 +242,21 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
 
         bool more = q->agent || look_at_host(h, q, again, &seen);
 
-        if (q->agent || (more && (!q->name || (q->one && streq(q->one->name, "daemon"))) &&
-                         !hostd_is_silent(&seen)))
-                check_agent(q->options->root, q->only, q->agent, &seen);
+        /* Of all of them; or of the daemons alone, what only tpu-hostd knows of its own disk. */
+        bool disk = q->one && streq(q->one->name, "daemon");
+        const char *only = q->agent    ? q->only
+                           : q->golden ? CHECK_AGENT
+                           : disk      ? (q->only ? q->only : "daemon.disk")
+                                       : q->only;
+
+        if (q->agent || (more && (!q->name || disk) && !hostd_is_silent(&seen)))
+                check_agent(q->options->root, only, q->agent, &seen);
         if (q->only && seen.all.n == 0)
                 fprintf(stderr,
                         "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check "
                         "%.*s\n",
-                        q->only, (int) strcspn(q->only, q->agent ? "_" : "."), q->only);
+                        q->only, (int) strcspn(q->only, startswith(q->only, CHECK_AGENT) ? "_" : "."),
+                        q->only);
         if (q->watch && !q->json) {
                 char now[CLOCK_TEXT_MAX];
 

@@ -79,31 +79,50 @@ int check_serve(const struct host *h, const char *name) {
 /* --- What tpu-hostd knows ------------------------------------------------------------------------------ */
 
 #define ANSWER_TIME (3 * USEC_PER_SEC)
-#define PREFIX CHECK_AGENT "_"
+/* By group: what its names begin with. */
+static const struct agent_group {
+        const char *name, *prefix;
+        enum probe_group group;
+} agent_groups[] = {
+        { CHECK_AGENT, CHECK_AGENT "_", GROUP_BPF },
+        { "enroll", "enroll.", GROUP_PEERS },
+        { "preflight", "preflight.", GROUP_PEERS },
+};
 
-bool check_agent_is(const char *name) {
-        return streq(name, CHECK_AGENT) || startswith(name, PREFIX);
+static const struct agent_group *agent_group_of(const char *check) {
+        for (size_t i = 0; i < ELEMENTSOF(agent_groups); i++)
+                if (streq(check, agent_groups[i].name) || startswith(check, agent_groups[i].prefix))
+                        return &agent_groups[i];
+        return NULL;
 }
 
+bool check_agent_is(const char *name) {
+        return agent_group_of(name) != NULL;
+}
+
+/* only: one check, or a whole group. */
 static void take_agent_finding(const json_t *o, const char *only, struct seen *ret) {
+        const struct agent_group *g;
         struct finding f;
 
         (void) finding_from_json(o, &f); /* a verdict of a later version is UNKNOWN */
         if (streq(f.check, "daemon.disk") && streq(f.subject, "tpu-hostd") &&
             (!only || streq(only, f.check)))
                 seen_add(ret, GROUP_HOST, only, &f);
-        if (startswith(f.check, PREFIX) && (!only || streq(only, f.check)))
-                seen_add(ret, GROUP_BPF, NULL, &f);
+        g = agent_group_of(f.check);
+        if (g && !streq(f.check, g->name) && (!only || streq(only, f.check) || streq(only, g->name)))
+                seen_add(ret, g->group, NULL, &f);
 }
 
-static void say_nothing_known(const struct problem *p, struct seen *ret) {
+static void say_nothing_known(const struct problem *p, const char *only, struct seen *ret) {
+        const struct agent_group *g = agent_group_of(only);
         struct finding f;
 
-        finding_init(&f, CHECK_AGENT, "");
+        finding_init(&f, g->name, "");
         finding_set(f.found, "nothing");
         finding_set(f.reason, "only tpu-hostd knows: %s", p->text);
         finding_set(f.remedy, "%s", p->remedy);
-        seen_add(ret, GROUP_BPF, NULL, &f);
+        seen_add(ret, g->group, NULL, &f);
 }
 
 void check_agent(const char *root, const char *only, bool asked, struct seen *ret) {
@@ -116,7 +135,7 @@ void check_agent(const char *root, const char *only, bool asked, struct seen *re
         json_array_foreach(json_object_get(answer, "checks"), i, o)
                 take_agent_finding(o, only, ret);
         if (r < 0 && asked)
-                say_nothing_known(&problem, ret);
+                say_nothing_known(&problem, only, ret);
         json_decref(answer);
 }
 
@@ -124,7 +143,7 @@ enum verdict check_agent_worst(const struct finding_list *l) {
         enum verdict worst = VERDICT_OK;
 
         for (size_t i = 0; i < l->n; i++)
-                if (!check_agent_is(l->items[i].check))
+                if (!startswith(l->items[i].check, CHECK_AGENT))
                         worst = verdict_worse(worst, l->items[i].verdict);
         return worst;
 }

@@ -31,18 +31,19 @@ void check_look(const struct look *l, struct seen *ret);
 int check_serve(const struct host *h, const char *name);
 
 /*
- * Checks that tpu-hostd alone can make: which BPF programs of its run, and why others do not ("bpf_net",
- * …). A kernel or a build may lack them: as for the state of the host, they count only when they are asked
- * for by name.
+ * Checks that tpu-hostd alone can make: what the registry and the other hosts say ("enroll.registry",
+ * "preflight.ports", …), and which BPF programs of its run, and why others do not ("bpf_net", …). A kernel
+ * or a build may lack these last: as for the state of the host, they count only when they are asked for by
+ * name.
  */
 
 #define CHECK_AGENT "bpf" /* their name as a group */
 
-/* "bpf", "bpf_net" */
+/* "bpf", "bpf_net", "enroll", "preflight.ports" */
 bool check_agent_is(const char *name);
 
-/* Adds what tpu-hostd's socket below root says; only: "bpf_net", NULL: all. When it says nothing: one
- * UNKNOWN if asked is set, else nothing: a look at the host needs no daemon. */
+/* Adds what tpu-hostd's socket below root says; only: "bpf_net", "enroll", NULL: all. Where it is silent:
+ * one UNKNOWN if asked is set, else nothing: a look at the host needs no daemon. */
 void check_agent(const char *root, const char *only, bool asked, struct seen *ret);
 
 /* The gravest of what counts in a look at the whole host. */

@@ -10,6 +10,10 @@
 #include "member_state.h"
 #include "uplink_part.h"
 
+#define CLOCK_APART (5 * (int64_t) USEC_PER_SEC / 2) /* 2 s, and half of the second that an answer has */
+#define NAMES_APART (300 * USEC_PER_SEC)
+#define NAMES_AGAIN (20 * USEC_PER_SEC)
+
 static struct member_state *state_of(const struct bus *b) {
         return bus_part(b, &member_part);
 }
@@ -72,11 +76,62 @@ static void judge_slot(struct member_state *m) {
         bus_take_finding(m->bus, m->source, m->round, &f);
 }
 
+static void judge_machine(struct member_state *m) {
+        const json_t *twin = slice_entry(m->slice_record, "twins", m->who.worker);
+        struct finding f;
+        char other[160];
+
+        if (!m->registry || !m->slice_record)
+                return;
+        finding_init(&f, "enroll.machine", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "%s", m->bus->machine_id);
+        (void) snprintf(other, sizeof(other), "%.63s (%.63s)", json_text_of(twin, "other"),
+                        json_text_of(twin, "address"));
+        if (twin)
+                check_say(&f, WORDS_MACHINE_TWICE, other, m->bus->machine_id);
+        bus_take_finding(m->bus, m->source, m->round, &f);
+}
+
+static void judge_clock(struct member_state *m) {
+        char ahead[24];
+        struct finding f;
+
+        if (!m->clock_known)
+                return;
+        finding_init(&f, "enroll.clock", "");
+        f.verdict = VERDICT_OK;
+        (void) snprintf(ahead, sizeof(ahead), "%+.1f s", (double) m->clock_ahead / USEC_PER_SEC);
+        finding_set(f.found, "within 2 s");
+        if (m->clock_ahead > CLOCK_APART || m->clock_ahead < -CLOCK_APART) {
+                finding_set(f.found, "%s", ahead);
+                check_say(&f, WORDS_CLOCK_APART, ahead, m->who.endpoint);
+        }
+        bus_take_finding(m->bus, m->source, m->round, &f);
+}
+
+static void judge_likeness(struct member_state *m) {
+        const json_t *u = slice_entry(m->slice_record, "unlike", m->who.worker);
+        struct finding f;
+
+        if (u) {
+                check_tell(&f, WORDS_HOST_UNLIKE, "", json_text_of(u, "part"), json_text_of(u, "found"),
+                           json_text_of(u, "others"), m->who.slice);
+                bus_take_finding(m->bus, m->source, m->round, &f);
+        }
+        if (m->names.check[0])
+                bus_take_finding(m->bus, m->source, m->round, &m->names);
+}
+
 static void judge_member(struct member_state *m) {
         m->round++;
         if (m->registry || m->who.why_not[0]) {
                 judge_registry(m);
                 judge_slot(m);
+                judge_machine(m);
+                judge_likeness(m);
+                judge_clock(m);
+                run_parts_judge(m);
         }
         bus_settle(m->bus, m->source, m->round);
 }
@@ -127,7 +182,15 @@ static void on_notice(const char *text, void *userdata) {
         log_notice("registry: %s", text);
 }
 
-static const struct registry_events registry_events = { .record = member_record,
+static void on_clock(usec_t real, void *userdata) {
+        struct member_state *m = userdata;
+
+        m->clock_known = true;
+        m->clock_ahead = (int64_t) host_now_real(m->bus->host) - (int64_t) (real + USEC_PER_SEC / 2);
+}
+
+static const struct registry_events registry_events = { .clock = on_clock,
+                                                        .record = member_record,
                                                         .status = on_status,
                                                         .complete = member_complete,
                                                         .notice = on_notice };
@@ -305,11 +368,34 @@ static int start_member(void *self) {
         return 0;
 }
 
+static void on_names(const struct finding *f, void *userdata) {
+        struct member_state *m = userdata;
+
+        m->names = *f;
+        m->looking = worker_names_free(m->looking);
+        judge_member(m);
+}
+
+/* Every five minutes, and every 20 s while something is wrong with them. */
+static void look_at_names(struct member_state *m) {
+        const char *list = identity_get(&m->bus->identity, identity_workers(&m->bus->identity));
+        usec_t now = host_now(m->bus->host),
+               apart = m->names.check[0] && m->names.verdict == VERDICT_OK ? NAMES_APART : NAMES_AGAIN;
+
+        if (m->looking || !m->registry || !m->bus->host->real_root || (m->looked && now < m->looked + apart))
+                return;
+        /* Without a list, or a slice's record, there is nothing to compare. */
+        if (worker_names_new(m->bus->event, list, json_object_get(m->slice_record, "roster"), m->who.worker,
+                             on_names, m, &m->looking) == 0)
+                m->looked = now;
+}
+
 /* Behind the samples of all parts before it: it hands figures on. */
 static void sample_member(void *self, struct bus_sink *s) {
         struct member_state *m = self;
 
         (void) s; /* its checks are judged between two ticks, too: they have rounds of their own */
+        look_at_names(m);
         judge_member(m); /* also when a reload has taken the registry away: its checks go with it */
         if (!m->registry && !m->who.why_not[0])
                 return;
@@ -345,6 +431,7 @@ static void stop_member(void *self) {
         m->up = false;
         m->registry = registry_free(m->registry);
         m->news = sd_event_source_disable_unref(m->news);
+        m->looking = worker_names_free(m->looking);
         member_forget(m);
         run_parts_stop(m);
 }

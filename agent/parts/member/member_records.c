@@ -98,6 +98,7 @@ static const char *orders_of(struct bus *b, char *buf, size_t size) {
 
 /* What the probe found last. */
 static json_t *make_fingerprint(const struct bus *b) {
+        enum identity_field workers = identity_workers(&b->identity);
         struct fingerprint f = { .n = 0 };
 
         for (size_t i = 0; i < b->checks.n; i++) {
@@ -106,6 +107,8 @@ static json_t *make_fingerprint(const struct bus *b) {
                 kept_finding_unpack(b->checks.entries[i].latest, &latest);
                 fingerprint_take(&f, &latest);
         }
+        fingerprint_take_workers(&f, identity_get(&b->identity, workers),
+                                 identity_count(&b->identity, workers));
         return fingerprint_to_json(&f);
 }
 

@@ -4,6 +4,7 @@
 #include "member.h"
 #include "run_parts.h"
 #include "tls_files.h"
+#include "worker_names.h"
 
 struct member_state {
         struct bus *bus;
@@ -22,6 +23,11 @@ struct member_state {
         usec_t said_at, started; /* boot clock; said_at: the steps of runs */
         json_t *slice_record, *site_mode, *order; /* NULL: none came, or it is gone */
         struct run_parts runs;
+        struct worker_names *looking; /* at the names of the workers; NULL: not now */
+        struct finding names;         /* what the last look found; no check name: there was none */
+        usec_t looked;
+        bool clock_known;
+        int64_t clock_ahead; /* of the collector's, half a second more or less */
 };
 
 /* The calls of run_calls.c. */

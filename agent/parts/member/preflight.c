@@ -5,8 +5,10 @@
 #include <stdarg.h>
 
 #include "check_words.h"
+#include "json_text.h"
 #include "pathproof.h"
 #include "utf8.h"
+#include "worker_names.h"
 
 struct preflight {
         sd_event *event;
@@ -14,6 +16,7 @@ struct preflight {
         const char *socket;
         struct local_call *call;
         struct run_ports *ports;
+        struct worker_names *names;
         struct pathproof *proof;
         sd_event_source *end; /* all is known, or the time is over */
         usec_t up;            /* since the boot */
@@ -138,6 +141,32 @@ static void ask_ports(struct preflight *p, const struct preflight_options *o) {
                 p->open++;
 }
 
+/* --- The names ----------------------------------------------------------------------------------------- */
+
+static void on_names(const struct finding *f, void *userdata) {
+        struct preflight *p = userdata;
+
+        if (f->verdict == VERDICT_FAIL)
+                refuse_run(p, f->reason, f->remedy);
+        else if (f->verdict != VERDICT_OK)
+                add_warning(p, "%s", f->reason);
+        p->names = worker_names_free(p->names);
+        count_answer(p);
+}
+
+static void ask_names(struct preflight *p, const struct preflight_options *o) {
+        const json_t *s;
+        size_t i;
+
+        if (!o->host->real_root)
+                return;
+        json_array_foreach(json_object_get(o->run, "slices"), i, s)
+                if (streq(json_text_of(s, "slice"), o->slice) && !p->names &&
+                    worker_names_new(p->event, o->workers, json_object_get(s, "hosts"), o->worker, on_names,
+                                     p, &p->names) == 0)
+                        p->open++; /* else nothing is named, or it is looked at again as a check */
+}
+
 /* --- The paths ----------------------------------------------------------------------------------------- */
 
 static void take_paths(struct preflight *p, const struct path_report *report) {
@@ -234,6 +263,7 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         look_at_own_port(p, o);
         if (!p->result.refused) {
                 ask_ports(p, o);
+                ask_names(p, o);
                 ask_paths(p, o);
         }
         if (p->result.refused)
@@ -248,6 +278,7 @@ struct preflight *preflight_free(struct preflight *p) {
         p->end = sd_event_source_disable_unref(p->end);
         p->call = local_call_free(p->call);
         p->ports = run_ports_free(p->ports);
+        p->names = worker_names_free(p->names);
         p->proof = pathproof_free(p->proof);
         free(p);
         return NULL;

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command,
- * devices), the ports of the run between its hosts, full-size packets to peers. In the loop, over within
- * PREFLIGHT_TIME.
+ * devices), the ports of the run between its hosts, the names of its slice's workers, full-size packets to
+ * peers. In the loop, over within PREFLIGHT_TIME.
  * What is wrong is a refusal that names the host and the remedy; what cannot be known is a warning and
  * refuses nothing.
  */
@@ -25,6 +25,7 @@ struct preflight_options {
         const char *launchd_socket; /* NULL: none */
         const json_t *run;          /* borrowed until done */
         const char *name, *slice;   /* of this host */
+        const char *workers;        /* the list of its slice; NULL: not known */
         unsigned worker;
         bool chips; /* this host has some: libtpu will speak with its peers */
         const Local__RunRequest *request;

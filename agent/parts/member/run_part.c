@@ -59,31 +59,43 @@ static void refuse_part(struct run_part *p, const char *detail, bool final) {
         report_refused(p);
 }
 
+/* What this host's checks of its place among the others warn of, with what the preflight does. */
+static void add_warnings(const struct bus *b, char *text, size_t size) {
+        for (size_t i = 0; i < b->checks.n; i++) {
+                size_t n = strlen(text);
+                struct finding f;
+
+                kept_finding_unpack(b->checks.entries[i].latest, &f);
+                if ((startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
+                     startswith(f.check, "clock.")) && f.verdict == VERDICT_WARN)
+                        (void) snprintf(text + n, size - n, "%s%.250s", n > 0 ? "; " : "", f.reason);
+        }
+}
+
 static void on_preflight(const struct preflight_result *r, void *userdata) {
         struct run_part *p = userdata;
+        char warnings[sizeof(p->detail)];
 
+        (void) snprintf(warnings, sizeof(warnings), "%s", r->text);
+        if (!r->refused)
+                add_warnings(p->owner->bus, warnings, sizeof(warnings));
         if (r->refused)
                 refuse_part(p, r->text, r->final);
         else
-                run_part_enter(p, p->now.generation, PART_PREPARED, r->text);
-        if (!r->refused && r->text[0])
-                log_notice("run %s, generation %" PRIu64 ": %s", p->name, p->now.generation, r->text);
+                run_part_enter(p, p->now.generation, PART_PREPARED, warnings);
+        if (!r->refused && warnings[0])
+                log_notice("run %s, generation %" PRIu64 ": %s", p->name, p->now.generation, warnings);
         p->preflight = preflight_free(p->preflight);
         run_part_act(p);
 }
 
 /* In what this host differs from the others of its slice: "libtpu 0.0.39, others 0.0.41". */
 static void judge_unlike_host(const struct member_state *m, struct finding *f) {
-        const json_t *list = json_object_get(m->slice_record, "unlike"), *u;
-        size_t i;
+        const json_t *u = slice_entry(m->slice_record, "unlike", m->who.worker);
 
-        json_array_foreach(list, i, u)
-                if (json_number_of(u, "worker") == m->who.worker &&
-                    json_is_integer(json_object_get(u, "worker"))) {
+        if (u)
                 check_tell(f, WORDS_PART_UNLIKE, "", m->who.host, m->who.slice, json_text_of(u, "part"),
                            json_text_of(u, "found"), json_text_of(u, "others"));
-                return;
-        }
 }
 
 /* What this host itself knows against it, the remedy behind a line feed; empty: nothing. */
@@ -119,6 +131,8 @@ static int start_preflight(struct run_part *p) {
                                              .run = p->record,
                                              .name = m->who.host,
                                              .slice = m->who.slice,
+                                             .workers = identity_get(&b->identity,
+                                                                     identity_workers(&b->identity)),
                                              .worker = m->who.worker,
                                              .chips = known && chips > 0,
                                              .request = p->request };

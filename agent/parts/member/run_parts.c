@@ -329,6 +329,24 @@ json_t *run_parts_to_json(const struct member_state *m) {
         return list;
 }
 
+void run_parts_judge(const struct member_state *m) {
+        for (size_t i = 0; i < m->runs.n; i++) {
+                const struct run_part *p = m->runs.parts[i];
+                const char *state = json_text_of(p->record, "state");
+                size_t line = strcspn(p->detail, "\n");
+                struct finding f;
+
+                if (p->now.state != PART_REFUSED || (!streq(state, "waiting") && !streq(state, "preparing")))
+                        continue;
+                finding_init(&f, "preflight.run", p->name);
+                f.verdict = VERDICT_WARN; /* FAIL would keep other runs away, and this one's next try */
+                finding_set(f.found, "refused");
+                finding_set(f.reason, "%.*s", (int) line, p->detail);
+                finding_set(f.remedy, "%s", p->detail + line + (p->detail[line] == '\n'));
+                bus_take_finding(m->bus, m->source, m->round, &f);
+        }
+}
+
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 int run_parts_start(struct member_state *m) {

@@ -61,6 +61,8 @@ void run_parts_freshen(struct member_state *m);
 const json_t *run_parts_find(const struct member_state *m, const char *name);
 /* All records of runs, as they came. New reference. */
 json_t *run_parts_records(const struct member_state *m);
+/* What this host refuses, as checks of it, while the run waits. */
+void run_parts_judge(const struct member_state *m);
 /* For the record member/, and for GET /v1/status. New references. */
 json_t *run_parts_to_member(const struct member_state *m);
 json_t *run_parts_to_json(const struct member_state *m);

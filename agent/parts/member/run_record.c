@@ -11,6 +11,16 @@
 #define HOSTS_MAX 65536
 #define SLICES_MAX 4096
 
+const json_t *slice_entry(const json_t *slice, const char *list, unsigned worker) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach(json_object_get(slice, list), i, v)
+                if (json_is_integer(json_object_get(v, "worker")) && json_number_of(v, "worker") == worker)
+                        return v;
+        return NULL;
+}
+
 void run_coordinator_of(const json_t *run, struct run_coordinator *ret) {
         const json_t *c = json_object_get(run, "coordinator");
         uint64_t port = json_number_of(c, "port");

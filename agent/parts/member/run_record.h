@@ -12,6 +12,9 @@
 #include "local.pb-c.h"
 #include "run_spec.h"
 
+/* Of a list of a slice's record what is said of this worker; borrowed, NULL: nothing. */
+const json_t *slice_entry(const json_t *slice, const char *list, unsigned worker);
+
 struct run_coordinator {
         const char *host, *address; /* of the record */
         uint16_t port;              /* 0: it has none */

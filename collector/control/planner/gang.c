@@ -10,9 +10,10 @@ int gang_new(const struct gang_options *o, struct gang **ret) {
         if (!g)
                 return -ENOMEM;
         g->o = *o;
+        g->machines = json_object();
         g->records = json_object();
         g->pending = json_object();
-        if (!g->records || !g->pending)
+        if (!g->machines || !g->records || !g->pending)
                 return -ENOMEM;
         *ret = TAKE_PTR(g);
         return 0;
@@ -21,12 +22,13 @@ int gang_new(const struct gang_options *o, struct gang **ret) {
 struct gang *gang_free(struct gang *g) {
         if (!g)
                 return NULL;
-        for (size_t i = 0; i < g->n_slices; i++)
-                slice_free(g, g->slices[i]);
+        for (; g->n_slices > 0; g->n_slices--)
+                slice_free(g, g->slices[g->n_slices - 1]);
         for (size_t i = 0; i < g->n_runs; i++)
                 gang_run_free(g->runs[i]);
         free(g->slices);
         free(g->runs);
+        json_decref(g->machines);
         json_decref(g->records);
         json_decref(g->pending);
         free(g);

@@ -101,6 +101,7 @@ struct gang_run *gang_run_free(struct gang_run *r) {
         json_decref(r->slices);
         json_decref(r->coordinator);
         json_decref(r->waits_for);
+        json_decref(r->notes);
         json_decref(r->history);
         json_decref(r->over);
         free(r);
@@ -114,8 +115,9 @@ static struct gang_run *run_new(struct gang_intent *i, uint64_t generation, usec
                 return NULL;
         r->slices = json_array();
         r->waits_for = json_array();
+        r->notes = json_array();
         r->history = json_array();
-        if (!r->slices || !r->waits_for || !r->history)
+        if (!r->slices || !r->waits_for || !r->notes || !r->history)
                 return gang_run_free(r);
         r->intent = *i;
         *i = (struct gang_intent){ 0 };

@@ -53,7 +53,7 @@ json_t *run_record(const struct gang *g, const struct gang_run *r) {
         json_t *coordinator = r->coordinator ? json_incref(r->coordinator) : json_null();
 
         return json_pack("{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, "
-                         "s:I, s:O, s:o, s:o}",
+                         "s:I, s:O, s:o, s:o, s:O}",
                          "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
                          (json_int_t) r->generation, "state", state_names[r->state], "since",
                          (json_int_t) r->since, "why", text_of(r->why), "intent", r->intent.value, "slices",
@@ -61,7 +61,7 @@ json_t *run_record(const struct gang *g, const struct gang_run *r) {
                          "waits_for", r->waits_for, "deadline", (json_int_t) r->deadline, "outcome",
                          outcome_names[r->outcome], "cause", r->cause, "blame", r->blame, "step",
                          (json_int_t) r->step_shown, "history", r->history, "ask", ask_part(&r->watch),
-                         "planner", planner_part(g, r));
+                         "planner", planner_part(g, r), "notes", r->notes);
 }
 
 /* --- Back ------------------------------------------------------------------------------------------ */
@@ -87,7 +87,8 @@ static int check_slices(const json_t *list, char why[static GANG_WHY_MAX]) {
 }
 
 static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
-        const json_t *waits = json_object_get(v, "waits_for"), *history = json_object_get(v, "history");
+        const json_t *waits = json_object_get(v, "waits_for"), *history = json_object_get(v, "history"),
+                     *notes = json_object_get(v, "notes");
         size_t i;
         json_t *entry;
 
@@ -97,6 +98,11 @@ static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
                 return -EBADMSG;
         }
         json_array_foreach (waits, i, entry)
+                if (!json_is_string(entry))
+                        return -EBADMSG;
+        if (notes && (!json_is_array(notes) || json_array_size(notes) > LIST_MAX))
+                return -EBADMSG;
+        json_array_foreach (notes, i, entry)
                 if (!json_is_string(entry))
                         return -EBADMSG;
         json_array_foreach (history, i, entry)
@@ -181,7 +187,8 @@ static int replace_list(json_t **at, const json_t *v) {
 
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *coordinator = json_object_get(v, "coordinator"),
-                     *over = json_object_get(json_object_get(v, "planner"), "over");
+                     *over = json_object_get(json_object_get(v, "planner"), "over"),
+                     *notes = json_object_get(v, "notes");
         struct gang_run *r = gang_run_find(g, name), checked = { 0 };
         const char *serial, *asked;
 
@@ -209,7 +216,8 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
         if (replace_list(&r->slices, json_object_get(v, "slices")) < 0 ||
             replace_list(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
             replace_list(&r->history, json_object_get(v, "history")) < 0 ||
-            (json_is_object(over) && replace_list(&r->over, over) < 0))
+            (json_is_object(over) && replace_list(&r->over, over) < 0) ||
+            (json_is_array(notes) && replace_list(&r->notes, notes) < 0))
                 return -ENOMEM;
         return json_is_object(coordinator) ? replace_list(&r->coordinator, coordinator) : 0;
 }

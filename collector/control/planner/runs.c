@@ -67,8 +67,11 @@ static int step_waiting(struct gang *g, struct gang_run *r, usec_t *ret_next) {
 
 /* --- Preparing ------------------------------------------------------------------------------------- */
 
-/* Who refused, or did not answer, each with what it says. */
-static json_t *list_refusals(const struct gang *g, const struct gang_run *r) {
+/*
+ * What the hosts say of this generation. warned: those that may start and warn of something, else those that
+ * refused, or did not answer.
+ */
+static json_t *list_words(const struct gang *g, const struct gang_run *r, bool warned) {
         json_t *waits = json_array(), *v;
         char buf[160];
         size_t i;
@@ -81,7 +84,12 @@ static json_t *list_refusals(const struct gang *g, const struct gang_run *r) {
                         const struct gang_host_run *h = slot_run(slot_at(s, w), r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
-                        if (ours && h->state == PART_REFUSED)
+                        if (warned && ours && h->state == PART_PREPARED && h->detail)
+                                (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(slot_at(s, w), buf),
+                                                  h->detail);
+                        else if (warned)
+                                continue;
+                        else if (ours && h->state == PART_REFUSED)
                                 (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(slot_at(s, w), buf),
                                                  h->detail ? h->detail : "it does not say why");
                         else if (!ours || h->state != PART_PREPARED)
@@ -93,7 +101,7 @@ static json_t *list_refusals(const struct gang *g, const struct gang_run *r) {
 }
 
 static int refuse_run(struct gang *g, struct gang_run *r, const struct tally *t) {
-        json_t *waits = list_refusals(g, r);
+        json_t *waits = list_words(g, r, false);
         usec_t deadline = r->deadline;
         char who[160];
         int x;
@@ -142,6 +150,12 @@ static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) 
         if (t.lost > 0 || t.obstacle || site_observes(g))
                 return choose_again(g, r, &t);
         if (t.prepared == t.hosts) {
+                json_t *notes = list_words(g, r, true);
+
+                if (!notes)
+                        return -ENOMEM;
+                json_decref(r->notes);
+                r->notes = notes;
                 r->refused = false;
                 r->refusals = 0;
                 r->deadline = 0;

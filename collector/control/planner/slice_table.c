@@ -24,6 +24,7 @@ void slot_forget_words(struct gang *g, struct slot *s) {
         free(s->orders);
         s->reasons = s->orders = NULL;
         s->unfit = s->observe = false;
+        slot_drop_machine(g, s);
 }
 
 void slot_clear(struct gang *g, struct slot *s) {

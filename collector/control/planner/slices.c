@@ -49,19 +49,22 @@ static int add_slots(const struct slice *s, json_t *roster, json_t *missing, jso
 }
 
 static int put_record(struct gang *g, struct slice *s) {
-        json_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(), *v;
+        json_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(),
+               *twins = slice_twins(g, s), *v;
 
-        if (!roster || !missing || !conflicts || add_slots(s, roster, missing, conflicts) < 0) {
+        if (!roster || !missing || !conflicts || !twins || add_slots(s, roster, missing, conflicts) < 0) {
                 json_decref(roster);
                 json_decref(missing);
                 json_decref(conflicts);
+                json_decref(twins);
                 return -ENOMEM;
         }
-        v = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:O}", "v", 1, "slice", s->name,
+        v = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:O, s:o}", "v", 1, "slice",
+                      s->name,
                       "generation", (json_int_t) s->generation, "state",
                       s->state == SLICE_READY ? "ready" : "forming", "since", (json_int_t) s->since, "hosts",
                       (json_int_t) s->hosts, "roster", roster, "missing", missing, "conflicts", conflicts,
-                      "unlike", s->unlike);
+                      "unlike", s->unlike, "twins", twins);
         return v ? record_putf(g, v, "slice/%s", s->name) : -ENOMEM;
 }
 

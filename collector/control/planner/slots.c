@@ -35,9 +35,11 @@ static int set_address(json_t **at, const json_t *address) {
 /*
  * Whether it is the machine that holds the id: by the instance id, else by the machine id, which also is
  * that of one whose instance id was not known before. A copy of a machine has its id as well: it is known by
- * another name while the other lives, or by a life that was replaced and speaks again.
+ * another name while the other lives, or by a life that was replaced and speaks again. An id that another
+ * slot has, too, identifies neither: there name and address do, so that a copy can get an id of its own.
  */
-static bool is_holder(const struct slot *s, const struct said *w, const char **ret_how) {
+static bool is_holder(const struct gang *g, const struct slot *s, const struct said *w,
+                      const char **ret_how) {
         *ret_how = "";
         if (!s->held)
                 return true;
@@ -46,7 +48,8 @@ static bool is_holder(const struct slot *s, const struct said *w, const char **r
                 return false;
         *ret_how = "another machine";
         if (!streq(json_string_value(s->id), w->id) && !streq(json_string_value(s->id), w->machine))
-                return false;
+                return !s->live && streq(json_string_value(s->host), w->host) &&
+                       json_equal(s->address, w->address) && slot_shares_id(g, s);
         *ret_how = "a machine with the same id";
         if (!s->live)
                 return true;
@@ -217,6 +220,7 @@ static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct 
         slot->fingerprint = fingerprint;
         s->dirty = s->dirty || r > 0;
         slot_joined(s, slot);
+        r = worse(r, slot_take_machine(g, slot, w->machine));
         return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);
 }
 
@@ -254,11 +258,11 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
                 r = slice_make(g, w->slice, &s, why);
         if (r >= 0)
                 r = slice_slot(g, s, w->worker, &slot);
-        if (r >= 0 && !is_holder(slot, w, &how)) {
+        if (r >= 0 && !is_holder(g, slot, w, &how)) {
                 why_set(why,
                         "worker %u of slice %s is held by %s since before: %s. If that machine is gone for "
                         "good, give "
-                        "its id up: tpuctl fleet release %s %u",
+                        "its id up: tpuctl fleet release %s %u 'it is gone'",
                         w->worker, w->slice, how, slot_text(slot, text), w->slice, w->worker);
                 r = note_claim(s, slot, w, now);
                 r = r < 0 ? r : -EEXIST;

@@ -53,6 +53,7 @@ struct slot {
         bool shut_down;      /* when not live: it said so, its runs have ended with it */
         char *hint; /* of one that was never heard: its name or address, as others say; NULL: nobody does */
         json_t *host, *id, *address, *incarnation, *before; /* before: the incarnation in front of it */
+        json_t *machine; /* its machine id while it is live; NULL: not said */
         json_t *entry,
                 *place; /* as in the slice's record (roster, or missing) and in a run's; NULL: to be made */
         usec_t since;   /* when not live: missing since */
@@ -137,6 +138,7 @@ struct gang_run {
         json_t *coordinator; /* NULL: none yet */
         unsigned restarts;
         json_t *waits_for, *history;
+        json_t *notes; /* what its hosts warned of when they were prepared, in words */
         json_t *over; /* what a planner before this one heard of ends on missing hosts; NULL: nothing */
         unsigned n_over; /* such hosts as in the record */
         enum run_outcome outcome;
@@ -164,6 +166,7 @@ struct gang {
         struct gang_run **runs; /* as they came */
         size_t n_runs;
         struct gang_fingerprint *fingerprints[1024];
+        json_t *machines;          /* machine id -> how many live slots have it */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
 };
 
@@ -202,6 +205,16 @@ int slice_compare(struct slice *s);
 /* In words, how b differs from a: "libtpu 0.0.39, others 0.0.41". */
 void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                                  char ret[static TEXT_MAX]);
+
+/* --- twins.c --------------------------------------------------------------------------------------- */
+
+/* The machine id of a live slot: taken, and dropped when it is not live any more. -ENOMEM. */
+int slot_take_machine(struct gang *g, struct slot *s, const char *machine);
+void slot_drop_machine(struct gang *g, struct slot *s);
+/* Whether another slot is held by the same id, which then identifies neither. */
+bool slot_shares_id(const struct gang *g, const struct slot *s);
+/* Of a slice's record: who of it has the machine id of another live host. NULL: no memory. */
+json_t *slice_twins(const struct gang *g, const struct slice *s);
 
 /* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
 
