@@ -32,14 +32,21 @@ def setUpModule():
         raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
 
 
+def listed(host, command):
+    """A list of ip or tc, sorted; lifetimes and counters left out."""
+    return sorted(json.dumps({k: v for k, v in item.items() if k != "expires"}, sort_keys=True)
+                  for item in json.loads(host.sh(command)))
+
+
 def settings(host):
     """Everything about the host's network that a tuner could have changed, as other programs tell it."""
     links = {l["ifname"]: {k: l.get(k) for k in ("mtu", "gso_max_size", "gro_max_size", "operstate")}
              for l in json.loads(host.sh("ip -j -d link show"))}
     return {"sysctl": host.sh("sysctl -a 2>/dev/null | grep '^net[.]'").splitlines(), "links": links,
-            "routes": sorted(
-                    set(host.sh("ip -d route show table all; ip -6 -d route show table all").splitlines())),
-            "rules": host.sh("ip rule; ip -6 rule").splitlines(),
+            "routes": [r for option in ("-4", "-6")
+                       for r in listed(host, f"ip {option} -j -d route show table all")],
+            "rules": [r for option in ("-4", "-6") for r in listed(host, f"ip {option} -j -d rule")],
+            "tc": listed(host, "tc -j qdisc"),
             "ethtool": host.sh("for n in eth0 eth1; do ethtool -k $n; done").splitlines()}
 
 
@@ -153,6 +160,35 @@ class HostRight(unittest.TestCase):
             self.assertEqual(found["eth0→h1 (10.10.0.11)"][0], "OK")
         finally:
             self.hosts[1].heal("eth1")
+            for host in self.hosts:  # as the lab found it before this fault
+                host.sh("for n in eth0 eth1; do ethtool -K $n tso on tx-udp-segmentation on; done")
+
+    def test_5_another_route_takes_a_subnet(self):
+        """What check says of it, typed as it stands, mends it."""
+        host = self.hosts[0]
+        host.sh("ip route replace 10.10.1.0/24 dev eth0; ip rule flush")
+        host.wait_for(lambda: "lookup main" in host.sh("ip rule"), 10)
+        found = self.network(host)["route.foreign", "eth1"]
+        self.assertEqual(found["verdict"], "FAIL", found)
+        host.sh(found["remedy"].replace("sudo ", ""))
+        self.assertEqual(self.network(host)["route.foreign", ""]["verdict"], "OK")
+        self.assertIn("dev eth1", host.sh("ip route get 10.10.1.11"))
+
+    def test_6_a_link_that_flaps_keeps_its_settings(self):
+        host = self.hosts[0]
+        before = settings(host)
+        host.sh("ip link set eth1 down; ip link set eth1 up")
+        host.wait_for(lambda: {k: v for k, v in settings(host).items() if k not in ("tc", "routes")}
+                      == {k: v for k, v in before.items() if k not in ("tc", "routes")}, 20)
+        self.assertEqual(self.network(host)["route.foreign", ""]["verdict"], "OK")
+
+    def test_7_purge(self):
+        """No run has the chips: everything is as it was before the package set anything."""
+        for host in self.hosts:
+            done = host.run(["apt-get", "purge", "-y", "tpu-hostd", "tpuctl"], check=True)
+            self.assertNotIn("stay as they are", done.out)
+            for kind, now in settings(host).items():
+                self.assertEqual(now, self.originals[host.name][kind], kind)
 
 
 if __name__ == "__main__":
