@@ -21,8 +21,8 @@ static int count_machine(struct gang *g, const json_t *machine, int by, json_int
 static void dirty_machine(struct gang *g, const json_t *machine) {
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned w = 0; w < g->slices[i]->n_slots; w++)
-                        if (g->slices[i]->slots[w].machine &&
-                            json_equal(g->slices[i]->slots[w].machine, machine))
+                        if (slot_at(g->slices[i], w)->machine &&
+                            json_equal(slot_at(g->slices[i], w)->machine, machine))
                                 g->slices[i]->dirty = true;
 }
 
@@ -59,8 +59,8 @@ static const struct slot *other_of(const struct gang *g, const struct slot *s,
                                    bool (*alike)(const struct slot *a, const struct slot *b)) {
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned w = 0; w < g->slices[i]->n_slots; w++)
-                        if (&g->slices[i]->slots[w] != s && alike(&g->slices[i]->slots[w], s))
-                                return &g->slices[i]->slots[w];
+                        if (slot_at(g->slices[i], w) != s && alike(slot_at(g->slices[i], w), s))
+                                return slot_at(g->slices[i], w);
         return NULL;
 }
 
@@ -80,7 +80,7 @@ json_t *slice_twins(const struct gang *g, const struct slice *s) {
         json_t *list = json_array();
 
         for (unsigned i = 0; list && i < s->n_slots && json_array_size(list) < LIST_MAX; i++) {
-                const struct slot *slot = &s->slots[i], *other;
+                const struct slot *slot = slot_at(s, i), *other;
                 const char *address;
 
                 if (!slot->machine ||
