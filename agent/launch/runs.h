@@ -47,6 +47,8 @@ struct runs;
  * when a directory cannot be made. */
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret);
+/* At a normal stop: a machine id that was made anew in this boot is this machine's in the next one, too. */
+void runs_bind(const struct host *h);
 struct runs *runs_free(struct runs *r);
 DEFINE_CLEANUP(struct runs *, runs_free)
 
