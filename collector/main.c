@@ -23,7 +23,7 @@
 #define BODY_TIME (30 * USEC_PER_SEC)
 #define ANSWER_TIME (120 * USEC_PER_SEC) /* until all of it was taken: some are megabytes, for people */
 #define TLS_LIFE (3600 * USEC_PER_SEC)
-#define TLS_CHECK_AGAIN (600 * USEC_PER_SEC)
+#define TLS_CHECK_AGAIN (60 * USEC_PER_SEC)
 #define RESIGN_PATIENCE (3 * USEC_PER_SEC)
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
 
@@ -38,6 +38,7 @@ struct collector {
         struct episodes *episodes;
         struct retain *retain;
         struct receiver receiver;
+        struct speakers speakers;
         struct api api;
         sd_event *event;
         struct http_server *otlp_server, *api_server;
@@ -59,6 +60,8 @@ static void collector_clear(struct collector *c) {
         c->api_server = http_server_free(c->api_server);
         c->store = store_free(c->store);
         c->settings.tls = server_certificate_free(c->settings.tls);
+        tls_callers_clear(&c->settings.agents);
+        tls_callers_clear(&c->settings.people);
         (void) sd_event_source_disable_unref(c->patience);
         (void) sd_event_unref(c->event);
 }
@@ -91,6 +94,7 @@ static int open_server(struct collector *c, const struct tcp_address *a, const c
         o->answer_time = ANSWER_TIME;
         o->certificate = c->settings.tls;
         o->rereads = true;
+        o->tls12 = c->settings.tls12;
         o->life = TLS_LIFE;
         o->check_again = TLS_CHECK_AGAIN;
         r = http_server_new(c->event, o, ret);
@@ -105,7 +109,7 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
                 .name = "otlp",
                 .connections = otlp_connections(),
                 .body_max = RECEIVE_BODY_MAX,
-                .allow = c->settings.allow_agents,
+                .callers = &c->settings.agents,
                 .handle = receive,
                 .userdata = &c->receiver,
         };
@@ -113,8 +117,7 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
                 .name = "api",
                 .connections = API_CONNECTIONS,
                 .body_max = API_BODY_MAX,
-                .allow = c->settings.allow_readers,
-                .act = c->settings.allow_actors,
+                .callers = &c->settings.people,
                 .handle = api_handle,
                 .userdata = &c->api,
         };
@@ -322,6 +325,10 @@ static int run_collector(struct collector *c) {
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
                                      .replaced = on_new_database, .userdata = c };
+        c->speakers = (struct speakers){ .proves = c->settings.tls && !c->settings.trust_all,
+                                         .store = c->store,
+                                         .clock = &clock_system,
+                                         .counters = &c->counters };
         c->api = (struct api){ .damage = &c->damage,
                                .store = c->store,
                                .clock = &clock_system,
@@ -329,7 +336,7 @@ static int run_collector(struct collector *c) {
                                .telemetry = c->settings.telemetry.enabled,
                                .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
-                r = group_new(&c->damage, &clock_system, on_events, on_captures, c, &c->group);
+                r = group_new(&c->damage, &c->speakers, &clock_system, on_events, on_captures, c, &c->group);
         if (r >= 0)
                 r = pace_new(&c->pace);
         if (r >= 0)
@@ -347,6 +354,7 @@ static int run_collector(struct collector *c) {
                                           .registry = c->registry,
                                           .telemetry = c->settings.telemetry.enabled,
                                           .episodes = c->episodes,
+                                          .speakers = &c->speakers,
                                           .clock = &clock_system,
                                           .counters = &c->counters };
         r = start_servers(c, otlp, api);
@@ -355,8 +363,14 @@ static int run_collector(struct collector *c) {
         if (c->settings.insecure && !c->settings.tls)
                 log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
                             otlp, api);
+        if (c->settings.trust_all && c->settings.tls)
+                log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
+                            "host; HostFrom= says which host one is");
         log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
-        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s", otlp, api);
+        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
+                          c->settings.trust_all && c->settings.tls
+                                  ? "; WARN TrustAllAgents=yes: any agent speaks for any host"
+                                  : "");
         r = sd_event_loop(c->event);
         (void) sd_notify(0, "STOPPING=1");
         return r < 0 ? log_error_errno(r, "event loop: %m") : 0;

@@ -83,6 +83,31 @@ static int check_address(const char *text, const char *option, const char *key, 
         return -EPERM;
 }
 
+/* Who may call, and which host an agent's certificate is. */
+static int check_callers(struct collector_settings *s) {
+        char why[NAME_LIST_WHY_MAX];
+        int r;
+
+        r = tls_callers_set(&s->agents, s->allow_agents, "", s->deny);
+        if (r >= 0)
+                r = tls_callers_set(&s->people, s->allow_readers, s->allow_actors, s->deny);
+        if (r < 0)
+                return log_error_errno(r, "TLS: the lists of certificates: %m");
+        if (s->trust_all && s->host_from[0]) {
+                log_error("HostFrom= and TrustAllAgents=yes exclude each other: a certificate is one host, "
+                          "or may be any; take one of them away");
+                return -EINVAL;
+        }
+        r = s->trust_all ? 0
+                         : host_from_new(s->host_from[0] ? s->host_from : HOST_FROM_DEFAULT,
+                                         &s->agents.hosts, why);
+        if (r < 0) {
+                log_error("HostFrom=: %s", why);
+                return r;
+        }
+        return tls_callers_look(&s->agents) && tls_callers_look(&s->people) ? 0 : -EINVAL;
+}
+
 /* With none of the three files there is no TLS. */
 static int check_tls(struct collector_settings *s) {
         const char *const paths[_TLS_FILE_MAX] = { s->client_ca, s->certificate, s->key };
@@ -94,7 +119,7 @@ static int check_tls(struct collector_settings *s) {
                 log_error("TLS: Certificate=, Key= and ClientCa= belong together: all of them, or none");
                 return -EINVAL;
         }
-        r = server_certificate_new(paths, &s->tls);
+        r = server_certificate_new(paths, s->crl, &s->tls);
         if (r < 0)
                 return log_error_errno(r, "TLS: %m");
         (void) server_certificate_look(s->tls);
@@ -108,7 +133,7 @@ static int check_tls(struct collector_settings *s) {
                           "an empty list is nobody");
                 return -EINVAL;
         }
-        return 0;
+        return check_callers(s);
 }
 
 static int check_control(const struct collector_settings *s) {
@@ -160,6 +185,11 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Collector", "AllowAgents", config_parse_string255, s->allow_agents, ""),
                 CONFIG_ITEM("Collector", "AllowReaders", config_parse_string255, s->allow_readers, ""),
                 CONFIG_ITEM("Collector", "AllowActors", config_parse_string255, s->allow_actors, ""),
+                CONFIG_ITEM("Collector", "DenyUris", config_parse_string255, s->deny, ""),
+                CONFIG_ITEM("Collector", "Crl", config_parse_path, s->crl, ""),
+                CONFIG_ITEM("Collector", "HostFrom", config_parse_string255, s->host_from, ""),
+                CONFIG_ITEM("Collector", "TrustAllAgents", config_parse_bool, &s->trust_all, "no"),
+                CONFIG_ITEM("Collector", "AllowTls12", config_parse_bool, &s->tls12, "no"),
                 CONFIG_WITHIN("Collector", "CapturePatience", config_parse_usec, &s->patience, "20s",
                               USEC_PER_SEC,
                               300 * USEC_PER_SEC),

@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "store.h"
 #include "server_certificate.h"
+#include "tls_peer.h"
 
 struct collector_settings {
         char otlp[64], api[64], database[256]; /* as written */
@@ -17,7 +18,9 @@ struct collector_settings {
         bool insecure;
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
-        char allow_agents[256], allow_readers[256], allow_actors[256];
+        char allow_agents[256], allow_readers[256], allow_actors[256], deny[256], crl[256];
+        char host_from[256];
+        bool trust_all, tls12;
         struct {
                 bool enabled, etcd; /* etcd: Store=etcd */
                 usec_t lease; /* of the registry's members, and of the leader */
@@ -30,7 +33,8 @@ struct collector_settings {
                 char elsewhere[256]; /* a URL, for people; empty: nowhere */
         } telemetry;
         usec_t patience; /* with hosts that are asked for their stacks */
-        struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
+        struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers, as are: */
+        struct tls_callers agents, people;
 };
 
 /*

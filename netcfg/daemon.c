@@ -4,7 +4,9 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
+#include "check_words.h"
 #include "daemon.h"
+#include "daemon_status.h"
 #include "frame.h"
 #include "handover.h"
 #include "local.pb-c.h"
@@ -48,18 +50,6 @@ static void daemon_clear(struct daemon *d) {
 
 /* --- The report --------------------------------------------------------------------------------------- */
 
-static void fill_finding(struct finding *f, Local__Finding *m) {
-        local__finding__init(m);
-        m->verdict = (char *) (uintptr_t) verdict_name(f->verdict); /* packing only reads it */
-        m->check = f->check;
-        m->subject = f->subject;
-        m->found = f->found;
-        m->wanted = f->wanted;
-        m->source = f->source;
-        m->reason = f->reason;
-        m->remedy = f->remedy;
-}
-
 static int send_report(struct frame_peer *p, struct netcfg *n) {
         _cleanup_free_ Local__Finding *messages = calloc(n->report.n + 1, sizeof(*messages));
         _cleanup_free_ Local__Finding **list = calloc(n->report.n + 1, sizeof(*list));
@@ -69,7 +59,7 @@ static int send_report(struct frame_peer *p, struct netcfg *n) {
         if (!messages || !list)
                 return -ENOMEM;
         for (size_t i = 0; i < n->report.n; i++) {
-                fill_finding(&n->report.items[i], &messages[i]);
+                finding_to_wire(&n->report.items[i], &messages[i]);
                 list[i] = &messages[i];
         }
         if (!n->held)
@@ -80,6 +70,16 @@ static int send_report(struct frame_peer *p, struct netcfg *n) {
         report.applied_boot_usec = n->applied;
         report.writes = n->writes;
         return frame_peer_send(p, LOCAL__KIND__KIND_REPORT, &report.base);
+}
+
+/* What this daemon is, beside what it found of the host. */
+static int send_status(struct frame_peer *p, const struct daemon *d) {
+        const char *deaf = net_watch_deaf(d->watch);
+        struct finding f;
+
+        check_tell(&f, deaf[0] ? WORDS_DAEMON_DEAF : WORDS_DAEMON_HEARS, "tpu-netcfg", deaf);
+        finding_set(f.found, "%s", deaf[0] ? "not all changes are reported" : "each change is reported");
+        return daemon_status_send(p, &f, 1);
 }
 
 static int send_error(struct frame_peer *p, int code, const char *text) {
@@ -153,6 +153,15 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         return r;
 }
 
+/* Said when it changes; what could not be opened at the start may be free by now. */
+static void mend_watch(struct daemon *d) {
+        if (!net_watch_deaf(d->watch)[0])
+                return;
+        net_watch_mend(d->watch);
+        if (!net_watch_deaf(d->watch)[0])
+                log_notice("each change is reported again");
+}
+
 static void look_again_in(struct daemon *d, usec_t wait) {
         if (sd_event_source_set_time_accuracy(d->reread, wait < USEC_PER_SEC ? EXACT : USEC_PER_SEC) < 0 ||
             sd_event_source_set_time_relative(d->reread, wait) < 0 ||
@@ -188,6 +197,7 @@ static void on_change(void *userdata) {
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
+        mend_watch(userdata);
         look_at_host(userdata, PASS_REPAIR);
         (void) malloc_trim(0); /* a pass over many routes takes a megabyte: not kept while nothing happens */
         return 0;
@@ -263,6 +273,8 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
 
         if (f->kind == LOCAL__KIND__KIND_REPORT_REQUEST)
                 r = send_report(p, d->n);
+        else if (f->kind == LOCAL__KIND__KIND_STATUS_REQUEST)
+                r = send_status(p, d);
         else if (f->kind == LOCAL__KIND__KIND_NETWORK_MTU)
                 r = take_handover(d, p, f);
         else if (f->kind == LOCAL__KIND__KIND_OBSERVE)
@@ -270,7 +282,8 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
         else
                 r = send_error(
                         p, EOPNOTSUPP,
-                        "tpu-netcfg answers report requests, network MTUs and orders to observe only");
+                        "tpu-netcfg answers requests for its status and report, network MTUs and orders to "
+                        "observe only");
         if (r < 0)
                 (void) log_debug_errno(r, "a request could not be answered: %m");
 }
@@ -315,6 +328,8 @@ static int set_up_loop(struct daemon *d) {
         if (r < 0)
                 return log_error_errno(r, "the event loop cannot be set up: %m");
         (void) sd_event_source_set_description(d->reread, "read again");
+        if (net_watch_deaf(d->watch)[0])
+                log_warning("%s: everything is read again every 30 s instead", net_watch_deaf(d->watch));
         return 0;
 }
 

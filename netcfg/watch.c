@@ -24,6 +24,10 @@ struct net_watch {
         void (*changed)(void *userdata);
         void *userdata;
         unsigned overruns;
+        sd_event *event;
+        const struct host *host;
+        const struct intent *intent;
+        char deaf[160]; /* what is not reported, and why */
 };
 
 /*
@@ -157,31 +161,65 @@ static int watch_sysctls(struct net_watch *w, sd_event *event, const struct host
 
 /* --- All of it ---------------------------------------------------------------------------------------- */
 
+static void ear_clear(struct ear *e) {
+        e->io = sd_event_source_disable_unref(e->io);
+        if (e->sock)
+                nl_socket_free(e->sock);
+        *e = (struct ear) { 0 };
+}
+
+static void sysctls_clear(struct net_watch *w) {
+        w->sysctl_io = sd_event_source_disable_unref(w->sysctl_io);
+        w->sysctls = close_fd(w->sysctls);
+}
+
+static void note_deaf(struct net_watch *w, const char *what, int error) {
+        size_t n = strlen(w->deaf);
+
+        (void) snprintf(w->deaf + n, sizeof(w->deaf) - n, "%s%s: %s", n > 0 ? "; " : "", what,
+                        strerror(-error));
+}
+
+void net_watch_mend(struct net_watch *w) {
+        int r;
+
+        w->deaf[0] = '\0';
+        r = w->routing.io ? 0 : listen_to_routing(w, w->event, w->intent);
+        if (r < 0) {
+                ear_clear(&w->routing);
+                note_deaf(w, "changes of links and routes are not reported", r);
+        }
+        r = w->ethtool.io || w->intent->n_nic_settings == 0 ? 0 : listen_to_ethtool(w, w->event, w->host);
+        if (r < 0) {
+                ear_clear(&w->ethtool);
+                note_deaf(w, "changes of NIC features are not reported", r);
+        }
+        r = w->sysctl_io ? 0 : watch_sysctls(w, w->event, w->host, w->intent);
+        if (r < 0) {
+                sysctls_clear(w);
+                note_deaf(w, "writes of sysctls are not reported", r);
+        }
+}
+
+const char *net_watch_deaf(const struct net_watch *w) {
+        return w->deaf;
+}
+
 int net_watch_new(sd_event *event, const struct host *h, const struct intent *i,
                   void (*changed)(void *userdata), void *userdata, struct net_watch **ret) {
-        _cleanup_(net_watch_freep) struct net_watch *w = calloc(1, sizeof(*w));
-        int r;
+        struct net_watch *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        w->changed = changed;
-        w->userdata = userdata;
-        w->sysctls = -1;
-        r = listen_to_routing(w, event, i);
-        if (r == 0 && i->n_nic_settings > 0)
-                r = listen_to_ethtool(w, event, h);
-        if (r == 0)
-                r = watch_sysctls(w, event, h, i);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(w);
+        *w = (struct net_watch) { .sysctls = -1,
+                                  .changed = changed,
+                                  .userdata = userdata,
+                                  .event = event,
+                                  .host = h,
+                                  .intent = i };
+        net_watch_mend(w);
+        *ret = w;
         return 0;
-}
-
-static void ear_clear(struct ear *e) {
-        sd_event_source_disable_unref(e->io);
-        if (e->sock)
-                nl_socket_free(e->sock);
 }
 
 struct net_watch *net_watch_free(struct net_watch *w) {
@@ -189,8 +227,7 @@ struct net_watch *net_watch_free(struct net_watch *w) {
                 return NULL;
         ear_clear(&w->routing);
         ear_clear(&w->ethtool);
-        sd_event_source_disable_unref(w->sysctl_io);
-        (void) close_fd(w->sysctls);
+        sysctls_clear(w);
         free(w);
         return NULL;
 }

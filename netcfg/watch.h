@@ -9,7 +9,8 @@
  *
  * Not reported are features where this kernel does not report them, and what inotify does not see of
  * sysctls: writes through another mount of procfs than the host's, and changes by the kernel itself. Reading
- * again finds those.
+ * again finds those. Where the kernel refuses to report (no inotify instance is left), the daemon goes on
+ * with reading again, and tries once more each time.
  */
 #include <systemd/sd-event.h>
 
@@ -21,5 +22,9 @@ int net_watch_new(sd_event *e, const struct host *h, const struct intent *i, voi
               void *userdata, struct net_watch **ret);
 struct net_watch *net_watch_free(struct net_watch *w);
 DEFINE_CLEANUP(struct net_watch *, net_watch_free)
+/* Opens what could not be opened before. */
+void net_watch_mend(struct net_watch *w);
+/* What is not reported and why, "sysctl writes: Too many open files"; empty: all is. */
+const char *net_watch_deaf(const struct net_watch *w);
 /* How often the kernel's queue overran. */
 unsigned net_watch_overruns(const struct net_watch *w);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <net/if_arp.h>
+
+#include "nic_qdisc.h"
 #include "plan.h"
 #include "tpu_sysfs.h"
 #include "words.h"
@@ -103,10 +106,12 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         (void) make_printable(nic);
         probe_tell(s,
                    !l->up     ? WORDS_NIC_DOWN :
+                   l->no_arp  ? WORDS_NIC_NO_ARP :
                    l->carrier ? WORDS_NIC_LINK :
                                 WORDS_NIC_NO_CARRIER,
                    nic, NULL, "%s",
                    !l->up     ? "down" :
+                   l->no_arp  ? "up, without ARP" :
                    l->carrier ? "up" :
                                 "up, no carrier");
         check_mtu(c, l, nic, s);
@@ -114,6 +119,33 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         if (l->mtu != 0)
                 put_int(s, METRIC_NIC_MTU, l->mtu, nic, NULL, NULL);
         nic_look_at_device(h, nic, s);
+}
+
+/* lo carries what the programs of this host say to each other. */
+static void look_at_loopback(const struct link_table *t, struct sink *s) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->links[i].arp_type == ARPHRD_LOOPBACK && !t->links[i].up)
+                        probe_tell(s, WORDS_LOOPBACK_DOWN, t->links[i].name, NULL, "down");
+}
+
+/* nic.qdisc, where the kernel tells. */
+static void look_at_qdiscs(const struct host *h, const struct probe_context *c, const struct link_table *t,
+                           struct sink *s) {
+        _cleanup_qdiscs_ struct qdisc_table q = QDISC_TABLE_NULL;
+        struct finding f;
+
+        if (qdiscs_read(h, &q) < 0)
+                return;
+        for (size_t i = 0; i < t->n; i++) {
+                const struct link *l = &t->links[i];
+                bool data = c->intent ? intent_is_data_nic(c->intent, l) : link_is_data_nic(l);
+
+                if (!data || !nic_qdisc_judge(&q, l, &f))
+                        continue;
+                (void) make_printable(f.subject);
+                (void) make_printable(f.found);
+                s->finding(s, &f);
+        }
 }
 
 int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
@@ -132,6 +164,8 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                         look_at(h, c, &t->links[i], s);
                         found++;
                 }
+        look_at_loopback(t, s);
+        look_at_qdiscs(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);
         if (found == 0)
                 probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");

@@ -12,6 +12,7 @@
 #include "finding.h"
 #include "host.h"
 
+struct daemon_states; /* agent/base/daemon_states.h */
 struct device_owners; /* agent/base/device_owners.h */
 struct intent;        /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
 struct machine_type;  /* netcfg/intent/machine.h */
@@ -103,6 +104,7 @@ struct probe_context {
          * nothing. NULL: the probe looks itself (tpu_sysfs.h). */
         const struct machine_type *machine;
         const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
+        const struct daemon_states *daemons; /* NULL: nobody was asked */
 };
 
 /* Where a report lists a probe. */
@@ -121,6 +123,7 @@ const char *probe_group_title(enum probe_group g); /* "Chips", … */
 #define PROBE_BLOCKS 1
 #define PROBE_ASKS_OWNERS 2
 #define PROBE_VARIES 4
+#define PROBE_ASKS_DAEMONS 8
 
 struct probe {
         const char *name, *summary;
@@ -130,6 +133,7 @@ struct probe {
          * timeout (probes/worker/worker.h). It gets no intent and no identity. */
         bool blocks;
         bool asks_owners; /* context->owners is to be filled; blocks, then, too */
+        bool asks_daemons; /* context->daemons, likewise */
         /* what it finds is a measurement of the moment: two hosts are compared by verdict only */
         bool varies;
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */

@@ -11,6 +11,7 @@
                 .timeout = within * USEC_PER_SEC,                    \
                 .blocks = ((flags) & PROBE_BLOCKS) != 0,             \
                 .asks_owners = ((flags) & PROBE_ASKS_OWNERS) != 0,   \
+                .asks_daemons = ((flags) & PROBE_ASKS_DAEMONS) != 0, \
                 .varies = ((flags) & PROBE_VARIES) != 0,             \
                 .run = probe_##id,                                   \
         };

@@ -39,6 +39,9 @@
 #define PORT_COLLECTOR_API 9471
 #define PORT_HOSTD_API 9470
 
+/* A header that no web page can set (fetch standard, forbidden request headers): tpuctl's calls have it. */
+#define HTTP_NO_PAGE "Sec-Tpu-Caller"
+
 /*
  * A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. In the slice's
  * name each '-' of NAME is a '_' (no NAME holds one): systemd nests slices at '-', and tpu-run-a-b.slice

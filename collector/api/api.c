@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-collector.yaml), what each takes, and what it needs. */
+#include <arpa/inet.h>
+
 #include "api_calls.h"
 #include "http_routes.h"
+#include "paths.h"
 
 /* --- Calls ----------------------------------------------------------------------------------------- */
 
@@ -108,6 +111,36 @@ static bool lacks_what_it_needs(const struct api *a, const struct api_route *rou
         return true;
 }
 
+/* Of a header Host: "10.0.0.7:9471", "[::1]:9471" or "localhost:9471", the port may be missing. */
+static bool is_address_or_localhost(const char *host) {
+        bool brackets = *host == '[';
+        const char *begin = host + brackets;
+        size_t n = strcspn(begin, brackets ? "]" : ":");
+        struct in6_addr address; /* has room for either */
+        char text[INET6_ADDRSTRLEN];
+
+        if (n >= sizeof(text))
+                return false;
+        memcpy(text, begin, n);
+        text[n] = '\0';
+        return streq(text, "localhost") || inet_pton(brackets ? AF_INET6 : AF_INET, text, &address) == 1;
+}
+
+/*
+ * Whether a page of another site may have sent this call. A browser tells the Origin of a page that calls
+ * another site; a page whose own name was bound to our address has that name as Host; and no page can set a
+ * header Sec-…, which tpuctl does. A certificate is proof enough.
+ */
+static bool may_be_a_foreign_page(const struct http_request *q) {
+        const char *host = http_header(q, "Host"), *origin = http_header(q, "Origin");
+
+        if (*q->caller->name || http_header(q, HTTP_NO_PAGE))
+                return false;
+        if (!host || !is_address_or_localhost(host))
+                return true;
+        return origin && !(startswith(origin, "http://") && streq(origin + strlen("http://"), host));
+}
+
 static void make_call(const struct api *a, const struct api_route *route, const struct http_request *q,
                       struct routed *routed, struct http_reply *reply) {
         if (lacks_what_it_needs(a, route, q, reply))
@@ -116,6 +149,11 @@ static void make_call(const struct api *a, const struct api_route *route, const 
                 api_reply_error(reply, 403, "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");
                 api_acted(a, q, reply, "refused: no right to act");
+        } else if (!http_reads(q) && may_be_a_foreign_page(q)) {
+                api_reply_error(reply, 403, "without TLS a page of another site could have sent this call",
+                                "call the collector by its address, or by tpuctl, or with the header "
+                                HTTP_NO_PAGE);
+                api_acted(a, q, reply, "refused: perhaps a page of another site");
         } else if (q->too_large || q->no_room || (q->len > 0 && !streq(q->method, "POST")))
                 api_reply_error(reply, 413, "too much is sent",
                                 "an intent is at most 256 KiB; other calls take no body");

@@ -11,8 +11,8 @@ unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body)
         *ret_body = *r->control->agents_url ?
                             body_elsewhere(r->control->agents_url) :
                             body_error("no collector leads",
-                                       "try again; see /usr/share/doc/tpu-collector/operations.md, "
-                                       "No leader");
+                                       "try again; see "
+                                       "/usr/share/doc/tpu-collector/on-call.md#collector-away");
         return *ret_body && *r->control->agents_url ? 421 : 503;
 }
 

@@ -78,10 +78,14 @@ DEFINE_CLEANUP(struct registry *, control_registry_free)
 
 /*
  * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP
- * status with an answer (200 too); *ret_body has one user.
+ * status with an answer (200 too); *ret_body has one user. 403: it speaks for another host than it is.
  */
-unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
-                       struct registry_body **ret_body);
+struct registry_speaker {
+        const char *host; /* that the caller is proved to be: it speaks for no other; NULL: for any */
+        char other[64];   /* set with 403: whom it spoke for */
+};
+unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
+                       void *call, struct registry_body **ret_body);
 
 /*
  * What people want (gang_want()): decided when this returned 0, and stored when registry_is_stored() says

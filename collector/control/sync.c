@@ -218,8 +218,37 @@ static unsigned refuse_tenant(struct registry *r, const char *tenant, struct reg
         return refuse_sync(r, 404, why, ret);
 }
 
-unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
-                       struct registry_body **ret_body) {
+/* Whether it speaks for the host that it is. The planner learns from here that the name is proved:
+ * nobody says so of himself. */
+static bool is_own(const struct registry *r, json_t *v, const struct request *q,
+                   struct registry_speaker *who) {
+        const struct session *s = q->member ? NULL : sessions_find(&r->sessions, q->slice, q->worker);
+        const char *host = q->member ? json_string_value(json_object_get(q->member, "host")) :
+                           s         ? s->host :
+                                       NULL;
+        json_t *member = json_object_get(v, "member");
+
+        if (q->member && json_object_set_new(member, "proved", json_boolean(who->host)) < 0)
+                host = ""; /* out of memory */
+        if (!host || (!who->host && *host) || (who->host && streq(host, who->host)))
+                return true; /* of no host, which is another error, or of nobody known yet */
+        (void) snprintf(who->other, sizeof(who->other), "%s", host);
+        return false;
+}
+
+static unsigned refuse_other(struct registry *r, const struct registry_speaker *who,
+                             struct registry_body **ret) {
+        char why[256];
+
+        if (!who->host)
+                return refuse_sync(r, 503, "out of memory", ret);
+        (void) snprintf(why, sizeof(why), "this certificate is host %.63s's, and it speaks for host %.63s",
+                        who->host, who->other);
+        return refuse_sync(r, 403, why, ret);
+}
+
+unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
+                       void *call, struct registry_body **ret_body) {
         struct request q;
         unsigned status;
         json_t *v;
@@ -235,6 +264,8 @@ unsigned registry_sync(struct registry *r, const char *body, size_t len, void *c
                 status = refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
         else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
                 status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
+        else if (!is_own(r, v, &q, who))
+                status = refuse_other(r, who, ret_body);
         else
                 status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
         json_decref(v);

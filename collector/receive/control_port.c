@@ -46,11 +46,20 @@ bool sync_port_elsewhere(struct registry *r, struct http_reply *reply) {
         return true;
 }
 
-void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply) {
+void sync_port_handle(struct registry *r, struct speakers *s, const struct http_request *q,
+                      struct http_reply *reply) {
+        struct registry_speaker who = { .host = speaker_host(s, q->caller) };
         struct registry_body *body;
         unsigned status;
 
-        status = registry_sync(r, (const char *) q->body, q->len, q->call, &body);
+        status = registry_sync(r, &who, (const char *) q->body, q->len, q->call, &body);
+        if (status == 403) {
+                char why[SPEAKER_WHY_MAX];
+
+                speaker_words(who.host, who.other, why);
+                /* it is refused, whether or not the event can be stored */
+                (void) speaker_refused(s, q->caller->name, q->caller->address, q->path, why, true);
+        }
         if (status == 0)
                 reply->later = true;
         else
@@ -115,14 +124,16 @@ bool episode_port_wants(struct episodes *e, const struct gang *g, const char *sl
 #define OWN_MAX_AGE  ((usec_t) 24 * 3600 * USEC_PER_SEC)
 #define RETRY_AFTER  2 /* seconds */
 
-/* --- Who sends it ---------------------------------------------------------------------------------- */
+/* A host brings its own. */
+static bool may_speak(const struct http_request *q, struct speakers *s, const char *host,
+                      char why[static SPEAKER_WHY_MAX]) {
+        const char *proved = speaker_host(s, q->caller);
 
-/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole
- * fleet ends otherwise. */
-static bool may_speak(const struct http_request *q, const struct registry *r, const char *host) {
-        const char *slash = strrchr(q->caller->name, '/');
-
-        return !slash || !slash[1] || streq(slash + 1, host) || !registry_has_host(r, slash + 1);
+        if (!proved || streq(proved, host))
+                return true;
+        speaker_words(proved, host, why);
+        (void) speaker_refused(s, q->caller->name, q->caller->address, q->path, why, true);
+        return false;
 }
 
 static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w,
@@ -141,10 +152,11 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
         reply->retry_after = status == 503 ? RETRY_AFTER : 0;
 }
 
-bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
-                         usec_t now, struct capture_words *ret, struct http_reply *reply) {
+bool capture_port_accept(const struct http_request *q, const struct registry *r, struct speakers *s,
+                         struct episodes *e, usec_t now, struct capture_words *ret,
+                         struct http_reply *reply) {
         struct capture_words words, *w = &words;
-        char why[ARGUMENTS_WHY_MAX];
+        char why[MAX(ARGUMENTS_WHY_MAX, SPEAKER_WHY_MAX)];
 
         if (q->len > STORE_CAPTURE_MAX)
                 capture_port_reply(reply, 413, "a capture is at most 1 MiB");
@@ -152,8 +164,8 @@ bool capture_port_accept(const struct http_request *q, const struct registry *r,
                 capture_port_reply(reply, 400, why);
         else if (q->len == 0)
                 capture_port_reply(reply, 400, "there is no capture in the body");
-        else if (!may_speak(q, r, w->host))
-                capture_port_reply(reply, 403, "this certificate is another host's");
+        else if (!may_speak(q, s, w->host, why))
+                capture_port_reply(reply, 403, why);
         else if (!registry_is_member(r, w->slice, (unsigned) w->worker, w->host, w->incarnation))
                 capture_port_reply(reply, 503, "this host is no member here (yet)");
         else if (!is_wanted(e, r, w, now))

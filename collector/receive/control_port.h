@@ -11,6 +11,7 @@
 #include "http_server.h"
 #include "pace.h"
 #include "registry.h"
+#include "speaker.h"
 #include "store.h"
 #include "store_episodes.h"
 
@@ -18,7 +19,8 @@
 
 /* True: this collector does not lead, and the reply says so (421, 503). */
 bool sync_port_elsewhere(struct registry *r, struct http_reply *reply);
-void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply);
+void sync_port_handle(struct registry *r, struct speakers *s, const struct http_request *q,
+                      struct http_reply *reply);
 /* control_registry_options.answer: call is a struct http_call. */
 void sync_port_answer(void *call, unsigned status, struct registry_body *body, void *userdata);
 
@@ -33,8 +35,9 @@ void sync_port_answer(void *call, unsigned status, struct registry_body *body, v
 struct episodes;
 
 /* True: it may be stored. Else the reply is complete. */
-bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
-                         usec_t now, struct capture_words *ret, struct http_reply *reply);
+bool capture_port_accept(const struct http_request *q, const struct registry *r, struct speakers *s,
+                         struct episodes *e, usec_t now, struct capture_words *ret,
+                         struct http_reply *reply);
 /* Into the store, inside a transaction: 1; 0: a repeat; -EDQUOT: the host sends too many; else the store's.
  */
 int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,

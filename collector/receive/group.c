@@ -10,6 +10,7 @@
 struct group {
         struct store *store;
         const struct damage *damage;
+        struct speakers *speakers;
         const struct clock *clock;
         struct counters *counters;
         sd_event_source *timer;
@@ -41,6 +42,9 @@ static bool refuse_request(struct group_item *i, int r, const char *why) {
                 return true;
         case -E2BIG:
                 refuse_item(i, 413, why);
+                return true;
+        case -EACCES: /* what was set aside is dropped, and does not hold up what follows */
+                refuse_item(i, i->push.aside ? 422 : 403, why);
                 return true;
         case -EDQUOT:
                 refuse_item(i, 503, "as many hosts are known as the database may hold, and this is another");
@@ -97,6 +101,12 @@ static int store_capture_item(struct group *g, struct group_item *i) {
         return r;
 }
 
+static int tell_refusal(struct group *g, const struct group_item *i) {
+        return speaker_refused(g->speakers, i->caller, i->peer,
+                               i->push.kind == INGEST_METRICS ? "/v1/metrics" : "/v1/logs", i->result.why,
+                               false);
+}
+
 /* 1: written; 0: nothing was; the reply is ready. -errno: the database's. */
 static int store_item(struct group *g, struct group_item *i) {
         _cleanup_free_ uint8_t *own = NULL;
@@ -112,12 +122,13 @@ static int store_item(struct group *g, struct group_item *i) {
         if (r < 0)
                 return r;
         i->push.peer = i->peer;
+        i->push.proved = i->is_proved ? i->proved : NULL;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
         if (r < 0) {
                 if (!refuse_request(i, r, i->result.why))
                         return r;
                 undone = store_undo(g->store);
-                return undone < 0 ? undone : 0;
+                return undone < 0 || r != -EACCES ? MIN(undone, 0) : tell_refusal(g, i);
         }
         i->repeated = r == 0;
         undone = store_keep(g->store);
@@ -235,8 +246,9 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-int group_new(const struct damage *d, const struct clock *clock, void (*events)(void *userdata),
-              void (*captures)(void *userdata), void *userdata, struct group **ret) {
+int group_new(const struct damage *d, struct speakers *speakers, const struct clock *clock,
+              void (*events)(void *userdata), void (*captures)(void *userdata), void *userdata,
+              struct group **ret) {
         _cleanup_(group_freep) struct group *g = calloc(1, sizeof(*g));
         int r;
 
@@ -244,6 +256,7 @@ int group_new(const struct damage *d, const struct clock *clock, void (*events)(
                 return -ENOMEM;
         *g = (struct group){ .store = d->store,
                              .damage = d,
+                             .speakers = speakers,
                              .clock = clock,
                              .counters = d->counters,
                              .events = events,

@@ -23,6 +23,8 @@ struct group_item {
         const uint8_t *body; /* the call's */
         size_t len;
         char peer[TCP_ADDRESS_TEXT_MAX];
+        bool is_proved;
+        char proved[HOST_FROM_MAX], caller[TLS_NAME_MAX]; /* is_proved: which host it is, by which name */
         bool is_capture;
         struct capture_words capture; /* of one; the body is stored as it is */
         struct push push; /* else: kind and record are set; the body becomes its data */
@@ -33,9 +35,10 @@ struct group_item {
 };
 
 struct group;
-/* d and clock are borrowed. events: events or lines were committed; captures: captures were. */
-int group_new(const struct damage *d, const struct clock *clock, void (*events)(void *userdata),
-              void (*captures)(void *userdata), void *userdata, struct group **ret);
+/* d, speakers and clock are borrowed. events: events or lines were committed; captures: captures were. */
+int group_new(const struct damage *d, struct speakers *speakers, const struct clock *clock,
+              void (*events)(void *userdata), void (*captures)(void *userdata), void *userdata,
+              struct group **ret);
 /* Answers all that wait with 503. */
 struct group *group_free(struct group *g);
 DEFINE_CLEANUP(struct group *, group_free)

@@ -66,6 +66,9 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
         item->body = q->body;
         item->len = q->len;
         memcpy(item->peer, q->caller->address, sizeof(item->peer));
+        item->is_proved = v->speakers->proves;
+        memcpy(item->proved, q->caller->host, sizeof(item->proved));
+        memcpy(item->caller, q->caller->name, sizeof(item->caller));
         if (group_add(v->group, item) < 0)
                 otlp_reply_error(reply, 503, "out of memory");
         else
@@ -77,7 +80,8 @@ static void receive_capture(struct receiver *v, const struct http_request *q, st
 
         if (sync_port_elsewhere(v->registry, reply))
                 return;
-        if (!capture_port_accept(q, v->registry, v->episodes, clock_real(v->clock), &item.capture, reply))
+        if (!capture_port_accept(q, v->registry, v->speakers, v->episodes, clock_real(v->clock),
+                                 &item.capture, reply))
                 return;
         if (group_add(v->group, &item) < 0)
                 capture_port_reply(reply, 503, "out of memory");
@@ -126,7 +130,7 @@ static void receive_any(struct receiver *v, const struct http_request *q, bool c
         else if (q->no_room)
                 receive_refuse(control, reply, 503, "too many bodies at once");
         else if (streq(q->path, SYNC_PORT_PATH))
-                sync_port_handle(v->registry, q, reply);
+                sync_port_handle(v->registry, v->speakers, q, reply);
         else if (control)
                 receive_capture(v, q, reply);
         else

@@ -19,6 +19,7 @@ struct receiver {
         struct episodes *episodes;
         const struct clock *clock;
         struct counters *counters;
+        struct speakers *speakers;
 };
 
 /* A handler of http_server.h; userdata is a struct receiver. */

@@ -14,7 +14,8 @@ enum counters_path { COUNTERS_METRICS, COUNTERS_LOGS, COUNTERS_OTHER, _COUNTERS_
 
 struct counters {
         uint64_t requests[_COUNTERS_PATH_MAX][COUNTERS_STATUSES_N];
-        uint64_t points, events, lines, captures, rejected, commits, duplicates, bytes, started_over;
+        uint64_t points, events, lines, captures, rejected, commits, duplicates, bytes, started_over,
+                not_proved; /* calls for another host than the certificate's */
 };
 
 static inline void counters_answered(struct counters *c, enum counters_path path, unsigned status) {

@@ -25,6 +25,7 @@ struct rows {
         int64_t host;
         usec_t newest;
         uint64_t lines;
+        char other[INGEST_NAME_MAX]; /* whom the push is about though its sender is another host */
 };
 
 static const char *or_null(const char *text) {
@@ -39,7 +40,7 @@ static usec_t row_time(struct rows *p, usec_t t) {
 }
 
 static const char *sender_of(const struct rows *p, const struct ingest_resource *r) {
-        return *r->host ? r->host : p->push->peer;
+        return p->push->proved ?: *r->host ? r->host : *r->instance ? r->instance : p->push->peer;
 }
 
 static int report_clash(struct rows *p, const struct store_record *r, bool first) {
@@ -81,7 +82,13 @@ static int take_record(struct rows *p, const struct ingest_resource *r) {
 
 static int on_resource(const struct ingest_resource *r, void *userdata) {
         struct rows *p = userdata;
-        int k = take_record(p, r);
+        int k;
+
+        if (p->push->proved && *r->host && !streq(r->host, p->push->proved)) {
+                (void) snprintf(p->other, sizeof(p->other), "%s", r->host);
+                return -EACCES;
+        }
+        k = take_record(p, r);
 
         if (k < 0)
                 return k;
@@ -245,6 +252,10 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         *ret = (struct ingest_result) { 0 };
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
+        if (r == -EACCES)
+                (void) snprintf(ret->why, sizeof(ret->why),
+                                "this certificate is host %.63s's, and the push is of host %.63s",
+                                push->proved, rows.other);
         if (r == -EALREADY)
                 return 0;
         return r < 0 ? r : 1;

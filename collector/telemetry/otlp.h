@@ -17,11 +17,13 @@ struct push {
         const uint8_t *data; /* protobuf; borrowed */
         size_t len;
         const char *peer; /* the sender's address, its name when it gives none */
+        const char *proved; /* the host that the sender is, and speaks for alone; NULL: not known */
 };
 
 /*
  * 1: written; 0: was stored before. -EBADMSG, -ELOOP, -E2BIG with ret->why (the request's fault), -EDQUOT
- * (STORE_HOSTS_MAX), else the store's: after a failure the caller undoes what was written.
+ * (STORE_HOSTS_MAX), -EACCES with ret->why (of another host), else the store's: after a failure the caller
+ * undoes what was written.
  */
 int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret);
 

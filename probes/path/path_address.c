@@ -6,6 +6,7 @@
 
 #include "addresses.h"
 #include "netlink.h"
+#include "routes.h"
 
 const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]) {
         const void *bytes = a->sa.sa_family == AF_INET ? (const void *) &a->in.sin_addr : &a->in6.sin6_addr;
@@ -55,21 +56,25 @@ static int put_address_attribute(struct nl_msg *m, int attribute, const union pa
                        : nla_put(m, attribute, sizeof(a->in6.sin6_addr), &a->in6.sin6_addr);
 }
 
+static int take_any(struct nlmsghdr *h, void *userdata) {
+        int r = h->nlmsg_type == RTM_NEWROUTE ? route_parse_any(h, userdata) : -EBADMSG;
+
+        return r == 0 ? -EBADMSG : r;
+}
+
 static int take_route(struct nlmsghdr *h, void *userdata) {
-        const struct rtmsg *answer;
-        struct nlattr *a[RTA_MAX + 1];
+        struct route r;
+        int k = take_any(h, &r);
         bool local;
 
-        if (h->nlmsg_type != RTM_NEWROUTE || !nlmsg_valid_hdr(h, sizeof(*answer)) ||
-            nlmsg_parse(h, sizeof(*answer), a, RTA_MAX, NULL) < 0)
-                return -EBADMSG;
-        answer = nlmsg_data(h);
-        local = answer->rtm_type == RTN_LOCAL;
-        if (!local && (answer->rtm_type != RTN_UNICAST || !a[RTA_OIF] ||
-                       nla_len(a[RTA_OIF]) < (int) sizeof(uint32_t)))
+        if (k < 0)
+                return k;
+        local = r.type == RTN_LOCAL;
+        if (!local && (r.type != RTN_UNICAST || r.n_hops == 0))
                 return -ENETUNREACH; /* broadcast, blackhole, … */
         *(struct path_route *) userdata = (struct path_route){ .local = local,
-                                                     .nic = local ? 0 : (int) nla_get_u32(a[RTA_OIF]) };
+                                                               .nic = local ? 0 : r.hops[0],
+                                                               .mtu = r.metrics[RTAX_MTU] };
         return 1;
 }
 
@@ -77,19 +82,30 @@ int path_route_parse(const void *datagram, size_t len, struct path_route *ret) {
         return netlink_find(datagram, len, take_route, ret);
 }
 
-int path_route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
-              struct path_route *ret) {
+static int ask_route(struct nl_sock *s, const union path_address *from, const union path_address *to,
+                     unsigned flags, netlink_message_func take, void *ret) {
         uint8_t bits = to->sa.sa_family == AF_INET ? 32 : 128;
         const struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family,
                                         .rtm_dst_len = bits,
-                                        .rtm_src_len = from ? bits : 0 };
+                                        .rtm_src_len = from ? bits : 0,
+                                        .rtm_flags = flags };
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 netlink_message(RTM_GETROUTE, 0, &question, sizeof(question));
 
         if (!m || put_address_attribute(m, RTA_DST, to) < 0 ||
             (from && put_address_attribute(m, RTA_SRC, from) < 0))
                 return -ENOMEM;
-        return netlink_ask(s, m, take_route, ret);
+        return netlink_ask(s, m, take, ret);
+}
+
+int path_route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
+                   struct path_route *ret) {
+        return ask_route(s, from, to, 0, take_route, ret);
+}
+
+int path_route_match(struct nl_sock *s, const union path_address *from, const union path_address *to,
+                     struct route *ret) {
+        return ask_route(s, from, to, RTM_F_LOOKUP_TABLE | RTM_F_FIB_MATCH, take_any, ret);
 }
 
 int nic_address(const struct address_table *all, int nic, int family, union path_address *ret) {

@@ -32,11 +32,17 @@ struct nl_sock;
 struct path_route {
         int nic; /* interface index */
         bool local; /* the address is this host's own */
+        uint32_t mtu; /* that connections there are held to; 0: the NIC's */
 };
 /* s: of NETLINK_ROUTE (netlink.h). from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no path
  * there. */
 int path_route_ask(struct nl_sock *s, const union path_address *from, const union path_address *to,
               struct path_route *ret);
+
+/* The route of the tables that decides: *ret is as in a dump, with its table, protocol and metrics. */
+struct route;
+int path_route_match(struct nl_sock *s, const union path_address *from, const union path_address *to,
+                     struct route *ret);
 
 /* The kernel's answer. -errno that it holds, -EBADMSG, or -ENODATA: it is none. Pure. */
 int path_route_parse(const void *datagram, size_t len, struct path_route *ret);

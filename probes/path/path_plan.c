@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <net/if_arp.h>
+
 #include "check_words.h"
 #include "addresses.h"
 #include "netlink.h"
@@ -64,7 +66,7 @@ int path_plan_make(const struct link_table *links, const struct intent *intent,
 /* --- Routes -------------------------------------------------------------------------------------------- */
 
 struct routing {
-        struct nl_sock *kernel; /* is asked for routes */
+        struct path_viewer viewer;
         struct address_table addresses;
         const struct link_table *links;
         const struct intent *intent;
@@ -101,35 +103,58 @@ static int not_resolved(struct finding_list *l, const struct path *p) {
                                                : "the resolver is in trouble");
 }
 
-static int wrong_way(struct routing *r, const struct path *p, const struct path_route *route, int error) {
-        const struct link *other = error < 0 ? NULL : find_link_by(r->links, route->nic, NULL);
-        char found[96];
+/* What the kernel's own view says of a path that it does not take. 1: nothing. */
+static int report_view(struct routing *r, const struct path *p) {
+        const struct path_view *v = &p->what.view;
+        struct finding f;
 
-        if (error < 0) {
-                (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
+        path_finding_init(&f, &p->what);
+        if (!path_view_say(v, p->what.nic, &p->what.to, &f))
+                return 1;
+        return finding_list_add(r->findings, &f);
+}
+
+static int wrong_way(struct routing *r, const struct path *p) {
+        const struct path_view *v = &p->what.view;
+        char found[96], reason[ROUTE_WORDS_MAX + 200], words[ROUTE_WORDS_MAX];
+        int k = report_view(r, p);
+
+        if (k <= 0)
+                return k;
+        if (v->error < 0) {
+                (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-v->error));
                 return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE,
                               "the kernel has no route there from this NIC's address");
         }
-        (void) snprintf(found, sizeof(found), "not tried: leaves by %s",
-                        other ? other->name : "another NIC");
-        return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE,
-                      "packets from this NIC's address take another NIC: there is no source routing for it, "
-                      "and what they show is not this path");
+        (void) snprintf(found, sizeof(found), "not tried: leaves by %s", v->by);
+        (void) snprintf(reason, sizeof(reason),
+                        "packets from this NIC's address take another NIC (%s): there is no source routing "
+                        "for it, and what they show is not this path",
+                        v->matched ? route_words(&v->route, v->by, words) : "of a route without a name");
+        return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE, reason);
+}
+
+/* Where this host's own address was meant. One of a NIC that carries nothing is nobody's own name. */
+static bool is_own_name(const struct routing *r, const struct path_view *v) {
+        const struct link *l = v->owner[0] ? find_link_by(r->links, 0, v->owner) : NULL;
+
+        return v->local && (l ? l->arp_type != ARPHRD_LOOPBACK && !streq(l->kind, "dummy") :
+                                v->matched && v->route.protocol == RTPROT_KERNEL);
 }
 
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
 static int choose_nic(struct routing *r, struct path *p) {
+        struct path_view *v = &p->what.view;
         const struct link *l;
-        struct path_route route;
-        int k = path_route_ask(r->kernel, NULL, &p->what.to, &route);
 
-        if (k < 0)
-                return wrong_way(r, p, NULL, k);
-        if (route.local) {
+        path_view_read(&r->viewer, NULL, NULL, &p->what.to, v);
+        if (is_own_name(r, v)) {
                 p->self = true;
                 return 0;
         }
-        l = find_link_by(r->links, route.nic, NULL);
+        if (v->error < 0 || v->local)
+                return wrong_way(r, p);
+        l = find_link_by(r->links, 0, v->by);
         if (!l || !usable_nic(r->intent, l))
                 return report_untried(r->findings, p, "not tried: no data-centre NIC leads there",
                                       WORDS_PATH_ASIDE, "the route to it takes another kind of interface");
@@ -139,7 +164,7 @@ static int choose_nic(struct routing *r, struct path *p) {
 
 static int use_path(struct routing *r, struct path *p) {
         const struct link *l = find_link_by(r->links, 0, p->what.nic);
-        struct path_route route;
+        struct path_view *v = &p->what.view, unbound;
         int k;
 
         if (!l || !usable_nic(r->intent, l))
@@ -155,11 +180,17 @@ static int use_path(struct routing *r, struct path *p) {
         if (k < 0)
                 return report_untried(r->findings, p, "not tried: this NIC has no address of that family",
                               WORDS_PATH_NIC_BARE, "");
-        k = path_route_ask(r->kernel, &p->what.from, &p->what.to, &route);
-        if (k == 0 && route.local)
+        path_view_read(&r->viewer, l, &p->what.from, &p->what.to, v);
+        if (is_own_name(r, v))
                 return 0;
-        if (k < 0 || route.nic != l->index)
-                return wrong_way(r, p, &route, k);
+        if (v->error < 0 || v->local || !streq(v->by, l->name))
+                return wrong_way(r, p);
+        /* A program that binds no address has the main table's route. */
+        path_view_read(&r->viewer, l, NULL, &p->what.to, &unbound);
+        if (unbound.diverted || (unbound.error < 0 && unbound.matched)) {
+                *v = unbound;
+                return wrong_way(r, p);
+        }
         if (l->mtu <= PROOF_SMALL || l->mtu > UINT16_MAX)
                 return report_untried(r->findings, p, "not tried: the NIC's MTU is out of all bounds",
                               WORDS_PATH_NIC_MTU, "");
@@ -245,10 +276,13 @@ int path_plan_route(struct path_plan *p, const struct host *h, const struct link
                     bool asked_for, struct finding_list *findings) {
         struct routing r = { .links = links, .intent = p->intent, .findings = findings };
         size_t kept = 0;
-        int k = netlink_open(NETLINK_ROUTE, &r.kernel);
+        int k = netlink_open(NETLINK_ROUTE, &r.viewer.kernel);
 
         if (k < 0)
                 return k;
+        r.viewer.host = h;
+        r.viewer.links = links;
+        r.viewer.addresses = &r.addresses;
         k = addresses_read(h, &r.addresses);
         for (size_t i = 0; i < p->n && k == 0; i++)
                 k = route_one(p, i, &r);
@@ -261,6 +295,7 @@ int path_plan_route(struct path_plan *p, const struct host *h, const struct link
                         p->paths[kept++] = p->paths[i];
         p->n = kept;
         address_table_clear(&r.addresses);
-        nl_socket_free(r.kernel);
+        nl_socket_free(r.viewer.kernel);
+        path_viewer_clear(&r.viewer);
         return k;
 }

@@ -11,6 +11,7 @@
 #include "finding.h"
 #include "host.h"
 #include "lane.h"
+#include "path_view.h"
 #include "peers.h"
 
 /* One path that was tried. */
@@ -18,6 +19,7 @@ struct path_result {
         char nic[IF_NAMESIZE], peer[PATH_NAME_MAX]; /* peer: the name that was tried */
         union path_address from, to;
         uint32_t mtu; /* the full size: of nic */
+        struct path_view view; /* all zero: of another host */
         struct proof_result proof;
         size_t finding; /* its index in findings */
 };

@@ -3,6 +3,7 @@
 
 #include "check_words.h"
 #include "lane.h"
+#include "nic_qdisc.h"
 #include "path_plan.h"
 #include "pathproof.h"
 #include "resolve.h"
@@ -22,6 +23,7 @@ struct pathproof {
         struct path_plan plan; /* from the routes on, of paths that can be tried alone: each is a target */
         struct resolver *resolver;
         struct path_report report;
+        struct qdisc_table qdiscs; /* as they were before the first packet */
         usec_t started;
 
         struct start { /* one of our addresses */
@@ -49,6 +51,7 @@ struct pathproof *pathproof_free(struct pathproof *p) {
         path_plan_clear(&p->plan);
         link_table_clear(&p->links);
         path_report_clear(&p->report);
+        qdisc_table_clear(&p->qdiscs);
         free(p->targets);
         free(p);
         return NULL;
@@ -110,7 +113,31 @@ static void drain_lanes(struct pathproof *p) {
                                 proof_answered(p->proof, &a.packet, a.fragment);
 }
 
+/* One line a NIC that holds back what it sends, whatever the paths say. */
+static void add_qdiscs(struct pathproof *p, const struct qdisc_table *now) {
+        for (size_t i = 0; i < p->links.n; i++) {
+                const struct link *l = &p->links.links[i];
+                bool used = false;
+                struct finding f;
+
+                for (size_t k = 0; k < p->plan.n; k++) {
+                        struct path_result *what = &p->plan.paths[k].what;
+
+                        if (!streq(what->nic, l->name))
+                                continue;
+                        path_view_add_qdisc(&what->view, l->index, &p->qdiscs, now);
+                        used = true;
+                }
+                if (used && nic_qdisc_judge(now, l, &f) && f.verdict != VERDICT_OK)
+                        (void) finding_list_add(&p->report.findings, &f); /* no memory: the paths stay */
+        }
+}
+
 static void judge_paths(struct pathproof *p) {
+        _cleanup_qdiscs_ struct qdisc_table now = QDISC_TABLE_NULL;
+
+        if (qdiscs_read(p->host, &now) == 0)
+                add_qdiscs(p, &now);
         for (size_t i = 0; i < p->plan.n; i++) {
                 struct path_result *r = &p->plan.paths[i].what;
 
@@ -247,6 +274,7 @@ int pathproof_new(sd_event *e, const struct host *h, const struct intent *intent
         if (!h->real_root)
                 return -EOPNOTSUPP;
         p->started = host_now(h);
+        (void) qdiscs_read(h, &p->qdiscs); /* without them nothing is said of drops */
         r = links_read(h, &p->links);
         if (r == 0)
                 r = path_plan_make(&p->links, intent, peers, &p->plan);

@@ -68,7 +68,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         switch (r->answer) {
         case PROOF_PASSES:
                 f.verdict = VERDICT_OK;
-                finding_set(f.found, "%" PRIu32 " bytes pass in both directions", p->mtu);
+                if (!path_view_say(&p->view, p->nic, &p->to, &f))
+                        finding_set(f.found, "%" PRIu32 " bytes pass in both directions", p->mtu);
                 break;
         case PROOF_PIECES:
                 finding_set(f.found,
@@ -97,6 +98,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
                 check_say(&f, WORDS_PATH_OPEN, p->peer);
                 break;
         }
+        if (r->answer == PROOF_SMALLER || r->answer == PROOF_SILENT || r->answer == PROOF_OPEN)
+                (void) path_view_say_dropped(&p->view, p->nic, &f);
         *ret = f;
 }
 

@@ -43,7 +43,7 @@ def certificates(folder):
     with open(f"{folder}/conf", "w") as f:
         f.write(f"[Collector]\nCertificate={folder}/server.crt\nKey={folder}/server.key\n"
                 f"ClientCa={folder}/ca.crt\n"
-                "AllowAgents=spiffe://bench/*\nAllowReaders=spiffe://bench/*\n")
+                "AllowAgents=spiffe://bench/*\nTrustAllAgents=yes\nAllowReaders=spiffe://bench/*\n")
     return f"{folder}/conf", ["--tls", f"{folder}/agent.crt", f"{folder}/agent.key"]
 
 

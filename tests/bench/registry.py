@@ -91,7 +91,7 @@ class Bench:
         if self.tls:
             cert, key = self.server
             lines += [f"Certificate={cert}", f"Key={key}", f"ClientCa={self.authority.cert}",
-                      "AllowAgents=spiffe://site/agent",
+                      "AllowAgents=spiffe://site/agent", "TrustAllAgents=yes",
                       "AllowReaders=spiffe://site/agent", "AllowActors=spiffe://site/agent"]
         scheme = "https" if self.tls else "http"
         lines += ["[Control]", f"Lease={LEASE}"]

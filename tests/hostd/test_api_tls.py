@@ -117,7 +117,11 @@ class WhoMayCall(Case):
         self.assertEqual(code, 403)
 
     def test_versions_and_clear_text(self):
-        h = self.hostd().start()
+        context = self.site.context("reader")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with self.assertRaises(OSError):
+            self.hostd().start().remote("reader", "/v1/status", context=context)
+        h = self.hostd(api={"AllowTls12": "yes"}).start()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = self.site.context("reader")
             context.minimum_version = context.maximum_version = version

@@ -456,6 +456,8 @@ class Runs(Case):
 
         wait_until(lambda: h.get("/v1/status")["live_runs"] == 1, 10, "the run to be known")
         self.assertEqual(as_nobody("/v1/status", "GET"), "200")
+        self.assertEqual(as_nobody("/v1/captures", "GET"), "403")
+        self.assertEqual(h.call("/v1/captures")[0], 200)
         self.assertEqual(as_nobody("/v1/runs/train/capture", "POST"), "403")
         self.assertEqual(launchd.asked.count(CAPTURE_REQUEST), 0)
         audit = h.events("tpu.api.acted")[-1]["body"]

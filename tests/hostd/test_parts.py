@@ -335,6 +335,13 @@ class Preflight(Part):
             for s in fill:
                 s.close()
 
+    def test_no_way_to_a_port(self):
+        h = self.host()  # the kernel itself says no: nobody speaks TCP with all
+        self.put("preparing",
+                 coordinator={"host": "h0", "address": "255.255.255.255", "port": self.port})
+        self.refused(h, "the coordinator h0 (255.255.255.255) cannot be reached from h2: ",
+                     "ip route get 255.255.255.255")
+
     def test_this_host(self):
         h = self.host()
         h.call("/v1/cordon?reason=bad+cable", "PUT")

@@ -5,7 +5,7 @@ whole life under a live run (test_package.py).
 
 TPU_HOSTD_DEBS names the packages' folder; default: build/release (tools/deb --release). Needs root;
 tools/test --full runs it. Each system's trees are built once, from this machine's own mirror, and kept as
-the lab's other layers. Each prints the row of the README's table that it saw.
+the lab's other layers. Each prints the row of docs/install.md that it saw.
 """
 
 import os
@@ -33,7 +33,7 @@ SUITES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13
 PACKAGES = [*BASE_PACKAGES, "python3-minimal"]
 PROGRAMS = ("tpu-hostd", "tpu-netcfg", "tpu-launchd", "tpu-stack", "tpuctl", "tpu-collectord")
 RELEASE = Path(os.environ.get("TPU_HOSTD_DEBS") or scenario.TOP / "build/release")
-README = (scenario.TOP / "README.md").read_text()
+PAGE = (scenario.TOP / "docs/install.md").read_text()
 TRAIN = ["/usr/bin/python3", "-c", "import time\ndef next_batch():\n    time.sleep(10**6)\nnext_batch()"]
 STAGED = "/srv/debs"
 TLS = "/etc/tpu-hostd/tls"
@@ -156,7 +156,7 @@ class Suite(test_package.Package):
         scenario.ctl(host, "stop", "probe")
 
     def row(self):
-        """The README's row: what the system has, as its own tools say it. sid's versions move."""
+        """The page's row: what the system has, as its own tools say it. sid's versions move."""
         host = self.host
         systemd = host.sh("systemctl --version | sed -n '1s/^systemd \\([0-9]*\\).*/\\1/p'").strip()
         python = host.sh("python3 -c 'import sys; print(*sys.version_info[:2], sep=\".\")'").strip()
@@ -167,7 +167,7 @@ class Suite(test_package.Package):
         print(row, *(f"{c['check']}: {c['verdict']} {c['found']} {c['reason']}" for c in checks
                      if c["check"].startswith("bpf_") or c["verdict"] == "UNKNOWN"), sep="\n", flush=True)
         if self.suite != "sid":
-            self.assertIn(row, README)
+            self.assertIn(row, PAGE)
 
 
 for _name in SUITES:

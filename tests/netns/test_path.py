@@ -274,9 +274,10 @@ class BlackHole(Path):
         self.assertEqual((f["verdict"], f["found"]),
                          ("FAIL", "8896 bytes pass, answers come in pieces of 1460 (from the peer)"))
 
-    def test_a_remembered_path_mtu_stands_in_nobodys_way(self):
+    def test_a_routes_mtu_does_not_hold_the_proof_back(self):
         self.host.check("ip", "route", "add", "10.10.0.13/32", "dev", "eth0", "mtu", "1400")
-        self.path("--peer", "h3")
+        report = self.path("--peer", "eth0=10.10.0.13", code=1)
+        self.assertEqual(report["results"][0]["passes"], 8896)
 
 
 class Witness(Path):

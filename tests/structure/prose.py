@@ -54,6 +54,7 @@ class Passage:
 
 
 def markdown(file, text):
+    text = re.sub(r"<!--.*?-->", lambda c: "\n" * c[0].count("\n"), text, flags=re.DOTALL)
     block, kind, code, blank = [], "prose", False, True
     masked = []
     for line in text.splitlines():

@@ -18,11 +18,11 @@ static void test_each_row(void) {
 static void test_fields(void) {
         struct finding f;
 
-        check_tell(&f, WORDS_PORT_AWAY, "", "h0 (10.0.0.1)", "h1", "Connection refused", "10.0.0.1");
+        check_tell(&f, WORDS_PORT_AWAY, "", "h0 (10.0.0.1)", "h1", "Connection refused", "10.0.0.1", "");
         ASSERT_STREQ(f.check, "run");
         ASSERT_EQ(f.verdict, VERDICT_FAIL);
         ASSERT_STREQ(f.reason,
-                     "the coordinator h0 (10.0.0.1) cannot be reached from h1: Connection refused");
+                     "h0 (10.0.0.1) cannot be reached from h1: Connection refused");
         ASSERT_STREQ(f.remedy, "tpuctl check path; ip route get 10.0.0.1");
         check_tell(&f, WORDS_NIC_DOWN, "eth1");
         ASSERT_STREQ(f.remedy, "sudo ip link set dev eth1 up");

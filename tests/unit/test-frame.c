@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "frame.h"
 #include "local_call.h"
 #include "local.pb-c.h"
@@ -186,6 +189,64 @@ static void test_limits(void) {
         sd_event_unref(event);
 }
 
+static int connect_as(uid_t uid, const char *path) {
+        int fd;
+
+        ASSERT_OK(seteuid(uid)); /* the kernel keeps who connected */
+        fd = frame_connect(path);
+        ASSERT_OK(seteuid(0));
+        ASSERT_TRUE(fd >= 0);
+        return fd;
+}
+
+static bool is_served(sd_event *event, int fd) {
+        Local__StopRequest request = LOCAL__STOP_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        struct frame f;
+
+        request.name = wire_text("llama");
+        turn(event);
+        if (frame_send(fd, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_SEC) < 0)
+                return false;
+        turn(event);
+        return frame_receive(fd, USEC_PER_SEC, &f, &buf) == 0;
+}
+
+/* However many users keep idle connections: root has a place, and who has fewer than they. */
+static void test_idle_connections_keep_nobody_away(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        struct echo e = { 0 };
+        int idle[FRAME_PEERS_MAX], own, another;
+        char path[512];
+        sd_event *event;
+
+        if (getuid() != 0)
+                return;
+        event = serve(&s, &e, &server, path);
+        ASSERT_OK(chmod(s.path, 0755));
+        ASSERT_OK(chmod(path, 0666));
+        for (unsigned i = 0; i < FRAME_PEERS_MAX; i++) {
+                idle[i] = connect_as(60001 + i / 16, path);
+                turn(event);
+        }
+        own = connect_as(0, path);
+        ASSERT_TRUE(is_served(event, own));
+        another = connect_as(60009, path);
+        ASSERT_TRUE(is_served(event, another));
+        ASSERT_TRUE(is_served(event, own));
+        ASSERT_EQ(e.closed, 2);
+        ASSERT_FALSE(is_served(event, idle[0])); /* the oldest of one who had most */
+        ASSERT_FALSE(is_served(event, idle[16]));
+        ASSERT_TRUE(is_served(event, idle[15]) && is_served(event, idle[63]));
+        for (unsigned i = 0; i < FRAME_PEERS_MAX; i++)
+                (void) close_fd(idle[i]);
+        (void) close_fd(own);
+        (void) close_fd(another);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
 /* --- Told until it is answered ------------------------------------------------------------------------- */
 
 struct story {
@@ -242,4 +303,5 @@ static void test_next_from_inside_an_answer(void) {
 }
 
 TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits,
+          test_idle_connections_keep_nobody_away,
           test_next_from_inside_an_answer)

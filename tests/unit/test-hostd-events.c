@@ -16,13 +16,13 @@ static void test_ring(void) {
 
         ASSERT_TRUE(r);
         event_ring_init(r);
-        v = event_ring_to_json(r, 0);
+        v = event_ring_to_json(r, 0, true);
         ASSERT_EQ(json_array_size(json_object_get(v, "events")), 0);
         ASSERT_EQ(json_integer_value(json_object_get(v, "next")), 1);
         json_decref(v);
         for (int64_t i = 1; i <= EVENT_RING + 44; i++)
                 add(r, i);
-        v = event_ring_to_json(r, 0);
+        v = event_ring_to_json(r, 0, true);
         ASSERT_EQ(json_array_size(json_object_get(v, "events")), EVENT_RING);
         first = json_array_get(json_object_get(v, "events"), 0);
         ASSERT_EQ(json_integer_value(json_object_get(first, "seq")), 45); /* the 44 oldest are gone */
@@ -34,18 +34,56 @@ static void test_ring(void) {
         ASSERT_EQ(json_integer_value(json_object_get(v, "next")), EVENT_RING + 45);
         ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 0); /* nobody said since when */
         json_decref(v);
-        v = event_ring_to_json(r, 3);
+        v = event_ring_to_json(r, 3, true);
         ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 42);
         json_decref(v);
-        v = event_ring_to_json(r, 45);
+        v = event_ring_to_json(r, 45, true);
         ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 0);
         json_decref(v);
-        v = event_ring_to_json(r, EVENT_RING + 44);
+        v = event_ring_to_json(r, EVENT_RING + 44, true);
         ASSERT_EQ(json_array_size(json_object_get(v, "events")), 1);
         json_decref(v);
-        v = event_ring_to_json(r, UINT64_MAX);
+        v = event_ring_to_json(r, UINT64_MAX, true);
         ASSERT_EQ(json_array_size(json_object_get(v, "events")), 0);
         json_decref(v);
+        event_ring_clear(r);
+        free(r);
+}
+
+/* Stacks are for who may see those of every run; that there are some is no secret. */
+static void test_text_of_stacks(void) {
+        struct event_ring *r = calloc(1, sizeof(*r));
+
+        ASSERT_TRUE(r);
+        event_ring_init(r);
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(STACK_CAPTURED, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .taken = "", .run = "llama", .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(RUN_CAPTURED, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .taken = "", .episode = "", .problem = "", .run = "llama",
+                                          .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(r,
+                                 EVENT_OF(STACK_FILE, .verb = "", .node = "", .slice = "", .worker = "",
+                                          .zone = "", .file = "", .kind = "", .reason = "", .written = "",
+                                          .run = "llama", .text = "secret()"),
+                                 1));
+        ASSERT_OK(event_ring_add(
+                r, EVENT_OF(RUNTIME_ERROR, .kind = "", .type = "", .run = "llama", .text = "of libtpu"), 1));
+        for (int stacks = 0; stacks <= 1; stacks++) {
+                json_t *v = event_ring_to_json(r, 0, stacks == 1), *item;
+                size_t i;
+
+                json_array_foreach(json_object_get(v, "events"), i, item) {
+                        json_t *body = json_object_get(item, "body");
+
+                        ASSERT_STREQ(json_string_value(json_object_get(body, "run")), "llama");
+                        ASSERT_EQ(json_object_get(body, "text") != NULL, stacks == 1 || i == 3);
+                }
+                json_decref(v);
+        }
         event_ring_clear(r);
         free(r);
 }
@@ -76,4 +114,4 @@ static void test_utf8(void) {
         ASSERT_STREQ(small, "");
 }
 
-TEST_MAIN(test_ring, test_utf8)
+TEST_MAIN(test_ring, test_text_of_stacks, test_utf8)

@@ -37,7 +37,7 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 
 static void table(void) {
         static const char *const names[] = {
-                "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "memory",
+                "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "daemon", "memory",
                 "disk", "clock", "thp",
                 "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint",
         }; /* in the order of probes.def */

@@ -130,7 +130,7 @@ static unsigned sync_of(unsigned worker) {
                         "\"incarnation\":\"a%u\",\"address\":[\"10.0.0.1\"],\"hosts\":2,\"state\":\"ready\","
                         "\"runs\":[]}}",
                         worker, worker, worker, worker);
-        status = registry_sync(r, text, strlen(text), &call, &body);
+        status = registry_sync(r, &(struct registry_speaker){ 0 }, text, strlen(text), &call, &body);
         if (status != 0)
                 on_answer(&call, status, body, NULL);
         return status;

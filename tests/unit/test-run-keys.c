@@ -381,6 +381,9 @@ static void test_what_a_run_must_have(void) {
                   "min 2 is above max 1" },
                 { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\",\"max\":3,\"slices\":[\"a\",\"b\"]}",
                   RUN_SLICES, "max 3 is above" },
+                { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\","
+                  "\"env\":[\"A=b\",\"WANDB_API_KEY=1f2e\"]}",
+                  RUN_SLICES, "env: WANDB_API_KEY looks like a secret" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(runs); i++) {
@@ -392,6 +395,24 @@ static void test_what_a_run_must_have(void) {
                 ASSERT_EQ(run_spec_check(s, runs[i].who, why), -EINVAL);
                 if (!startswith(why, runs[i].why))
                         test_fail(__FILE__, __LINE__, "%s: %s", runs[i].json, why);
+                json_decref(o);
+        }
+}
+
+/* Names with TOKEN in them are usual, and refused by their values alone. */
+static void test_no_secrets(void) {
+        static const char *const env[] = { "TOKENIZERS_PARALLELISM=false", "MAX_TOKENS=4096", "HF_TOKEN=",
+                                           "GOOGLE_APPLICATION_CREDENTIALS=/srv/key.json", "KEY=1e",
+                                           "A=b" };
+        char why[RUN_WHY_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(env); i++) {
+                _cleanup_(run_spec_freep) Run__Spec *s = NULL;
+                json_t *o = json_pack("{s:s, s:s, s:[s], s:[s]}", "name", "n", "user", "u", "argv", "a",
+                                      "env", env[i]);
+
+                ASSERT_OK(run_spec_from_json(o, NULL, &s, why));
+                ASSERT_EQ(run_spec_check(s, RUN_SLICES, why), streq(env[i], "KEY=1e") ? -EINVAL : 0);
                 json_decref(o);
         }
 }
@@ -412,4 +433,4 @@ TEST_MAIN(test_rows_are_fields, test_defaults_are_in_bounds, test_words_of_other
           test_round_trips, test_mistakes,
           test_bounds_of_frames, test_flags_stand_before_the_file,
           test_a_command_of_flags_stands_for_the_files, test_bad_files,
-          test_what_a_run_must_have, test_unknown_members)
+          test_what_a_run_must_have, test_no_secrets, test_unknown_members)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of URIs, names out of certificates, and addresses to listen on. */
+#include "scratch.h"
 #include "tcp_address.h"
-#include "test.h"
-#include "tls_files.h"
+#include "tls_peer.h"
 
 static void test_allows(void) {
         static const char list[] = "spiffe://site/a  https://x/y* spiffe://site/b";
@@ -76,4 +76,99 @@ static void test_hosts(void) {
         }
 }
 
-TEST_MAIN(test_allows, test_edges_of_lists, test_names, test_addresses, test_hosts)
+static void assert_host(const char *words, const char *name, const char *host) {
+        _cleanup_(host_from_freep) struct host_from *h = NULL;
+        char why[NAME_LIST_WHY_MAX], ret[HOST_FROM_MAX] = "";
+
+        ASSERT_OK(host_from_new(words, &h, why));
+        ASSERT_EQ(host_from_pattern(h, 0, name, ret), *host != '\0');
+        ASSERT_STREQ(ret, host);
+}
+
+static void test_patterns_of_hosts(void) {
+        static const char uri[] = "spiffe://s/host/{host}";
+        char long_name[128] = "spiffe://s/host/";
+
+        assert_host(uri, "spiffe://s/host/h0", "h0");
+        assert_host(uri, "spiffe://s/host/h0.zone-a_1", "h0.zone-a_1");
+        assert_host(uri, "spiffe://s/host/h0/h1", "");
+        assert_host(uri, "spiffe://s/host/", "");
+        assert_host(uri, "spiffe://s/host/-h", "");
+        assert_host(uri, "spiffe://s/host/h%30", "");
+        assert_host(uri, "spiffe://s/hosts/h0", "");
+        assert_host(uri, "", "");
+        assert_host("*/{host}", "spiffe://s/any/h0", "h0");
+        assert_host("*/{host}", "h0", "");
+        assert_host("*/{host}", "/h0", "h0");
+        assert_host("*/{host}", "spiffe://s/h:0", "");
+        assert_host("*/{host}", "spiffe://s/", "");
+        assert_host("dns:{host}.x", "dns:a.b.x", "a.b");
+        assert_host("dns:{host}.x", "dns:.x", "");
+        assert_host("dns:{host}.x", "dns:x", "");
+        memset(long_name + strlen(long_name), 'a', HOST_FROM_MAX);
+        assert_host(uri, long_name, "");
+        long_name[strlen(long_name) - 1] = '\0';
+        assert_host(uri, long_name, long_name + strlen("spiffe://s/host/"));
+}
+
+/* As many names as a large site has, in a file. */
+static void test_lists_in_files(void) {
+        _cleanup_scratch_ struct scratch dir = scratch_new();
+        _cleanup_(name_list_freep) struct name_list *l = NULL;
+        _cleanup_free_ char *text = calloc(20000, 40);
+        char path[512], words[600], why[NAME_LIST_WHY_MAX];
+        size_t n = 0;
+
+        for (unsigned i = 0; i < 20000; i++)
+                n += (size_t) sprintf(text + n, "spiffe://s/host/h%u v%u\n", i, i);
+        scratch_write(&dir, "list", text);
+        scratch_path(&dir, "list", path);
+        (void) snprintf(words, sizeof(words), "spiffe://s/one  %s dns:x*", path);
+        ASSERT_OK(name_list_new(words, &l));
+        ASSERT_TRUE(name_list_look(l, why));
+        ASSERT_STREQ(why, "");
+        ASSERT_FALSE(name_list_look(l, why));
+        ASSERT_STREQ(name_list_find(l, "spiffe://s/one"), "");
+        ASSERT_STREQ(name_list_find(l, "dns:xyz"), "");
+        ASSERT_STREQ(name_list_find(l, "spiffe://s/host/h0"), "v0");
+        ASSERT_STREQ(name_list_find(l, "spiffe://s/host/h19999"), "v19999");
+        ASSERT_TRUE(name_list_find(l, "spiffe://s/host/h20000") == NULL);
+        ASSERT_TRUE(name_list_find(l, path) == NULL);
+        scratch_write(&dir, "list", "\tspiffe://s/a* all # here\r\n# no\n\n");
+        ASSERT_TRUE(name_list_look(l, why));
+        ASSERT_STREQ(name_list_find(l, "spiffe://s/ab"), "all");
+        ASSERT_TRUE(name_list_find(l, "spiffe://s/host/h0") == NULL);
+        scratch_write(&dir, "list", "spiffe://s/\xc3\xa4\n");
+        ASSERT_TRUE(name_list_look(l, why));
+        ASSERT_TRUE(strstr(why, ":1: the name is not of printable ASCII") != NULL);
+        ASSERT_STREQ(name_list_find(l, "spiffe://s/ab"), "all");
+}
+
+static void test_who_may_call(void) {
+        static struct tls_peer p = { .names = { "dns:h0.x", "spiffe://s/people", "spiffe://s/host/h0" },
+                                     .n = 3 };
+        struct tls_callers c = { 0 };
+        char why[NAME_LIST_WHY_MAX];
+        struct tls_verdict v;
+
+        ASSERT_OK(tls_callers_set(&c, "spiffe://s/*", "", ""));
+        ASSERT_OK(tls_judge_peer(&c, &p, &v, why));
+        ASSERT_FALSE(v.acts);
+        ASSERT_STREQ(v.host, "");
+        ASSERT_OK(host_from_new(HOST_FROM_DEFAULT, &c.hosts, why));
+        ASSERT_OK(tls_judge_peer(&c, &p, &v, why));
+        ASSERT_STREQ(v.host, "people"); /* the first that the list names */
+        ASSERT_OK(tls_callers_set(&c, "spiffe://s/host/*", "dns:h0.x", ""));
+        ASSERT_OK(tls_judge_peer(&c, &p, &v, why));
+        ASSERT_TRUE(v.acts);
+        ASSERT_OK(tls_callers_set(&c, "spiffe://s/host/*", "", "spiffe://s/people"));
+        ASSERT_EQ(tls_judge_peer(&c, &p, &v, why), -EACCES);
+        ASSERT_STREQ(why, "'spiffe://s/people' is denied here");
+        ASSERT_OK(tls_callers_set(&c, "", "", ""));
+        ASSERT_EQ(tls_judge_peer(&c, &p, &v, why), -EACCES);
+        ASSERT_EQ(c.changes, 4);
+        tls_callers_clear(&c);
+}
+
+TEST_MAIN(test_allows, test_edges_of_lists, test_names, test_addresses, test_hosts, test_patterns_of_hosts,
+          test_lists_in_files, test_who_may_call)

@@ -296,23 +296,57 @@ static size_t peers_of_user(const struct frame_server *s, uid_t uid) {
         return n;
 }
 
+/*
+ * The oldest connection of the user who has the most: his place goes to a user who would still have fewer.
+ * Root takes anybody's and loses none. NULL: all have as few as the newcomer.
+ */
+static struct frame_peer *whose_place(const struct frame_server *s, uid_t newcomer) {
+        size_t most = newcomer == 0 ? 0 : peers_of_user(s, newcomer) + 1;
+        struct frame_peer *found = NULL;
+
+        for (struct frame_peer *p = s->peers; p; p = p->next) { /* the newest first */
+                size_t n = p->creds.uid == 0 ? 0 : peers_of_user(s, p->creds.uid);
+
+                if (n > most || (n > 0 && found && n == most)) {
+                        most = n;
+                        found = p;
+                }
+        }
+        return found;
+}
+
+/* Whether a newcomer has a place: idle connections of some users must not keep the others away. */
+static bool make_place(struct frame_server *s, uid_t newcomer) {
+        struct frame_peer *p;
+
+        if (newcomer != 0 && peers_of_user(s, newcomer) >= PEERS_OF_A_USER_MAX) {
+                log_warning("user %u has %d local connections: one more was refused", (unsigned) newcomer,
+                            PEERS_OF_A_USER_MAX);
+                return false;
+        }
+        if (s->n_peers < FRAME_PEERS_MAX)
+                return true;
+        p = whose_place(s, newcomer);
+        if (!p) {
+                log_warning("more than %d local connections: one of user %u was refused", FRAME_PEERS_MAX,
+                            (unsigned) newcomer);
+                return false;
+        }
+        log_warning("more than %d local connections: the oldest of user %u, who has most, was ended",
+                    FRAME_PEERS_MAX, (unsigned) p->creds.uid);
+        peer_close(p);
+        return true;
+}
+
 static void server_add(struct frame_server *s, int fd) {
         struct frame_peer *p;
-        int r;
+        int r = peer_new(s->event, fd, s->handlers, s->userdata, &p);
 
-        if (s->n_peers >= FRAME_PEERS_MAX) {
-                log_warning("more than %d local connections: one was refused", FRAME_PEERS_MAX);
-                (void) close_fd(fd);
-                return;
-        }
-        r = peer_new(s->event, fd, s->handlers, s->userdata, &p);
         if (r < 0) {
                 (void) log_warning_errno(r, "local connection was refused: %m");
                 return;
         }
-        if (p->creds.uid != 0 && peers_of_user(s, p->creds.uid) >= PEERS_OF_A_USER_MAX) {
-                log_warning("user %u has %d local connections: one more was refused",
-                            (unsigned) p->creds.uid, PEERS_OF_A_USER_MAX);
+        if (!make_place(s, p->creds.uid)) {
                 p->handlers = NULL;
                 (void) frame_peer_free(p);
                 return;

@@ -2,6 +2,8 @@
 #include <assert.h>
 #include <time.h>
 
+#include "clock.h"
+#include "fnv.h"
 #include "http_connection.h"
 #include "log.h"
 
@@ -16,9 +18,10 @@ struct http_connection {
         struct http_caller caller;
         /* With TLS: */
         struct server_credentials *credentials;
-        usec_t born, checked; /* boot clock; 0: never */
-        unsigned lists;       /* as in struct http_connections when it was checked */
-        bool reads;
+        usec_t ends;         /* boot clock: an answer from then on is its last */
+        bool checked, reads; /* checked: against what had changed so often: */
+        unsigned changes;
+        usec_t not_after;      /* real clock: of its certificate */
         char why[TLS_WHY_MAX]; /* it may not */
 };
 
@@ -161,15 +164,30 @@ static gnutls_session_t session_of(struct MHD_Connection *mhd) {
 }
 
 /* A connection is made with the newest files that were good. */
-static void look_at_files(struct server_certificate *s) {
+static void look_at_files(struct http_connections *all) {
+        struct server_certificate *s = all->o->certificate;
         const struct server_certificate_state *state = server_certificate_state(s);
 
+        all->looked = now(all);
+        if (!all->o->rereads)
+                return;
+        tls_callers_look(all->o->callers);
         if (!server_certificate_look(s))
                 return;
         if (state->error[0])
                 log_warning("TLS: %s; the previous files stay in force", state->error);
         else
                 log_info("TLS: the new files are in force: %s", server_certificate_path(s, TLS_CERT));
+        if (state->warning[0])
+                log_warning("TLS: %s", state->warning);
+}
+
+/* Anything, other for each: the last digits of when and where it came. */
+static usec_t end_of_life(const struct http_connections *all, const struct http_connection *c) {
+        usec_t t = now(all);
+        uint64_t h = fnv(fnv(FNV_BEGIN, &t, sizeof(t)), &c, sizeof(c));
+
+        return t + all->o->life - all->o->life / 4 * (h >> 40 & 1023) / 1024;
 }
 
 static bool know_peer(const struct http_connections *all, struct http_connection *c) {
@@ -204,10 +222,9 @@ static struct http_connection *connected(struct http_connections *all, struct MH
                 free(c);
                 return NULL;
         }
-        c->born = now(all);
         if (all->o->certificate && session) {
-                if (all->o->rereads)
-                        look_at_files(all->o->certificate);
+                look_at_files(all);
+                c->ends = end_of_life(all, c);
                 c->credentials = server_certificate_attach(all->o->certificate, session);
         }
         join_phase(all, c, HTTP_PHASE_HEADER);
@@ -235,20 +252,29 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
 
 /* --- Who ----------------------------------------------------------------------------------------------- */
 
-static void check_deadline(struct http_connections *all, struct http_connection *c) {
-        const char *const lists[] = { all->o->act ?: all->o->allow, all->o->allow };
-        gnutls_session_t session = session_of(c->mhd);
-        size_t which = ELEMENTSOF(lists);
+static unsigned changes_now(const struct http_connections *all) {
+        return server_certificate_state(all->o->certificate)->changes + all->o->callers->changes;
+}
 
-        c->checked = now(all);
-        c->lists = all->lists;
-        c->caller.name[0] = '\0';
-        if (!session || !c->credentials)
+static void check_certificate(struct http_connections *all, struct http_connection *c) {
+        gnutls_x509_trust_list_t trust = server_certificate_trust(all->o->certificate);
+        gnutls_session_t session = session_of(c->mhd);
+        struct tls_verdict verdict = { 0 };
+        struct tls_peer peer;
+
+        c->checked = true;
+        c->changes = changes_now(all);
+        c->not_after = USEC_INFINITY;
+        c->reads = false;
+        if (!session || !c->credentials || !trust)
                 (void) snprintf(c->why, sizeof(c->why), "no TLS session");
-        else
-                (void) tls_check_peer(session, lists, ELEMENTSOF(lists), &which, c->caller.name, c->why);
-        c->caller.acts = which == 0 && all->o->act;
-        c->reads = which < ELEMENTSOF(lists);
+        else if (tls_read_peer(session, trust, &peer, c->why) == 0) {
+                c->not_after = peer.not_after;
+                c->reads = tls_judge_peer(all->o->callers, &peer, &verdict, c->why) == 0;
+        }
+        c->caller.acts = verdict.acts;
+        memcpy(c->caller.name, verdict.name, sizeof(c->caller.name));
+        memcpy(c->caller.host, verdict.host, sizeof(c->caller.host));
 }
 
 void http_connection_identify(struct http_connections *all, struct http_connection *c,
@@ -256,14 +282,16 @@ void http_connection_identify(struct http_connections *all, struct http_connecti
         q->caller = &c->caller;
         if (!all->o->certificate)
                 return;
+        if (now(all) >= all->looked + all->o->check_again)
+                look_at_files(all);
         /* Not for each request: a signature is slow to check. */
-        if (c->checked == 0 || c->lists != all->lists || now(all) >= c->checked + all->o->check_again)
-                check_deadline(all, c);
+        if (!c->checked || c->changes != changes_now(all) || clock_real(&clock_system) >= c->not_after)
+                check_certificate(all, c);
         q->denied = c->reads ? NULL : c->why;
 }
 
 bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c) {
-        return all->o->certificate && now(all) >= c->born + all->o->life;
+        return all->o->certificate && now(all) >= c->ends;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct http_connections {
         sd_event_source *timer;
         usec_t armed; /* boot clock; USEC_INFINITY: the timer is off */
         const struct http_server_options *o; /* borrowed */
-        unsigned lists; /* counts how often those of o changed */
+        usec_t looked;  /* boot clock: at the files, when o says so */
         bool local;     /* a Unix socket */
         struct http_line lines[_HTTP_PHASE_MAX];
 };

@@ -403,9 +403,10 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const c
 }
 
 static int start_daemon(struct http_server *h) {
+        const char *priorities = h->o.tls12 ? TLS_PRIORITIES_12 : TLS_PRIORITIES;
         struct MHD_OptionItem secure[] = {
                 { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) (intptr_t) server_certificate_none },
-                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) priorities },
                 { MHD_OPTION_END, 0, NULL },
         };
         unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
@@ -462,12 +463,6 @@ int http_server_new(sd_event *e, const struct http_server_options *o, struct htt
                 return r;
         *ret = TAKE_PTR(h);
         return 0;
-}
-
-void http_server_allow(struct http_server *h, const char *allow, const char *act) {
-        h->o.allow = allow;
-        h->o.act = act;
-        h->connections.lists++;
 }
 
 void http_server_close(struct http_server *h) {

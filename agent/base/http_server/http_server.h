@@ -17,7 +17,7 @@
 
 #include "server_certificate.h"
 #include "tcp_address.h"
-#include "tls_files.h"
+#include "tls_peer.h"
 
 #define HTTP_LOCAL_OF_USERS 24 /* connections to a Unix socket that all but root have at most, and */
 #define HTTP_LOCAL_OF_USER 12 /* each of them; who has enough is answered 503 at once */
@@ -33,7 +33,8 @@ struct http_caller {
         bool remote;       /* over TCP; else over the Unix socket */
         struct ucred peer; /* local: of the connect(2), from the kernel */
         bool acts; /* remote: as http_server_options.act says; without TLS everybody does */
-        char name[TLS_NAME_MAX]; /* with TLS: the URI of its certificate that a list names; empty: none */
+        char name[TLS_NAME_MAX]; /* with TLS: the name of its certificate that a list has; empty: none */
+        char host[HOST_FROM_MAX]; /* with TLS: which host it is; empty: not known */
         char address[TCP_ADDRESS_TEXT_MAX]; /* remote */
 };
 
@@ -78,9 +79,12 @@ struct http_server_options {
 
         struct server_certificate *certificate; /* NULL: no TLS; borrowed */
         bool rereads;            /* its files are looked at when a connection comes; else by the caller */
-        const char *allow, *act; /* with TLS: who may call, who may act, as in tls_files.h; borrowed */
-        usec_t life;             /* with TLS: then an answer ends the connection: files change */
-        usec_t check_again;      /* with TLS: a certificate may have ended meanwhile */
+        struct tls_callers *callers; /* with TLS: who may call; borrowed */
+        bool tls12;                  /* TLS 1.2 is spoken besides 1.3 */
+        /* With TLS an answer ends the connection then, or up to a quarter earlier, so that those who came
+         * together do not come again together. */
+        usec_t life;
+        usec_t check_again; /* with TLS: files are looked at after so long at the latest */
 
         size_t body_max; /* of a body that is kept */
         /* Whether that of this call is; its header is here. NULL: all are. Never of who is denied. */
@@ -91,8 +95,6 @@ struct http_server_options {
 
 struct http_server;
 int http_server_new(sd_event *e, const struct http_server_options *o, struct http_server **ret);
-/* Other lists than before: they hold for connections that are there, too. Borrowed. */
-void http_server_allow(struct http_server *h, const char *allow, const char *act);
 /* From now on the handler is not called: what comes before the end is answered 503. NULL is none. */
 void http_server_close(struct http_server *h);
 /* What was answered last still goes out, as far as it goes without waiting. */

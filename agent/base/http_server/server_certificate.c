@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server_certificate.h"
 
+#include <time.h>
+
 struct server_credentials {
         gnutls_certificate_credentials_t credentials;
         unsigned users; /* connections, and one while it is in force */
@@ -12,6 +14,9 @@ struct server_certificate {
         struct server_certificate_state state;
         struct server_credentials *current; /* the first of all */
         struct server_credentials *all;
+        gnutls_x509_trust_list_t trust;
+        char crl[TLS_PATH_MAX];
+        struct file_stamp crl_stamp;
 };
 
 static void credentials_freep(gnutls_certificate_credentials_t *c) {
@@ -20,6 +25,11 @@ static void credentials_freep(gnutls_certificate_credentials_t *c) {
 }
 
 /* --- Credentials --------------------------------------------------------------------------------------- */
+
+static void trust_freep(gnutls_x509_trust_list_t *t) {
+        if (*t)
+                gnutls_x509_trust_list_deinit(*t, 1);
+}
 
 static int refuse_file(struct server_certificate *s, enum tls_file which, const char *what) {
         (void) snprintf(s->state.error, sizeof(s->state.error), "%s=%s: %s", tls_server_names.key[which],
@@ -71,16 +81,87 @@ static int put_in_force(struct server_certificate *s, gnutls_certificate_credent
         return 0;
 }
 
-static int use(struct server_certificate *s, const struct tls_texts *t) {
-        _cleanup_(credentials_freep) gnutls_certificate_credentials_t c = NULL;
+/* --- Whom it believes ---------------------------------------------------------------------------------- */
+
+static int refuse_crl(struct server_certificate *s, const char *what) {
+        (void) snprintf(s->state.error, sizeof(s->state.error), "Crl=%s: %s", s->crl, what);
+        return -EBADMSG;
+}
+
+static void warn_of_overdue(struct server_certificate *s, gnutls_x509_crl_t list) {
+        time_t next = gnutls_x509_crl_get_next_update(list);
+
+        if (next > 0 && next < time(NULL))
+                (void) snprintf(s->state.warning, sizeof(s->state.warning),
+                                "Crl=%s: the next list was due already; this one stays in force", s->crl);
+}
+
+/* Every list must be signed by one of the authorities: it would not count, and nobody would know. */
+static int add_lists(struct server_certificate *s, gnutls_x509_trust_list_t trust) {
+        gnutls_x509_crl_t *lists = NULL;
+        gnutls_datum_t text = { 0 };
+        unsigned n = 0;
+        int r = gnutls_load_file(s->crl, &text), added = 0;
+
+        if (r < 0)
+                return refuse_crl(s, gnutls_strerror(r));
+        r = gnutls_x509_crl_list_import2(&lists, &n, &text, GNUTLS_X509_FMT_PEM, 0);
+        gnutls_free(text.data);
+        if (r < 0)
+                return refuse_crl(s, "holds no revocation list in PEM form");
+        for (unsigned i = 0; i < n; i++) {
+                warn_of_overdue(s, lists[i]);
+                r = gnutls_x509_trust_list_add_crls(trust, &lists[i], 1, GNUTLS_TL_VERIFY_CRL, 0);
+                if (r <= 0)
+                        gnutls_x509_crl_deinit(lists[i]);
+                else
+                        added++;
+        }
+        gnutls_free(lists);
+        return added == (int) n ? 0 : refuse_crl(s, "a list in it is of no authority of ClientCa=");
+}
+
+static int make_trust(struct server_certificate *s, const struct tls_texts *t,
+                      gnutls_x509_trust_list_t *ret) {
+        _cleanup_(trust_freep) gnutls_x509_trust_list_t trust = NULL;
         int r;
 
-        r = make_credentials(s, t, &c);
+        if (gnutls_x509_trust_list_init(&trust, 0) < 0)
+                return refuse_file(s, TLS_CA, strerror(ENOMEM));
+        r = gnutls_x509_trust_list_add_trust_mem(trust, &t->of[TLS_CA], NULL, GNUTLS_X509_FMT_PEM, 0, 0);
+        if (r <= 0)
+                return refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
+        r = s->crl[0] ? add_lists(s, trust) : 0;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(trust);
+        return 0;
+}
+
+gnutls_x509_trust_list_t server_certificate_trust(const struct server_certificate *s) {
+        return s->trust;
+}
+
+/* --- All of it ----------------------------------------------------------------------------------------- */
+
+static int use(struct server_certificate *s, const struct tls_texts *t) {
+        _cleanup_(credentials_freep) gnutls_certificate_credentials_t c = NULL;
+        _cleanup_(trust_freep) gnutls_x509_trust_list_t trust = NULL;
+        gnutls_x509_trust_list_t old;
+        int r;
+
+        r = make_trust(s, t, &trust);
+        if (r == 0)
+                r = make_credentials(s, t, &c);
         if (r == 0)
                 r = put_in_force(s, c);
         if (r < 0)
                 return r;
         c = NULL;
+        old = s->trust;
+        s->trust = TAKE_PTR(trust);
+        trust = old;
+        s->state.changes++;
         s->state.usable = true;
         s->state.not_before = s->files.not_before;
         s->state.not_after = s->files.not_after;
@@ -88,9 +169,12 @@ static int use(struct server_certificate *s, const struct tls_texts *t) {
 }
 
 bool server_certificate_look(struct server_certificate *s) {
+        const char *const crl[] = { s->crl };
         _cleanup_tls_texts_ struct tls_texts t = { 0 };
 
         sweep(s);
+        if (file_stamps_changed(crl, &s->crl_stamp, 1))
+                s->files.looked = false; /* all of them belong together */
         if (!tls_files_look_texts(&s->files, &t))
                 return false;
         _Static_assert(sizeof(s->state.error) == sizeof(s->files.error), "one is copied into the other");
@@ -140,12 +224,16 @@ int server_certificate_none(gnutls_session_t session, const gnutls_datum_t *auth
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int server_certificate_new(const char *const paths[_TLS_FILE_MAX], struct server_certificate **ret) {
+int server_certificate_new(const char *const paths[_TLS_FILE_MAX], const char *crl,
+                           struct server_certificate **ret) {
         _cleanup_(server_certificate_freep) struct server_certificate *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
         s->files.names = &tls_server_names;
+        if (strlen(crl) >= TLS_PATH_MAX)
+                return -ENAMETOOLONG;
+        (void) snprintf(s->crl, sizeof(s->crl), "%s", crl);
         for (size_t i = 0; i < _TLS_FILE_MAX; i++) {
                 if (strlen(paths[i]) >= TLS_PATH_MAX)
                         return -ENAMETOOLONG;
@@ -161,6 +249,7 @@ struct server_certificate *server_certificate_free(struct server_certificate *s)
         if (s->current)
                 s->current->users--;
         sweep(s);
+        trust_freep(&s->trust);
         free(s);
         return NULL;
 }

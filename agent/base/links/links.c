@@ -68,6 +68,7 @@ static int parse_link(struct nlmsghdr *h, void *ret_item) {
         l.index = info->ifi_index;
         l.arp_type = info->ifi_type;
         l.up = info->ifi_flags & IFF_UP;
+        l.no_arp = info->ifi_flags & IFF_NOARP;
         (void) nla_strlcpy(l.name, a[IFLA_IFNAME], sizeof(l.name)); /* the policy holds its length */
         if (a[IFLA_ADDRESS] && nla_len(a[IFLA_ADDRESS]) <= (int) sizeof(l.address)) {
                 l.address_len = (uint8_t) nla_len(a[IFLA_ADDRESS]);

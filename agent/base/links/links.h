@@ -24,6 +24,7 @@ struct link {
         uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
         bool up, carrier;
+        bool no_arp; /* IFF_NOARP: it asks nobody for MAC addresses, and answers nobody */
         uint32_t carrier_changes; /* how often it was lost or came, since the device was made */
         int master;           /* ifindex of bridge/bond, 0 if none */
         int lower;            /* ifindex of its lower/peer link, 0: none; in the namespace that … */

@@ -4,8 +4,6 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
 
-#define PROTOCOL_OURS 147 /* netcfg/plan/source.h */
-
 static const struct {
         uint8_t number;
         const char *word, *owner;
@@ -19,7 +17,7 @@ static const struct {
         { RTPROT_BIRD, "bird", "the routing daemon bird" },
         { RTPROT_DHCP, "dhcp", "a DHCP client" },
         { 18, "keepalived", "keepalived" },
-        { PROTOCOL_OURS, "tpu-netcfg", "tpu-netcfg" },
+        { ROUTE_PROTOCOL_OURS, "tpu-netcfg", "tpu-netcfg" },
         { 186, "bgp", "a routing daemon" },
         { 188, "ospf", "a routing daemon" },
 };
@@ -145,7 +143,7 @@ const char *route_arguments(const struct route *r, const char *nic, bool limits,
         }
         if (r->table != RT_TABLE_MAIN)
                 add_word(buf, " table %" PRIu32, r->table);
-        if (r->protocol == PROTOCOL_OURS)
+        if (r->protocol == ROUTE_PROTOCOL_OURS)
                 add_word(buf, " proto %u", r->protocol);
         else if (r->protocol != RTPROT_BOOT)
                 add_word(buf, " proto %s", route_protocol_word(r->protocol, word));

@@ -6,6 +6,8 @@
  */
 #include "routes.h"
 
+#define ROUTE_PROTOCOL_OURS 147 /* tpu-netcfg's (netcfg/plan/source.h) */
+
 /* "unicast", "blackhole"; "type 17" for what no name is known. */
 #define ROUTE_WORD_MAX 16
 const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "http.h"
+#include "paths.h"
 #include "http_loop.h"
 
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
@@ -78,8 +79,8 @@ static CURLcode set_request(CURL *curl, const struct http_question *q, struct bo
         if (q->body) {
                 SET(CURLOPT_POSTFIELDS, q->body);
                 SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) strlen(q->body));
-                SET(CURLOPT_HTTPHEADER, headers);
         }
+        SET(CURLOPT_HTTPHEADER, q->body ? headers : headers->next);
         if (q->method)
                 SET(CURLOPT_CUSTOMREQUEST, q->method);
         return r;
@@ -256,8 +257,10 @@ int http_json_many(struct http_exchange *x, size_t n) {
         _cleanup_free_ struct transfer *t = calloc(n, sizeof(*t));
         _cleanup_(http_loop_freep) struct http_loop *loop = NULL;
         char json[] = "Content-Type: application/json",
-             no_wait[] = "Expect:"; /* by itself curl asks before a long body */
-        struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
+             no_wait[] = "Expect:", /* by itself curl asks before a long body */
+             caller[] = HTTP_NO_PAGE ": tpuctl";
+        struct curl_slist third = { .data = caller }, second = { .data = no_wait, .next = &third },
+                          headers = { .data = json, .next = &second };
         sd_event *e = NULL;
         size_t left = 0;
         int r = t ? sd_event_new(&e) : -ENOMEM;

@@ -2,8 +2,10 @@
 #include "run_spec.h"
 
 #include <stdarg.h>
+#include <strings.h>
 
 #include "json_text.h"
+#include "texts.h"
 
 Run__Spec *run_spec_new(void) {
         Run__Spec *s = malloc(sizeof(*s));
@@ -58,8 +60,35 @@ static size_t bytes_of(char *const *list, size_t n) {
         return bytes;
 }
 
+/*
+ * A path, a number and a word for yes or no are no secrets, whatever the name says: MAX_TOKENS=4096,
+ * TOKENIZERS_PARALLELISM=false, GOOGLE_APPLICATION_CREDENTIALS=/srv/key.json.
+ */
+static bool may_be_secret(const char *value) {
+        static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "none" };
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (strcasecmp(value, words[i]) == 0)
+                        return false;
+        return *value && *value != '/' && value[strspn(value, "0123456789.,-")];
+}
+
+/* Every host and every reader of the registry reads an intent. */
+static int check_secrets(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
+        for (size_t i = 0; i < s->n_env; i++) {
+                size_t len = strcspn(s->env[i], "=");
+
+                if (name_is_secret(s->env[i], len) && s->env[i][len] && may_be_secret(s->env[i] + len + 1))
+                        return refuse(-EINVAL, why,
+                                      "env: %.*s looks like a secret, and every host reads an intent: "
+                                      "put it into a file that the run's user reads on each host",
+                                      (int) MIN(len, 64), s->env[i]);
+        }
+        return 0;
+}
+
 static int check_intent(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
-        if (check_range(s, why) < 0)
+        if (check_range(s, why) < 0 || check_secrets(s, why) < 0)
                 return -EINVAL;
         if (!s->name[0])
                 return refuse(-EINVAL, why, "name is missing: a run over slices needs one");

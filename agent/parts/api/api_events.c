@@ -11,7 +11,7 @@
 static void answer_waiter(struct api_state *p, struct event_waiter *w) {
         struct http_reply a;
 
-        (void) answer_json(&a, 200, event_ring_to_json(&p->bus->ring, w->since));
+        (void) answer_json(&a, 200, event_ring_to_json(&p->bus->ring, w->since, w->stacks));
         http_answer(TAKE_PTR(w->call), &a);
 }
 
@@ -79,6 +79,7 @@ int api_get_events(void *self, const struct http_request *r, struct http_reply *
         const struct bus *b = p->bus;
         int64_t given = route_number(r, "since", -1);
         uint64_t since = (uint64_t) MAX(given, INT64_C(0)), wait = (uint64_t) route_number(r, "wait", 0);
+        bool stacks = caller_may_see_stacks(r->caller);
         struct event_waiter *w = NULL;
 
         /* A number above the next one is of an earlier life of the agent: the answer says at once where this
@@ -86,11 +87,12 @@ int api_get_events(void *self, const struct http_request *r, struct http_reply *
         if (given >= 0 && wait > 0 && since == b->ring.next_seq)
                 w = find_place(p, r->caller);
         if (!w)
-                return answer_json(ret, 200, event_ring_to_json(&b->ring, since));
+                return answer_json(ret, 200, event_ring_to_json(&b->ring, since, stacks));
         *w = (struct event_waiter){ .since = since,
                                     .until = host_now(b->host) + wait * USEC_PER_SEC,
                                     .uid = r->caller->peer.uid,
-                                    .remote = r->caller->remote };
+                                    .remote = r->caller->remote,
+                                    .stacks = stacks };
         http_hold(r, &w->call);
         if (!p->news)
                 set_timer(p, next_end(p));

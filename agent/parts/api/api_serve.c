@@ -96,21 +96,20 @@ static bool takes_body(const struct http_request *r, void *userdata) {
         return false;
 }
 
-int api_serve(struct api_state *p, int fd, struct server_certificate *certificate,
-              struct http_server **ret) {
+int api_serve(struct api_state *p, int fd, const struct api_security *tls, struct http_server **ret) {
         const struct http_server_options o = {
-                .name = certificate ? "api-tls" : "api",
+                .name = tls ? "api-tls" : "api",
                 .fd = fd,
-                .connections = certificate ? TLS_CONNECTIONS : LOCAL_CONNECTIONS,
-                .of_address = certificate ? TLS_OF_ADDRESS : 0,
+                .connections = tls ? TLS_CONNECTIONS : LOCAL_CONNECTIONS,
+                .of_address = tls ? TLS_OF_ADDRESS : 0,
                 .header_max = HEADER_MAX,
                 .bodies_max = BODIES_MAX,
                 .discard_max = DISCARD_MAX,
                 .header_time = REQUEST_TIME,
                 .answer_time = ANSWER_TIME,
-                .certificate = certificate,
-                .allow = "",
-                .act = "",
+                .certificate = tls ? tls->certificate : NULL,
+                .callers = tls ? tls->callers : NULL,
+                .tls12 = tls && tls->tls12,
                 .life = TLS_LIFE,
                 .check_again = TLS_CHECK_AGAIN,
                 .body_max = BODY_MAX,

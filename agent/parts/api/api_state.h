@@ -15,6 +15,7 @@ struct event_waiter {
         usec_t until; /* of the boot clock */
         uid_t uid;
         bool remote;
+        bool stacks; /* may see them */
 };
 
 struct api_state {
@@ -29,12 +30,16 @@ struct api_state {
         bool news; /* waiters_timer stands at the end of the pause behind an event */
 };
 
+struct api_security { /* of the port over TCP; borrowed */
+        struct server_certificate *certificate;
+        struct tls_callers *callers;
+        bool tls12;
+};
+
 /* api_serve.c: gathers the calls of all parts, once, before the first api_serve(). -ENOMEM. */
 int api_collect_routes(struct api_state *p);
-/* Serves all calls on fd, which is taken over: the Unix socket, or with a certificate TCP, where
- * nobody may call before http_server_allow(). */
-int api_serve(struct api_state *p, int fd, struct server_certificate *certificate,
-              struct http_server **ret);
+/* Serves all calls on fd, which is taken over: TCP, or the Unix socket, where there is none. */
+int api_serve(struct api_state *p, int fd, const struct api_security *tls, struct http_server **ret);
 
 /* api_events.c: GET /v1/events, and those who wait there for the next event. */
 int api_events_start(struct api_state *p);

@@ -6,7 +6,8 @@
 #include "uplink_part.h"
 
 struct api_tls {
-        struct settings_api settings; /* what it was started with; the lists are borrowed from here */
+        struct settings_api settings; /* what it was started with */
+        struct tls_callers callers;
         struct server_certificate *certificate; /* NULL: not all files are named */
         struct http_server *api; /* NULL: it does not listen (yet) */
         char where[TCP_ADDRESS_TEXT_MAX], why_not[200];
@@ -42,11 +43,13 @@ static int listen_now(struct api_state *p, struct api_tls *t) {
                 (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
                 return r;
         }
-        r = api_serve(p, fd, t->certificate, &t->api);
+        r = api_serve(p, fd,
+                      &(struct api_security){ .certificate = t->certificate,
+                                              .callers = &t->callers,
+                                              .tls12 = t->settings.tls12 },
+                      &t->api);
         if (r < 0)
                 (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
-        else
-                http_server_allow(t->api, t->settings.readers, t->settings.actors);
         return r;
 }
 
@@ -72,6 +75,7 @@ void api_tls_look(struct api_state *p) {
 
         if (!t)
                 return;
+        (void) tls_callers_look(&t->callers);
         if (t->certificate && server_certificate_look(t->certificate)) {
                 s = server_certificate_state(t->certificate);
                 if (s->error[0])
@@ -98,7 +102,7 @@ static void judge_listening(const struct api_tls *t, struct sink *s) {
         if (!t->api)
                 check_say(&f, WORDS_API_DEAF,
                           t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
-        else if (!t->settings.readers[0] && !t->settings.actors[0])
+        else if (name_list_is_empty(t->callers.allow) && name_list_is_empty(t->callers.act))
                 check_say(&f, WORDS_API_NOBODY);
         s->finding(s, &f);
 }
@@ -150,15 +154,21 @@ void api_tls_report(const struct api_state *p, struct sink *s) {
 static int read_files(struct api_tls *t) {
         char files[_TLS_FILE_MAX][TLS_PATH_MAX];
         const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2] };
+        char crl[TLS_PATH_MAX] = "";
         const struct settings_api *s = &t->settings;
 
         if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
                 return 0;
         if (tls_credential_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
             tls_credential_path("Key", s->key, files[TLS_KEY]) < 0 ||
-            tls_credential_path("ClientCa", s->client_ca, files[TLS_CA]) < 0)
+            tls_credential_path("ClientCa", s->client_ca, files[TLS_CA]) < 0 ||
+            (s->crl[0] && tls_credential_path("Crl", s->crl, crl) < 0))
                 return -ENAMETOOLONG;
-        return server_certificate_new(paths, &t->certificate);
+        return server_certificate_new(paths, crl, &t->certificate);
+}
+
+static int set_lists(struct api_tls *t) {
+        return tls_callers_set(&t->callers, t->settings.readers, t->settings.actors, t->settings.denied);
 }
 
 int api_tls_start(struct api_state *p) {
@@ -170,7 +180,9 @@ int api_tls_start(struct api_state *p) {
         if (!p->tls)
                 return -ENOMEM;
         p->tls->settings = p->bus->settings.api;
-        r = read_files(p->tls);
+        r = set_lists(p->tls);
+        if (r >= 0)
+                r = read_files(p->tls);
         if (r < 0)
                 return r;
         api_tls_look(p);
@@ -179,7 +191,8 @@ int api_tls_start(struct api_state *p) {
 
 static bool same_files(const struct settings_api *a, const struct settings_api *b) {
         return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) &&
-               streq(a->key, b->key) && streq(a->client_ca, b->client_ca);
+               streq(a->key, b->key) && streq(a->client_ca, b->client_ca) && streq(a->crl, b->crl) &&
+               a->tls12 == b->tls12;
 }
 
 void api_tls_reload(struct api_state *p) {
@@ -187,8 +200,10 @@ void api_tls_reload(struct api_state *p) {
 
         if (p->tls && same_files(&p->tls->settings, &p->bus->settings.api)) {
                 p->tls->settings = p->bus->settings.api;
-                if (p->tls->api)
-                        http_server_allow(p->tls->api, p->tls->settings.readers, p->tls->settings.actors);
+                r = set_lists(p->tls);
+                if (r < 0)
+                        (void) log_warning_errno(r, "the lists of [Api] stay as they were: %m");
+                (void) tls_callers_look(&p->tls->callers);
                 return;
         }
         api_tls_stop(p);
@@ -204,6 +219,7 @@ void api_tls_stop(struct api_state *p) {
                 return;
         p->tls->api = http_server_free(p->tls->api);
         p->tls->certificate = server_certificate_free(p->tls->certificate);
+        tls_callers_clear(&p->tls->callers);
         free(p->tls);
         p->tls = NULL;
 }

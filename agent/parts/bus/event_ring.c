@@ -32,20 +32,28 @@ int event_ring_add(struct event_ring *r, const struct event *e, usec_t time_real
         return 0;
 }
 
-static json_t *record_to_json(const struct event_record *e) {
-        char time[CLOCK_TEXT_MAX];
-
-        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time",
-                         clock_text(e->time_real, time), "name", event_def(e->id)->name, "severity",
-                         severity_name(e->severity), "body", json_loads(e->body, 0, NULL));
+/* Whether its text is stacks: what they show of a run is its owner's. */
+static bool holds_stacks(enum event_id id) {
+        return id == EVENT_STACK_CAPTURED || id == EVENT_RUN_CAPTURED || id == EVENT_STACK_FILE;
 }
 
-json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
+static json_t *record_to_json(const struct event_record *e, bool stacks) {
+        json_t *body = json_loads(e->body, 0, NULL);
+        char time[CLOCK_TEXT_MAX];
+
+        if (!stacks && holds_stacks(e->id))
+                (void) json_object_del(body, "text"); /* fails where there is none */
+        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time",
+                         clock_text(e->time_real, time), "name", event_def(e->id)->name, "severity",
+                         severity_name(e->severity), "body", body);
+}
+
+json_t *event_ring_to_json(const struct event_ring *r, uint64_t since, bool stacks) {
         uint64_t oldest = r->next_seq > EVENT_RING ? r->next_seq - EVENT_RING : 1;
         json_t *list = json_array();
 
         for (uint64_t seq = MAX(since, oldest); list && seq < r->next_seq; seq++)
-                list = json_list_add(list, record_to_json(&r->records[seq % EVENT_RING]));
+                list = json_list_add(list, record_to_json(&r->records[seq % EVENT_RING], stacks));
         return list
                ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
                                 (json_int_t) (since > 0 && since < oldest ? oldest - since : 0))

@@ -20,5 +20,6 @@ void event_ring_clear(struct event_ring *r);
 /* -ENOMEM: it is not kept. */
 int event_ring_add(struct event_ring *r, const struct event *e, usec_t time_real);
 /* {events: […], next: SEQ, missed: N} of what is kept with seq >= since (0: of all), oldest first; missed:
- * how many of those with seq >= since are gone. New reference; NULL when out of memory. */
-json_t *event_ring_to_json(const struct event_ring *r, uint64_t since);
+ * how many of those with seq >= since are gone. Without stacks, the text of events that hold some is left
+ * out. New reference; NULL when out of memory. */
+json_t *event_ring_to_json(const struct event_ring *r, uint64_t since, bool stacks);

@@ -13,7 +13,9 @@
 struct settings_api { /* over TCP; not at all without the files */
         char listen[64];
         char certificate[256], key[256], client_ca[256]; /* as the files of the uplink */
-        char readers[256], actors[256]; /* lists of URIs as in tls_files.h */
+        char readers[256], actors[256], denied[256]; /* as in name_list.h */
+        char crl[256];
+        bool tls12;
 };
 
 /* Who keeps slices and runs: docs/registry.md. */
@@ -62,7 +64,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 46
+#define SETTINGS_ITEMS 49
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

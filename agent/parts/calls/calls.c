@@ -77,6 +77,10 @@ bool caller_may_order(const struct http_caller *c) {
         return c->remote ? c->acts : c->peer.uid == 0;
 }
 
+bool caller_may_see_stacks(const struct http_caller *c) {
+        return c->remote || c->peer.uid == 0;
+}
+
 /* --- The trace ----------------------------------------------------------------------------------------- */
 
 void call_audit(struct bus *b, const char *call, const struct http_caller *who, const char *result) {

@@ -33,6 +33,8 @@ const char *caller_text(const struct http_caller *c, char buf[static CALLER_TEXT
 bool caller_is_root(const struct http_caller *c);
 /* Who may decide about everybody's runs on this host. */
 bool caller_may_order(const struct http_caller *c);
+/* Who may see the stacks of everybody's runs: root, and whom the site lets read over TLS. */
+bool caller_may_see_stacks(const struct http_caller *c);
 
 /* --- The trace ----------------------------------------------------------------------------------------- */
 

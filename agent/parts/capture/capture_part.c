@@ -333,9 +333,13 @@ static int get_captures(void *self, const struct http_request *r, struct http_re
         const char *directory = capture_rounds_directory(p->rounds);
         struct newest newest = { .n = 0 };
         struct captures all = { .len = 0 };
-        int k = capture_shelf_visit(directory, on_name, &newest);
+        int k;
 
-        (void) r;
+        if (!caller_may_see_stacks(r->caller))
+                return call_refuse(p->bus, r, ret, NULL, 403,
+                                   "no right to see the stacks of everybody's runs",
+                                   "run it as root, or: tpuctl stack RUN, of a run of your own");
+        k = capture_shelf_visit(directory, on_name, &newest);
         for (size_t i = 0; i < newest.n && k == 0; i++)
                 k = add_kept(&all, directory, newest.names[i]);
         if (k < 0) {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "port_probe.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h> /* linux/errqueue.h needs it */
+
+#include <linux/errqueue.h>
 
 #include "lane.h"
 
@@ -22,8 +26,32 @@ static void end(struct port_probe *p, enum port_answer a, int error) {
         p->done(a, error, p->userdata); /* and p may be gone */
 }
 
+/*
+ * The kernel makes ECONNREFUSED of an ICMP error (REJECT of iptables), too. It keeps the packet for us; what
+ * has no packet is a RST, or the word of this host's own routes.
+ */
+static bool is_icmp(int fd) {
+        char control[256];
+        struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+        bool icmp = false;
+
+        if (recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+                return false;
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+                const struct sock_extended_err *e = (const void *) CMSG_DATA(c);
+
+                if ((c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) ||
+                    (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR))
+                        icmp = icmp || e->ee_origin == SO_EE_ORIGIN_ICMP ||
+                               e->ee_origin == SO_EE_ORIGIN_ICMP6;
+        }
+        return icmp;
+}
+
 static void judge(struct port_probe *p, int error) {
-        if (error == 0)
+        if (error != 0 && is_icmp(p->fd))
+                end(p, PORT_REJECTED, error);
+        else if (error == 0)
                 end(p, PORT_ANSWERS, 0);
         else if (error == ECONNREFUSED || error == ECONNRESET)
                 end(p, PORT_REFUSES, error);
@@ -68,7 +96,7 @@ int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeo
                    struct port_probe **ret) {
         _cleanup_(port_probe_freep) struct port_probe *p = calloc(1, sizeof(*p));
         union path_address to;
-        int r;
+        int r, on = 1;
 
         if (!p)
                 return -ENOMEM;
@@ -79,6 +107,9 @@ int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeo
         set_port(&to, port);
         p->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (p->fd < 0)
+                return -errno;
+        if (setsockopt(p->fd, to.sa.sa_family == AF_INET6 ? SOL_IPV6 : SOL_IP,
+                       to.sa.sa_family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof(on)) < 0)
                 return -errno;
         if (connect(p->fd, &to.sa, address_len(&to)) < 0 && errno != EINPROGRESS)
                 p->error = errno;

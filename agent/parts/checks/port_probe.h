@@ -2,7 +2,8 @@
 #pragma once
 /*
  * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the path as well as
- * a connection does, silence proves that something in between drops. Nothing is sent over a connection.
+ * a connection does, silence proves that something in between drops, and an ICMP error that it rejects.
+ * Nothing is sent over a connection.
  */
 #include <systemd/sd-event.h>
 
@@ -12,7 +13,8 @@ enum port_answer {
         PORT_ANSWERS,  /* somebody listens, and took the connection */
         PORT_REFUSES,  /* nobody listens: the path is good */
         PORT_SILENT,   /* no answer in time */
-        PORT_NO_WAY,   /* the network says that there is none: see error */
+        PORT_REJECTED, /* an ICMP error came: a firewall's, for nobody who lives there sends one */
+        PORT_NO_WAY,   /* this host's own routes say that there is none: see error */
         _PORT_ANSWER_MAX,
 };
 

@@ -6,17 +6,14 @@
 
 #include "check_words.h"
 #include "pathproof.h"
-#include "port_probe.h"
 #include "utf8.h"
 
 struct preflight {
         sd_event *event;
         const char *name; /* of this host */
-        char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
-        char address[64], port[8];
         const char *socket;
         struct local_call *call;
-        struct port_probe *probe;
+        struct run_ports *ports;
         struct pathproof *proof;
         sd_event_source *end; /* all is known, or the time is over */
         usec_t up;            /* since the boot */
@@ -98,54 +95,45 @@ static void on_checked(const struct local_answer *a, void *userdata) {
         count_answer(p);
 }
 
-/* --- The coordinator's port ---------------------------------------------------------------------------- */
+/* --- The ports ----------------------------------------------------------------------------------------- */
 
-static void on_port(enum port_answer a, int error, void *userdata) {
+static void on_ports(const struct run_port *ports, size_t n, void *userdata) {
         struct preflight *p = userdata;
-        char seconds[16];
+        struct finding f;
 
-        switch (a) {
-        case PORT_ANSWERS:
-        case PORT_REFUSES:
-                break;
-        case PORT_SILENT:
-                (void) snprintf(seconds, sizeof(seconds), "%u",
-                                (unsigned) (PREFLIGHT_PORT_TIME / USEC_PER_SEC));
-                refuse_as(p, WORDS_PORT_BLOCKED, p->port, p->peer, p->name, seconds);
-                break;
-        case PORT_NO_WAY:
-        case _PORT_ANSWER_MAX:
-                refuse_as(p, WORDS_PORT_AWAY, p->peer, p->name, strerror(error), p->address);
-                break;
-        }
-        p->probe = port_probe_free(p->probe);
+        if (run_ports_judge(ports, n, p->name, &f))
+                refuse_run(p, f.reason, f.remedy);
+        for (size_t i = 0; i < n; i++)
+                if (!ports[i].answered)
+                        add_warning(p, "not known: whether %s (%s) can be reached at port %u", ports[i].host,
+                                    ports[i].address[0] ? ports[i].address : "no address", ports[i].port);
+        p->ports = run_ports_free(p->ports);
         count_answer(p);
 }
 
-static void ask_port(struct preflight *p, const struct preflight_options *o) {
+static void look_at_own_port(struct preflight *p, const struct preflight_options *o) {
         struct run_coordinator c;
+        char port[8];
         int r;
 
         run_coordinator_of(o->run, &c);
-        if (c.port == 0)
+        if (c.port == 0 || !run_is_coordinator(o->run, o->slice, o->worker))
                 return;
-        (void) snprintf(p->port, sizeof(p->port), "%u", c.port);
-        (void) snprintf(p->address, sizeof(p->address), "%.63s", c.address);
-        (void) snprintf(p->peer, sizeof(p->peer), "%.63s (%.63s)", c.host, c.address);
-        if (streq(c.host, o->name)) {
-                r = port_is_free(c.port);
-                if (r == -EADDRINUSE)
-                        refuse_as(p, WORDS_PORT_TAKEN, p->port, o->name);
-                else if (r < 0)
-                        add_warning(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
-                return;
-        }
-        r = -EDESTADDRREQ;
-        if (c.address[0])
-                r = port_probe_new(p->event, c.address, c.port, PREFLIGHT_PORT_TIME, on_port, p, &p->probe);
+        (void) snprintf(port, sizeof(port), "%u", c.port);
+        r = port_is_free(c.port);
+        if (r == -EADDRINUSE)
+                refuse_as(p, WORDS_PORT_TAKEN, port, o->name);
+        else if (r < 0)
+                add_warning(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
+}
+
+static void ask_ports(struct preflight *p, const struct preflight_options *o) {
+        struct run_port ports[RUN_PORTS_MAX];
+        size_t n = run_ports_of(o->run, o->request->spec, o->slice, o->worker, o->chips, ports);
+        int r = run_ports_new(p->event, ports, n, on_ports, p, &p->ports);
+
         if (r < 0)
-                add_warning(p, "not known: whether the coordinator %s can be reached (%s)", p->peer,
-                            strerror(-r));
+                add_warning(p, "not known: whether the ports of the run can be reached (%s)", strerror(-r));
         else
                 p->open++;
 }
@@ -243,9 +231,11 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         if (r < 0)
                 return r;
         p->open++;
-        ask_port(p, o);
-        if (!p->result.refused)
+        look_at_own_port(p, o);
+        if (!p->result.refused) {
+                ask_ports(p, o);
                 ask_paths(p, o);
+        }
         if (p->result.refused)
                 end_at(p, 0);
         *ret = TAKE_PTR(p);
@@ -257,7 +247,7 @@ struct preflight *preflight_free(struct preflight *p) {
                 return NULL;
         p->end = sd_event_source_disable_unref(p->end);
         p->call = local_call_free(p->call);
-        p->probe = port_probe_free(p->probe);
+        p->ports = run_ports_free(p->ports);
         p->proof = pathproof_free(p->proof);
         free(p);
         return NULL;

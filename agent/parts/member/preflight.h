@@ -2,7 +2,8 @@
 #pragma once
 /*
  * What is looked at before a run starts on this host: what tpu-launchd would say (grant, user, command,
- * devices), the coordinator's port, full-size packets to peers. In the loop, over within PREFLIGHT_TIME.
+ * devices), the ports of the run between its hosts, full-size packets to peers. In the loop, over within
+ * PREFLIGHT_TIME.
  * What is wrong is a refusal that names the host and the remedy; what cannot be known is a warning and
  * refuses nothing.
  */
@@ -11,10 +12,10 @@
 #include "host.h"
 #include "intent.h"
 #include "local_call.h"
+#include "run_ports.h"
 #include "run_record.h"
 
 #define PREFLIGHT_TIME (10 * USEC_PER_SEC)
-#define PREFLIGHT_PORT_TIME (3 * USEC_PER_SEC) /* silence for so long is a blocked port */
 #define PREFLIGHT_PEERS 16 /* that packets are sent to: the next ones in the run's order */
 #define PREFLIGHT_TEXT_MAX 480
 
@@ -25,6 +26,7 @@ struct preflight_options {
         const json_t *run;          /* borrowed until done */
         const char *name, *slice;   /* of this host */
         unsigned worker;
+        bool chips; /* this host has some: libtpu will speak with its peers */
         const Local__RunRequest *request;
 };
 

@@ -111,6 +111,8 @@ static void own_objection(const struct member_state *m, char *buf, size_t size) 
 static int start_preflight(struct run_part *p) {
         struct member_state *m = p->owner;
         struct bus *b = m->bus;
+        uint32_t chips = 0;
+        bool known = identity_get_u32(&b->identity, IDENTITY_CHIPS, &chips) == 0;
         const struct preflight_options o = { .host = b->host,
                                              .intent = &b->intent,
                                              .launchd_socket = bus_launchd_socket(b),
@@ -118,6 +120,7 @@ static int start_preflight(struct run_part *p) {
                                              .name = m->who.host,
                                              .slice = m->who.slice,
                                              .worker = m->who.worker,
+                                             .chips = known && chips > 0,
                                              .request = p->request };
 
         return preflight_new(b->event, &o, on_preflight, p, &p->preflight);

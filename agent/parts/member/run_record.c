@@ -67,6 +67,16 @@ static size_t own_place(const json_t *run, const char *slice, unsigned worker) {
         return n;
 }
 
+bool run_is_coordinator(const json_t *run, const char *slice, unsigned worker) {
+        const char *of = "";
+        size_t own = own_place(run, slice, worker);
+        const json_t *h = own < count_hosts(run) ? host_at(run, own, &of) : NULL;
+        struct run_coordinator c;
+
+        run_coordinator_of(run, &c);
+        return h && streq(json_text_of(h, "host"), c.host);
+}
+
 void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                      bool (*visit)(const char *host, const char *address, void *userdata), void *userdata) {
         size_t n = count_hosts(run), own = own_place(run, slice, worker);

@@ -18,6 +18,9 @@ struct run_coordinator {
 };
 void run_coordinator_of(const json_t *run, struct run_coordinator *ret);
 
+/* Whether this host is the one that coordinates. */
+bool run_is_coordinator(const json_t *run, const char *slice, unsigned worker);
+
 /*
  * Visits the run's other hosts, those after this one first and round to those before it, so that a host that
  * looks at some only does not leave out the same ones as all others; until visit says false.

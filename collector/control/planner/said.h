@@ -9,7 +9,7 @@
 struct said { /* texts and values are the member's own */
         const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
         unsigned worker, hosts;
-        bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
+        bool observe, runs_unknown, proved; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */
         struct gang_host_run *runs;
         size_t n_runs;

@@ -72,6 +72,8 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
                 g->n_members--;
         }
         r = hold_slot(g, s, &h, &slot);
+        if (r >= 0)
+                slot->proved = json_is_true(json_object_get(v, "proved"));
         s->dirty = true;
         return r;
 }

@@ -167,9 +167,9 @@ void slices_of_host_dirty(struct gang *g, const char *host) {
 }
 
 int slot_put(struct gang *g, const struct slice *s, const struct slot *slot) {
-        json_t *v = json_pack("{s:i, s:s, s:I, s:O, s:O, s:O}", "v", 1, "slice", s->name, "worker",
+        json_t *v = json_pack("{s:i, s:s, s:I, s:O, s:O, s:O, s:b}", "v", 1, "slice", s->name, "worker",
                               (json_int_t) slot->worker, "host", slot->host, "id", slot->id, "address",
-                              slot->address);
+                              slot->address, "proved", (int) slot->proved);
 
         return v ? record_putf(g, v, "slot/%s/%u", s->name, slot->worker) : -ENOMEM;
 }

@@ -38,9 +38,13 @@ static int set_address(json_t **at, const json_t *address) {
  * another name while the other lives, or by a life that was replaced and speaks again.
  */
 static bool is_holder(const struct slot *s, const struct said *w, const char **ret_how) {
-        *ret_how = "another machine";
+        *ret_how = "";
         if (!s->held)
                 return true;
+        *ret_how = "a certificate of another host";
+        if (s->proved && !streq(json_string_value(s->host), w->host))
+                return false;
+        *ret_how = "another machine";
         if (!streq(json_string_value(s->id), w->id) && !streq(json_string_value(s->id), w->machine))
                 return false;
         *ret_how = "a machine with the same id";
@@ -134,6 +138,8 @@ static int take_identity(struct slice *s, struct slot *slot, const struct said *
         if (changed)
                 slot_changed(slot);
         s->dirty = s->dirty || changed;
+        changed = changed || slot->proved != w->proved;
+        slot->proved = w->proved;
         return changed || !slot->held;
 }
 

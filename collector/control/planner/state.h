@@ -48,6 +48,7 @@ struct claim { /* another machine that says it is this worker */
 struct slot {
         unsigned worker;
         bool held;           /* a machine has it: host, id, address are its */
+        bool proved;         /* its host was proved by a certificate: none of another host gets the id */
         bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
         bool shut_down;      /* when not live: it said so, its runs have ended with it */
         char *hint; /* of one that was never heard: its name or address, as others say; NULL: nobody does */

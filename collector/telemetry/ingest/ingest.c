@@ -267,8 +267,8 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
                 const char *key;
                 char *to;
         } texts[] = {
-                { "service.instance.id", ret->host },
-                { "host.name", ret->host }, /* the later one wins */
+                { "service.instance.id", ret->instance },
+                { "host.name", ret->host },
                 { "host.id", ret->machine },
                 { "service.name", ret->service },
                 { "service.version", ret->version },

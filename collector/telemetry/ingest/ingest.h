@@ -17,11 +17,12 @@
                                     */
 /* Bytes of an event's body, and of its attributes, as JSON; more: rejected. */
 #define INGEST_EVENT_MAX (4 * 1024 * 1024)
-#define INGEST_WHY_MAX 160
+#define INGEST_WHY_MAX 192
 
 /* Who sends: the resource. Texts are never NULL; empty means not given. */
 struct ingest_resource {
-        char host[INGEST_NAME_MAX]; /* host.name, else service.instance.id */
+        char host[INGEST_NAME_MAX]; /* host.name */
+        char instance[INGEST_NAME_MAX]; /* service.instance.id */
         char machine[INGEST_NAME_MAX]; /* host.id */
         char service[INGEST_NAME_MAX], version[INGEST_NAME_MAX], boot_id[INGEST_NAME_MAX];
         char slice[INGEST_NAME_MAX], accelerator_type[INGEST_NAME_MAX];

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ask_daemons.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <systemd/sd-bus.h>
+#include <time.h>
+
+#include "frame.h"
+#include "local.pb-c.h"
+#include "paths.h"
+#include "utf8.h"
+
+#define SYSTEMD "org.freedesktop.systemd1"
+#define BUS_TIME USEC_PER_SEC /* a call */
+
+static const struct {
+        const char *unit, *socket;
+} daemons[] = {
+        [DAEMON_HOSTD] = { "tpu-hostd.service", PATH_HOSTD_SOCKET },
+        [DAEMON_LAUNCHD] = { "tpu-launchd.service", PATH_LAUNCHD_SOCKET },
+        [DAEMON_NETCFG] = { "tpu-netcfg.service", PATH_NETCFG_SOCKET },
+        [DAEMON_JOURNALD] = { "systemd-journald.service", NULL },
+};
+_Static_assert(ELEMENTSOF(daemons) == _DAEMON_MAX, "every daemon is asked about");
+
+/* --- systemd ------------------------------------------------------------------------------------------- */
+
+static int read_word(sd_bus *bus, const char *path, const char *interface, const char *name, char *buf,
+                     size_t size) {
+        _cleanup_free_ char *value = NULL;
+        int r = sd_bus_get_property_string(bus, SYSTEMD, path, interface, name, NULL, &value);
+
+        if (r >= 0)
+                (void) snprintf(buf, size, "%s", value);
+        return r;
+}
+
+#define UNIT_WORD(name, member) read_word(bus, path, SYSTEMD ".Unit", (name), (member), sizeof(member))
+
+static usec_t monotonic_now(void) {
+        struct timespec t = { .tv_sec = 0 };
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* systemd's timestamps are on it */
+        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+static int read_unit(sd_bus *bus, const char *unit, struct daemon_state *d) {
+        static const char service[] = SYSTEMD ".Service";
+        _cleanup_free_ char *path = NULL;
+        uint64_t started = 0;
+        usec_t now = monotonic_now();
+        int r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path);
+
+        if (r >= 0)
+                r = UNIT_WORD("LoadState", d->load);
+        if (r >= 0)
+                r = UNIT_WORD("ActiveState", d->active);
+        if (r >= 0)
+                r = UNIT_WORD("SubState", d->sub);
+        if (r >= 0)
+                r = UNIT_WORD("UnitFileState", d->enabled);
+        if (r < 0 || !streq(d->load, "loaded"))
+                return r;
+        r = read_word(bus, path, service, "Result", d->result, sizeof(d->result));
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SYSTEMD, path, service, "NRestarts", NULL, 'u',
+                                                &d->restarts);
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SYSTEMD, path, service, "MainPID", NULL, 'u', &d->pid);
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SYSTEMD, path, service,
+                                                "ExecMainStartTimestampMonotonic", NULL, 't', &started);
+        d->up = started > 0 && now > started ? now - started : 0;
+        return r;
+}
+
+static int connect_bus(sd_bus **ret) {
+        int r = sd_bus_open_system(ret);
+
+        return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, BUS_TIME);
+}
+
+static void ask_systemd(struct daemon_states *s) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = connect_bus(&bus);
+
+        for (enum daemon_id i = 0; i < _DAEMON_MAX; i++) {
+                if (r >= 0) /* one that does not answer is not asked again */
+                        r = read_unit(bus, daemons[i].unit, &s->of[i]);
+                s->of[i].error = MIN(r, 0);
+        }
+}
+
+/* --- The kernel ---------------------------------------------------------------------------------------- */
+
+/* "PID (COMM) STATE …": COMM may hold anything, also brackets. */
+static void read_process(const struct host *h, struct daemon_state *d) {
+        char path[64], text[1024];
+        const char *end;
+
+        (void) snprintf(path, sizeof(path), "/proc/%u/stat", d->pid);
+        if (d->pid == 0 || host_read(h, path, text, sizeof(text), NULL) < 0)
+                return;
+        end = strrchr(text, ')');
+        if (end && end[1] == ' ')
+                d->process = end[2];
+}
+
+/* --- They themselves ----------------------------------------------------------------------------------- */
+
+static int send_question(enum daemon_id i, int fd) {
+        static const char http[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        const Local__StatusRequest frame = LOCAL__STATUS_REQUEST__INIT;
+
+        if (i != DAEMON_HOSTD)
+                return frame_send(fd, LOCAL__KIND__KIND_STATUS_REQUEST, &frame.base, DAEMON_ANSWER_TIME);
+        return send(fd, http, strlen(http), MSG_NOSIGNAL) == (ssize_t) strlen(http) ? 0 : -EAGAIN;
+}
+
+/* tpu-hostd's other answers are /v1/checks': what it says of itself is known to who asks there. */
+static int receive_http(int fd, usec_t timeout) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        char head[8];
+
+        if (poll(&p, 1, (int) (timeout / USEC_PER_MSEC)) <= 0)
+                return -ETIMEDOUT;
+        return recv(fd, head, sizeof(head), MSG_DONTWAIT) > 0 ? 0 : -ECONNRESET;
+}
+
+static void take_findings(const Local__StatusReply *m, struct daemon_state *d) {
+        for (size_t i = 0; m && i < m->n_finding && d->n_says < DAEMON_FINDINGS_MAX; i++) {
+                const Local__Finding *in = m->finding[i];
+                struct finding *f = &d->says[d->n_says++];
+
+                finding_init(f, in->check, in->subject);
+                (void) verdict_parse(in->verdict, &f->verdict); /* of a later version: UNKNOWN */
+                utf8_copy(f->found, sizeof(f->found), in->found);
+                utf8_copy(f->wanted, sizeof(f->wanted), in->wanted);
+                utf8_copy(f->source, sizeof(f->source), in->source);
+                utf8_copy(f->reason, sizeof(f->reason), in->reason);
+                utf8_copy(f->remedy, sizeof(f->remedy), in->remedy);
+        }
+}
+
+/* An earlier version answers that it knows no such question, which is an answer. */
+static int receive_status(int fd, usec_t timeout, struct daemon_state *d) {
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__StatusReply *m = NULL;
+        struct frame f;
+        int r = frame_receive(fd, timeout, &f, &buf);
+
+        if (r == 0 && f.kind == LOCAL__KIND__KIND_STATUS_REPLY)
+                m = local__status_reply__unpack(NULL, f.len, f.data);
+        take_findings(m, d);
+        local__status_reply__free_unpacked(m, NULL);
+        return r;
+}
+
+/* systemd holds the sockets: a daemon that is not active would be started by the question. One that a signal
+ * has stopped does not answer. */
+static bool is_to_be_asked(enum daemon_id i, const struct daemon_state *d) {
+        return daemons[i].socket && d->process != 'T' && d->process != 't' &&
+               (d->error < 0 || streq(d->active, "active") || streq(d->active, "reloading"));
+}
+
+static void ask_all(const struct host *h, struct daemon_states *s) {
+        usec_t deadline = host_now(h) + DAEMON_ANSWER_TIME;
+        int fds[_DAEMON_MAX];
+
+        for (enum daemon_id i = 0; i < _DAEMON_MAX; i++) {
+                struct daemon_state *d = &s->of[i];
+
+                fds[i] = -1;
+                d->asked = is_to_be_asked(i, d);
+                if (!d->asked)
+                        continue;
+                fds[i] = frame_connect(daemons[i].socket);
+                /* EAGAIN: so many callers wait that there is no room for another */
+                d->answer = fds[i] < 0 ? fds[i] : send_question(i, fds[i]);
+                if (d->answer == -EAGAIN)
+                        d->answer = -ETIMEDOUT;
+        }
+        for (enum daemon_id i = 0; i < _DAEMON_MAX; i++) {
+                struct daemon_state *d = &s->of[i];
+                usec_t now = host_now(h), left = deadline - MIN(now, deadline);
+
+                if (d->asked && d->answer == 0)
+                        d->answer = i == DAEMON_HOSTD ? receive_http(fds[i], left) :
+                                                        receive_status(fds[i], left, d);
+                fds[i] = close_fd(fds[i]);
+        }
+}
+
+void ask_daemons(const struct host *h, struct daemon_states *ret) {
+        _cleanup_close_ int fd = h->real_root ? host_open_file(h, "/run/systemd/system", O_PATH) : -1;
+
+        *ret = (struct daemon_states){ .systemd = fd >= 0 };
+        if (!ret->systemd)
+                return;
+        ask_systemd(ret);
+        for (enum daemon_id i = 0; i < _DAEMON_MAX; i++)
+                read_process(h, &ret->of[i]);
+        ask_all(h, ret);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "qdiscs.h"
+
+#include <linux/gen_stats.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <stdarg.h>
+
+#include "netlink.h"
+
+#define TICK_NS 64 /* a tick of the scheduler (Linux, include/net/pkt_sched.h, PSCHED_SHIFT) */
+
+/* --- Parsing ------------------------------------------------------------------------------------------- */
+
+static const struct nla_policy qdisc_policy[TCA_MAX + 1] = {
+        [TCA_KIND] = { .type = NLA_STRING, .minlen = 1 },
+        [TCA_STATS2] = { .type = NLA_NESTED },
+};
+
+static uint64_t rate_of(struct nlattr *const *a, int rate64, uint32_t rate) {
+        return a[rate64] && nla_len(a[rate64]) == sizeof(uint64_t) ? nla_get_u64(a[rate64]) : rate;
+}
+
+static void take_tbf(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_TBF_MAX + 1];
+        struct tc_tbf_qopt parms;
+
+        if (nla_parse_nested(a, TCA_TBF_MAX, options, NULL) < 0 || !a[TCA_TBF_PARMS] ||
+            nla_len(a[TCA_TBF_PARMS]) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(a[TCA_TBF_PARMS]), sizeof(parms));
+        q->rate = rate_of(a, TCA_TBF_RATE64, parms.rate.rate);
+        /* The kernel gives it as the time that it takes. */
+        q->burst = (uint64_t) ((double) q->rate * (double) parms.buffer * TICK_NS / 1e9 + 0.5);
+}
+
+static void take_netem(struct nlattr *options, struct qdisc *q) {
+        struct tc_netem_qopt parms;
+
+        if (nla_len(options) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(options), sizeof(parms));
+        q->delay_usec = (uint64_t) parms.latency * TICK_NS / 1000;
+        q->loss_permille = (uint32_t) ((uint64_t) parms.loss * 1000 / UINT32_MAX);
+}
+
+static void take_fq(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_FQ_MAX + 1];
+        uint32_t most;
+
+        if (nla_parse_nested(a, TCA_FQ_MAX, options, NULL) < 0 || !a[TCA_FQ_FLOW_MAX_RATE] ||
+            nla_len(a[TCA_FQ_FLOW_MAX_RATE]) != sizeof(most))
+                return;
+        most = nla_get_u32(a[TCA_FQ_FLOW_MAX_RATE]);
+        q->rate = most == UINT32_MAX ? 0 : most;
+}
+
+static void take_cake(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_CAKE_MAX + 1];
+
+        if (nla_parse_nested(a, TCA_CAKE_MAX, options, NULL) == 0)
+                q->rate = rate_of(a, TCA_CAKE_BASE_RATE64, 0);
+}
+
+static void take_drops(struct nlattr *stats, struct qdisc *q) {
+        struct nlattr *a[TCA_STATS_MAX + 1];
+        struct gnet_stats_queue queue;
+
+        if (nla_parse_nested(a, TCA_STATS_MAX, stats, NULL) < 0 || !a[TCA_STATS_QUEUE] ||
+            nla_len(a[TCA_STATS_QUEUE]) < (int) sizeof(queue))
+                return;
+        memcpy(&queue, nla_data(a[TCA_STATS_QUEUE]), sizeof(queue));
+        q->drops = queue.drops;
+}
+
+static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
+        static const struct {
+                const char *kind;
+                void (*take)(struct nlattr *options, struct qdisc *q);
+        } kinds[] = {
+                { "tbf", take_tbf },
+                { "netem", take_netem },
+                { "fq", take_fq },
+                { "cake", take_cake },
+        };
+        struct nlattr *a[TCA_MAX + 1];
+        struct qdisc q = { 0 };
+        const struct tcmsg *m;
+
+        if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, TCA_MAX, qdisc_policy) < 0)
+                return -EBADMSG;
+        m = nlmsg_data(h);
+        if (m->tcm_ifindex <= 0 || !a[TCA_KIND])
+                return 0;
+        q.index = m->tcm_ifindex;
+        q.root = m->tcm_parent == TC_H_ROOT;
+        (void) nla_strlcpy(q.kind, a[TCA_KIND], sizeof(q.kind)); /* a kind too long is none we know: cut */
+        for (size_t i = 0; a[TCA_OPTIONS] && i < ELEMENTSOF(kinds); i++)
+                if (streq(q.kind, kinds[i].kind))
+                        kinds[i].take(a[TCA_OPTIONS], &q);
+        if (a[TCA_STATS2])
+                take_drops(a[TCA_STATS2], &q);
+        *(struct qdisc *) ret_item = q;
+        return 1;
+}
+
+static const struct dump_table table = {
+        .request = { .type = RTM_GETQDISC,
+                     .head = &(const struct tcmsg){ .tcm_family = AF_UNSPEC },
+                     .head_size = sizeof(struct tcmsg),
+                     .max = 4 * 1024 * 1024 },
+        .recorded = "/netlink/qdiscs",
+        .answer = RTM_NEWQDISC,
+        .item_size = sizeof(struct qdisc),
+        .items_max = QDISCS_MAX,
+        .parse = parse_qdisc,
+};
+
+int qdiscs_parse(const void *data, size_t len, struct qdisc_table *ret) {
+        return dump_table_parse(data, len, &table, &ret->qdiscs, &ret->n);
+}
+
+int qdiscs_read(const struct host *h, struct qdisc_table *ret) {
+        return dump_table_read(h, &table, &ret->qdiscs, &ret->n);
+}
+
+void qdisc_table_clear(struct qdisc_table *t) {
+        free(t->qdiscs);
+        *t = QDISC_TABLE_NULL;
+}
+
+/* --- What it does to packets --------------------------------------------------------------------------- */
+
+/* These send as fast as the NIC takes it, unless they have a rate. */
+static bool is_plain(const struct qdisc *q) {
+        static const char *const plain[] = {
+                "noqueue", "noop",  "mq",     "mqprio", "multiq", "pfifo_fast", "pfifo",   "pfifo_head_drop",
+                "bfifo",   "codel", "fq",     "fq_pie", "sfq",    "fq_codel",   "ingress", "prio",
+                "cake",    "clsact",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(plain); i++)
+                if (streq(q->kind, plain[i]))
+                        return q->rate == 0;
+        return false;
+}
+
+const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->qdiscs[i].index == index && !is_plain(&t->qdiscs[i]))
+                        return &t->qdiscs[i];
+        return NULL;
+}
+
+const struct qdisc *qdisc_root(const struct qdisc_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->qdiscs[i].index == index && t->qdiscs[i].root)
+                        return &t->qdiscs[i];
+        return NULL;
+}
+
+uint64_t qdisc_drops(const struct qdisc_table *t, int index) {
+        const struct qdisc *root = qdisc_root(t, index);
+
+        return root ? root->drops : 0; /* it sums up those below it */
+}
+
+_printf_(2, 3) static void add_word(char buf[static QDISC_WORDS_MAX], const char *fmt, ...) {
+        size_t n = strlen(buf);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(buf + n, QDISC_WORDS_MAX - n, fmt, ap);
+        va_end(ap);
+}
+
+const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]) {
+        buf[0] = '\0';
+        add_word(buf, "%s", q->kind);
+        if (q->rate > 0)
+                add_word(buf, " rate %.4g Mbit/s", (double) q->rate * 8 / 1e6);
+        if (q->burst > 0)
+                add_word(buf, " burst %" PRIu64 " bytes", q->burst);
+        if (q->delay_usec > 0)
+                add_word(buf, " delay %.4g ms", (double) q->delay_usec / 1000);
+        if (q->loss_permille > 0)
+                add_word(buf, " loss %.1f %%", (double) q->loss_permille / 10);
+        return buf;
+}

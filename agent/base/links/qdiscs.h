@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Queueing disciplines of the NICs as the kernel tells them over rtnetlink (RTM_GETQDISC): which hold back,
+ * delay or drop what is sent. With a root other than "/" they are read from the dump /netlink/qdiscs of that
+ * root, else -ENODATA.
+ */
+#include "base.h"
+#include "host.h"
+
+#define QDISCS_MAX 4096
+
+struct qdisc {
+        int index; /* of the NIC */
+        char kind[16]; /* "tbf", "fq_codel" */
+        bool root;
+        uint64_t rate, burst;   /* bytes a second, bytes; 0: none, or not known */
+        uint32_t loss_permille; /* of netem */
+        uint64_t delay_usec;
+        uint64_t drops;
+};
+
+struct qdisc_table {
+        struct qdisc *qdiscs;
+        size_t n;
+};
+#define QDISC_TABLE_NULL ((struct qdisc_table) { 0 })
+
+/* -ENODATA: this root has no dump; -E2BIG: more than QDISCS_MAX; -EBADMSG: malformed; -EINTR: they changed
+ * under each of our reads. Clear with qdisc_table_clear(). */
+int qdiscs_read(const struct host *h, struct qdisc_table *ret);
+int qdiscs_parse(const void *data, size_t len, struct qdisc_table *ret);
+void qdisc_table_clear(struct qdisc_table *t);
+#define _cleanup_qdiscs_ _cleanup_(qdisc_table_clear)
+
+/* The one of the NIC that no kernel sets by itself and that holds back, delays or drops; NULL: none. */
+const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index);
+/* The NIC's own, where the others hang; NULL: none. */
+const struct qdisc *qdisc_root(const struct qdisc_table *t, int index);
+/* Packets that qdiscs of the NIC have dropped since they were set. */
+uint64_t qdisc_drops(const struct qdisc_table *t, int index);
+
+/* "tbf rate 50 Mbit/s burst 4000 bytes", "netem delay 10000 us loss 20.0 %". */
+#define QDISC_WORDS_MAX 96
+const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who may call a TLS server of ours, and which host a caller is. libmicrohttpd asks a client for its
+ * certificate and takes every answer, so that the server checks each caller here: a chain to ClientCa= that
+ * is valid now, not revoked, and may be used by a client, and names that the server's lists judge.
+ */
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "host_from.h"
+#include "name_list.h"
+
+#define TLS_WHY_MAX 200
+#define TLS_NAME_MAX 256
+#define TLS_NAMES_MAX 64 /* that are looked at of one certificate; one with more is refused */
+/* GnuTLS' words for TLS 1.3 alone, and for 1.2 besides. */
+#define TLS_PRIORITIES    "NORMAL:-VERS-ALL:+VERS-TLS1.3"
+#define TLS_PRIORITIES_12 TLS_PRIORITIES ":+VERS-TLS1.2"
+
+/* What the certificate of the other side says. */
+struct tls_peer {
+        char names[TLS_NAMES_MAX][TLS_NAME_MAX]; /* as name_list.h has them */
+        size_t n;
+        usec_t not_after; /* real clock: the first of its chain that ends */
+};
+
+/* -EACCES with why: there is none, or it does not count. */
+int tls_read_peer(gnutls_session_t session, gnutls_x509_trust_list_t trust, struct tls_peer *ret,
+                  char why[static TLS_WHY_MAX]);
+
+/* The lists of a server: all owned by the program, which may replace them. */
+struct tls_callers {
+        struct name_list *allow, *act, *deny; /* act, deny NULL: nobody */
+        struct host_from *hosts;              /* NULL: which host a caller is does not matter */
+        unsigned changes;                     /* how often any of them changed */
+};
+void tls_callers_clear(struct tls_callers *c);
+/* Other lists, each as name_list_new() takes it. -E2BIG, -ENOMEM: as before. */
+int tls_callers_set(struct tls_callers *c, const char *allow, const char *act, const char *deny);
+/* Reads the files again that changed, and logs what is wrong with one: false; its previous content then
+ * stays in force. */
+bool tls_callers_look(struct tls_callers *c);
+
+struct tls_verdict {
+        bool acts;
+        char name[TLS_NAME_MAX]; /* that a list names */
+        char host[HOST_FROM_MAX]; /* empty: none that is known */
+};
+/* Pure. -EACCES with why: also of a host that is not known where hosts asks for it. */
+int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct tls_verdict *ret,
+                   char why[static TLS_WHY_MAX]);

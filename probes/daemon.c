@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemons of this host: whether each runs, answers and hears, and what it says that it cannot do. */
+#include "daemon_states.h"
+#include "words.h"
+
+/* So many restarts by systemd are no accident; one that has run for so long since then has recovered. */
+#define LOOP_RESTARTS 3
+#define SETTLED (60 * USEC_PER_SEC)
+
+static const struct {
+        const char *name, *without;
+} daemons[] = {
+        [DAEMON_HOSTD] = { "tpu-hostd", "nothing watches this host, and the fleet hears nothing of it" },
+        [DAEMON_LAUNCHD] = { "tpu-launchd", "no run can be started, stopped or captured here" },
+        [DAEMON_NETCFG] = { "tpu-netcfg", "network settings that drift are not repaired" },
+        [DAEMON_JOURNALD] = { "systemd-journald",
+                              "step lines of runs do not arrive, and no stall is suspected by them" },
+};
+_Static_assert(ELEMENTSOF(daemons) == _DAEMON_MAX, "every daemon is judged");
+
+static bool is_up(const struct daemon_state *d) {
+        return streq(d->active, "active") || streq(d->active, "reloading");
+}
+
+static bool loops(const struct daemon_state *d) {
+        if (is_up(d))
+                return d->restarts >= LOOP_RESTARTS && d->up < SETTLED;
+        return streq(d->active, "activating") && d->restarts > 0;
+}
+
+static bool is_frozen(const struct daemon_state *d) {
+        return d->process == 'T' || d->process == 't';
+}
+
+/* What the socket and the process tell of one that systemd calls active, or says nothing of. */
+static void judge_answer(const char *without, const struct daemon_state *d, struct finding *f) {
+        bool gone = d->answer == -ENOENT || d->answer == -ECONNREFUSED;
+
+        if (is_frozen(d))
+                check_say(f, WORDS_DAEMON_STUCK, without, "its process was stopped by a signal (SIGSTOP)");
+        else if (streq(d->sub, "stop-watchdog"))
+                check_say(f, WORDS_DAEMON_STUCK, without,
+                          "it did not answer systemd's watchdog, which ends it");
+        else if (!d->asked || d->answer == 0)
+                check_say(f, WORDS_DAEMON);
+        else if (d->error < 0 && gone)
+                check_say(f, WORDS_DAEMON_AWAY, without);
+        else if (gone)
+                check_say(f, WORDS_DAEMON_NO_SOCKET, without, strerror(-d->answer));
+        else if (d->answer == -ETIMEDOUT)
+                check_say(f, WORDS_DAEMON_STUCK, without, "it runs, and does not answer within 2 s");
+        else
+                check_say(f, WORDS_DAEMON_STUCK, without, strerror(-d->answer));
+        finding_set(f->found, "%s",
+                    f->verdict == VERDICT_OK               ? "running"
+                    : f->verdict == VERDICT_WARN && !gone ? "stuck"
+                                                           : "not reachable");
+}
+
+static void judge_daemon(enum daemon_id i, const struct daemon_state *d, struct finding *f) {
+        const char *without = daemons[i].without;
+        char restarts[16];
+
+        (void) snprintf(restarts, sizeof(restarts), "%u", d->restarts);
+        finding_set(f->found, "%s", d->active);
+        if (d->error < 0 && !d->asked)
+                check_say(f, WORDS_DAEMON_UNSURE, strerror(-d->error));
+        else if (d->error < 0)
+                judge_answer(without, d, f);
+        else if (streq(d->load, "masked"))
+                check_say(f, WORDS_DAEMON_OFF, d->load);
+        else if (loops(d)) {
+                finding_set(f->found, "%s, last end: %s", d->sub, d->result);
+                check_say(f, WORDS_DAEMON_LOOPS, without, restarts);
+        } else if (is_up(d) || is_frozen(d) || streq(d->sub, "stop-watchdog"))
+                judge_answer(without, d, f);
+        else if ((streq(d->active, "activating") && !streq(d->sub, "auto-restart")) ||
+                 streq(d->active, "deactivating"))
+                check_say(f, WORDS_DAEMON);
+        else if (streq(d->enabled, "disabled"))
+                check_say(f, WORDS_DAEMON_OFF, d->enabled);
+        else
+                check_say(f, WORDS_DAEMON_AWAY, without);
+}
+
+int probe_daemon(const struct host *h, const struct probe_context *c, struct sink *s) {
+        (void) h;
+        if (!c->daemons)
+                probe_tell(s, WORDS_DAEMON_UNSURE, daemons[DAEMON_HOSTD].name, "nobody was asked", "%s", "");
+        for (enum daemon_id i = 0; c->daemons && c->daemons->systemd && i < _DAEMON_MAX; i++) {
+                const struct daemon_state *d = &c->daemons->of[i];
+                struct finding f;
+
+                if (streq(d->load, "not-found"))
+                        continue; /* the package is not here, tpuctl alone */
+                check_begin(&f, WORDS_DAEMON, daemons[i].name);
+                judge_daemon(i, d, &f);
+                s->finding(s, &f);
+                for (size_t k = 0; k < d->n_says; k++)
+                        if (startswith(d->says[k].check, "daemon."))
+                                s->finding(s, &d->says[k]);
+        }
+        return 0;
+}

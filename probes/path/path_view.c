@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "path_view.h"
+
+#include "addresses.h"
+#include "check_words.h"
+#include "netlink.h"
+
+#define ALL_OF_TCP 40 /* headers of IPv4 and TCP; 20 more of IPv6 */
+
+void path_viewer_clear(struct path_viewer *v) {
+        route_table_clear(&v->routes);
+        v->routes_known = false;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------- */
+
+static const uint8_t *bytes_of(const union path_address *a) {
+        return a->sa.sa_family == AF_INET ? (const uint8_t *) &a->in.sin_addr :
+                                            (const uint8_t *) &a->in6.sin6_addr;
+}
+
+static bool prefix_has(int family, const uint8_t *prefix, uint8_t len, const union path_address *a) {
+        struct rule r = { .family = family, .src_len = len };
+
+        memcpy(r.src, prefix, sizeof(r.src));
+        return rule_covers(&r, a->sa.sa_family, bytes_of(a));
+}
+
+/* What the kernel answers to a lookup that such a route ends. */
+static bool rejects_with(uint8_t type, int error) {
+        return (type == RTN_BLACKHOLE && error == -EINVAL) || (type == RTN_PROHIBIT && error == -EACCES) ||
+               (type == RTN_UNREACHABLE && (error == -EHOSTUNREACH || error == -ENETUNREACH));
+}
+
+static void know_routes(struct path_viewer *v) {
+        if (!v->routes_known && routes_read(v->host, &v->routes) == 0)
+                v->routes_known = true;
+}
+
+/* tpu-netcfg copies what the main table has: the route there is the one to speak of. */
+static void find_original(struct path_viewer *v, struct route *r) {
+        const struct route copy = *r;
+
+        if (copy.protocol != ROUTE_PROTOCOL_OURS)
+                return;
+        know_routes(v);
+        for (size_t i = 0; i < v->routes.n; i++) {
+                const struct route *o = &v->routes.routes[i];
+
+                if (o->table == RT_TABLE_MAIN && o->family == copy.family && o->dst_len == copy.dst_len &&
+                    memcmp(o->dst, copy.dst, sizeof(o->dst)) == 0 && o->n_hops == 1 &&
+                    o->hops[0] == copy.hops[0])
+                        *r = *o;
+        }
+}
+
+/* The lookup's answer does not name the route that rejects: the longest of those that can. */
+static void find_rejecting(struct path_viewer *v, const union path_address *to, struct path_view *ret) {
+        know_routes(v);
+        for (size_t i = 0; i < v->routes.n; i++) {
+                const struct route *r = &v->routes.routes[i];
+
+                if (rejects_with(r->type, ret->error) && prefix_has(r->family, r->dst, r->dst_len, to) &&
+                    (!ret->matched || r->dst_len > ret->route.dst_len)) {
+                        ret->route = *r;
+                        ret->matched = true;
+                }
+        }
+}
+
+static const char *name_of(const struct link_table *links, int index) {
+        const struct link *l = link_by_index(links, index);
+
+        return l ? l->name : "another NIC";
+}
+
+static void find_owner(const struct path_viewer *v, const union path_address *to, struct path_view *ret) {
+        size_t size = to->sa.sa_family == AF_INET ? 4 : 16;
+
+        for (size_t i = 0; i < v->addresses->n; i++) {
+                const struct address *a = &v->addresses->addresses[i];
+
+                if (a->family == to->sa.sa_family && memcmp(a->bytes, bytes_of(to), size) == 0)
+                        (void) snprintf(ret->owner, sizeof(ret->owner), "%s", name_of(v->links, a->index));
+        }
+}
+
+/* Whether the address is in a subnet of nic's own, and how that subnet's route reads. */
+static void find_subnet(const struct path_viewer *v, const struct link *nic, const union path_address *to,
+                        struct path_view *ret) {
+        for (size_t i = 0; i < v->addresses->n; i++) {
+                const struct address *a = &v->addresses->addresses[i];
+                struct route r = { .family = a->family,
+                                   .dst_len = a->prefix_len,
+                                   .type = RTN_UNICAST,
+                                   .protocol = RTPROT_KERNEL,
+                                   .table = RT_TABLE_MAIN,
+                                   .scope = RT_SCOPE_LINK,
+                                   .has_source = a->family == AF_INET };
+                size_t size = a->family == AF_INET ? 4 : 16;
+
+                if (a->index != nic->index || a->prefix_len >= size * 8 ||
+                    !prefix_has(a->family, a->bytes, a->prefix_len, to))
+                        continue;
+                memcpy(r.source, a->bytes, size);
+                for (size_t k = 0; k < size; k++)
+                        if (k * 8 < a->prefix_len)
+                                r.dst[k] = (uint8_t) (a->bytes[k] &
+                                                      (a->prefix_len >= k * 8 + 8 ?
+                                                               0xff :
+                                                               0xff00U >> (a->prefix_len - k * 8)));
+                ret->diverted = true;
+                (void) route_arguments(&r, nic->name, false, ret->subnet);
+        }
+}
+
+void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,
+                    const union path_address *to, struct path_view *ret) {
+        struct path_route route = { 0 };
+
+        *ret = (struct path_view){ .nic_mtu = nic ? nic->mtu : 0 };
+        ret->error = path_route_ask(v->kernel, from, to, &route);
+        if (ret->error < 0) {
+                find_rejecting(v, to, ret);
+                return;
+        }
+        ret->local = route.local;
+        ret->mtu = route.mtu;
+        ret->matched = path_route_match(v->kernel, from, to, &ret->route) == 0;
+        if (ret->matched)
+                find_original(v, &ret->route);
+        if (route.local)
+                find_owner(v, to, ret);
+        else
+                (void) snprintf(ret->by, sizeof(ret->by), "%s", name_of(v->links, route.nic));
+        if (nic && !route.local && route.nic != nic->index)
+                find_subnet(v, nic, to, ret);
+}
+
+void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,
+                         const struct qdisc_table *after) {
+        const struct qdisc *limit = qdisc_that_limits(after, nic);
+        uint64_t was = qdisc_drops(before, nic), is = qdisc_drops(after, nic);
+
+        if (limit)
+                (void) qdisc_words(limit, v->qdisc);
+        v->dropped = is > was ? is - was : 0;
+}
+
+/* --- Words --------------------------------------------------------------------------------------------- */
+
+/* "sudo ip route del …" of the route that decides; to look at it, where no line says it. */
+static void removal_of(const struct path_view *v, const char *to, char buf[static 320]) {
+        char arguments[ROUTE_WORDS_MAX];
+
+        if (v->matched && route_arguments(&v->route, v->by, true, arguments)[0])
+                (void) snprintf(buf, 320, "sudo %s route del %s", route_ip_family(&v->route), arguments);
+        else
+                (void) snprintf(buf, 320, "ip route get %s fibmatch", to);
+}
+
+static void words_of(const struct path_view *v, char buf[static ROUTE_WORDS_MAX]) {
+        if (v->matched)
+                (void) route_words(&v->route, v->by, buf);
+        else
+                (void) snprintf(buf, ROUTE_WORDS_MAX, "a route or rule that the kernel does not name");
+}
+
+static const char *owner_of(const struct path_view *v) {
+        return v->matched ? route_owner(v->route.protocol) : "ip rule shows the rules";
+}
+
+static void say_rejected(const struct path_view *v, const char *to, struct finding *f) {
+        char words[ROUTE_WORDS_MAX], remedy[320];
+
+        words_of(v, words);
+        removal_of(v, to, remedy);
+        finding_set(f->found, "this host's kernel sends nothing there (%s)", strerror(-v->error));
+        check_say(f, WORDS_PATH_REJECTED, words, owner_of(v), remedy);
+}
+
+static void say_kept(const struct path_view *v, const char *to, struct finding *f) {
+        char words[ROUTE_WORDS_MAX], remedy[320];
+
+        words_of(v, words);
+        finding_set(f->found, "this host keeps the packets for itself");
+        if (v->owner[0])
+                check_say(f, WORDS_PATH_KEPT_ADDRESS, to, v->owner, strchr(to, ':') ? "128" : "32");
+        else {
+                removal_of(v, to, remedy);
+                check_say(f, WORDS_PATH_KEPT, words, owner_of(v), remedy);
+        }
+}
+
+static void say_diverted(const struct path_view *v, const char *nic, const char *to, struct finding *f) {
+        char words[ROUTE_WORDS_MAX], remedy[320], subnet[ROUTE_DST_MAX] = "";
+        bool same;
+
+        words_of(v, words);
+        if (v->matched)
+                route_format_dst(&v->route, subnet);
+        /* Where the subnet's own route was replaced there is none to fall back to. */
+        same = subnet[0] && startswith(v->subnet, subnet) && v->subnet[strlen(subnet)] == ' ';
+        if (same)
+                (void) snprintf(remedy, sizeof(remedy), "sudo %s route replace %s",
+                                route_ip_family(&v->route), v->subnet);
+        else
+                removal_of(v, to, remedy);
+        finding_set(f->found, "packets leave by %s", v->by);
+        check_say(f, WORDS_PATH_DIVERTED, to, v->by, nic, words, owner_of(v), remedy);
+}
+
+static uint32_t full_mss(const struct path_view *v) {
+        return v->nic_mtu - ALL_OF_TCP - (v->route.family == AF_INET6 ? 20 : 0);
+}
+
+/* Smaller packets than the NIC could send or take. */
+static bool is_held(const struct path_view *v) {
+        return (v->mtu > 0 && v->mtu < v->nic_mtu) ||
+               (v->matched && v->route.metrics[RTAX_ADVMSS] > 0 && v->nic_mtu > 100 &&
+                v->route.metrics[RTAX_ADVMSS] < full_mss(v));
+}
+
+static void say_held(const struct path_view *v, struct finding *f) {
+        char words[ROUTE_WORDS_MAX], arguments[ROUTE_WORDS_MAX], remedy[320], most[16];
+        uint32_t advmss = v->matched ? v->route.metrics[RTAX_ADVMSS] : 0, own;
+        bool limited;
+
+        words_of(v, words);
+        own = v->matched ? v->route.metrics[RTAX_MTU] : 0;
+        limited = advmss > 0 || (own > 0 && own <= v->mtu);
+        (void) snprintf(most, sizeof(most), "%" PRIu32, v->mtu > 0 ? v->mtu : v->nic_mtu);
+        if (advmss > 0 && advmss < full_mss(v))
+                finding_set(f->found, "this host's route holds connections to packets of %s, segments of "
+                            "%" PRIu32, most, advmss);
+        else
+                finding_set(f->found, "this host's kernel holds connections to packets of %s", most);
+        if (!limited) {
+                check_say(f, WORDS_PATH_REMEMBERED, most, v->route.family == AF_INET6 ? "-6" : "-4");
+                return;
+        }
+        /* A route to one host alone is not needed; any other stays, without its limits. */
+        if (v->route.dst_len == (v->route.family == AF_INET ? 32 : 128) &&
+            v->route.protocol != RTPROT_KERNEL)
+                removal_of(v, "", remedy);
+        else if (route_arguments(&v->route, v->by, false, arguments)[0])
+                (void) snprintf(remedy, sizeof(remedy), "sudo %s route replace %s",
+                                route_ip_family(&v->route), arguments);
+        else
+                (void) snprintf(remedy, sizeof(remedy), "ip -d route show table all");
+        check_say(f, WORDS_PATH_HELD, words, route_owner(v->route.protocol), remedy);
+}
+
+bool path_view_say_dropped(const struct path_view *v, const char *nic, struct finding *f) {
+        char dropped[24];
+
+        if (!v->qdisc[0] || v->dropped == 0)
+                return false;
+        (void) snprintf(dropped, sizeof(dropped), "%" PRIu64, v->dropped);
+        check_say(f, WORDS_PATH_QDISC, nic, v->qdisc, dropped);
+        return true;
+}
+
+bool path_view_say(const struct path_view *v, const char *nic, const union path_address *to,
+                   struct finding *f) {
+        char text[ADDRESS_TEXT_MAX];
+
+        (void) address_text(to, text);
+        if (v->error < 0 && v->error != -ENETUNREACH && v->error != -ENODEV)
+                say_rejected(v, text, f);
+        else if (v->error < 0 && v->matched)
+                say_rejected(v, text, f);
+        else if (v->error < 0)
+                return false;
+        else if (v->local)
+                say_kept(v, text, f);
+        else if (v->diverted)
+                say_diverted(v, nic, text, f);
+        else if (streq(v->by, nic) && is_held(v))
+                say_held(v, f);
+        else
+                return false;
+        return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What this host's own kernel would do with packets of a program from one address to another: the route
+ * that decides (RTM_GETROUTE, as "ip route get … fibmatch"), and what it holds connections to. Beside the
+ * packets of the proof, which no route's limit holds back. path_view_say() is pure.
+ */
+#include "intent.h"
+#include "path_address.h"
+#include "qdiscs.h"
+#include "route_words.h"
+
+struct path_view {
+        int error;          /* -errno of the kernel's lookup; 0: there is a route */
+        bool matched;       /* route is the one that decides, also the one that rejects */
+        struct route route;
+        char by[IF_NAMESIZE]; /* of the route; empty: it leads nowhere, or to this host */
+        bool local;           /* the kernel keeps the packets for this host */
+        char owner[IF_NAMESIZE]; /* local: the NIC that has the address; empty: none has */
+        uint32_t mtu; /* of the route, as the kernel counts for connections; 0: the NIC's */
+        uint32_t nic_mtu;
+        char qdisc[QDISC_WORDS_MAX]; /* of the NIC, that limits; empty: none */
+        uint64_t dropped;            /* by qdiscs of the NIC while the path was tried */
+        bool diverted; /* the address is in the subnet of a NIC that the route does not take */
+        char subnet[ROUTE_WORDS_MAX]; /* diverted: the route of that subnet as ip(8) takes it */
+};
+
+struct nl_sock;
+/* What is asked, and what was read once for all paths. */
+struct path_viewer {
+        const struct host *host;
+        const struct link_table *links;
+        const struct address_table *addresses;
+        struct nl_sock *kernel; /* NETLINK_ROUTE */
+        struct route_table routes;
+        bool routes_known;
+};
+void path_viewer_clear(struct path_viewer *v);
+
+/* from NULL: as a program that binds no address. What the kernel does not say is left out. */
+void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,
+                    const union path_address *to, struct path_view *ret);
+
+/* What the qdiscs of nic did between two looks. */
+void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,
+                         const struct qdisc_table *after);
+
+/* Of a path on which something was lost: whether this host's own qdisc dropped it. As path_view_say(). */
+bool path_view_say_dropped(const struct path_view *v, const char *nic, struct finding *f);
+
+/* Whether packets from an address of nic do not go out by nic at all, or are held to less than its MTU:
+ * verdict, found, reason and remedy in f, which has check and subject. False: f is as it was. */
+bool path_view_say(const struct path_view *v, const char *nic, const union path_address *to,
+                   struct finding *f);

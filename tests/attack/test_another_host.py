@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+"""A host with a valid certificate that speaks for another one: what is refused, and what stays as it was."""
+
+import json
+import subprocess
+import unittest
+
+from attack_case import AGENT, ACTOR, HOST, Attack, member, otlp
+from collector_case import PROGRAM
+import capture_wire
+
+
+def resource(host):
+    return {**AGENT, "host.name": host}
+
+
+class AnotherHost(Attack):
+    def refuses(self, r, *words):
+        self.assertEqual(r.status, 403, r.content)
+        for w in words:
+            self.assertIn(w.encode(), r.content)
+
+    def test_sync_as_another(self):
+        """A joins nobody else's slice under B's name, and is told nothing of B's run."""
+        self.collector()
+        self.assertEqual(self.sync("b", member=member("b")).status, 200)
+        r = self.sync("a", member=member("b", incarnation="stolen"))
+        self.refuses(r, "host a", "host b")
+        self.assertNotIn("records", r.json)
+        self.refuses(self.sync("a", member=member("b", "s9")), "host b")
+        self.assertEqual(self.sync("a", member=member("a", "s1")).status, 200)
+
+    def test_leave_of_another(self):
+        """A does not end B's membership, nor does it renew its lease."""
+        self.collector()
+        b = self.sync("b", member=member("b"))
+        self.assertEqual(b.json["records"]["slice/s0"]["state"], "ready")
+        for more in ({"leave": True}, {}, {"figures": [{"run": "r", "generation": 1, "at": 1}]}):
+            self.refuses(self.sync("a", same="s0/0", incarnation="life-b", **more), "host b")
+        slice_now = self.people("/api/v1/slices/s0").json
+        self.assertEqual((slice_now["state"], slice_now["generation"]),
+                         ("ready", b.json["records"]["slice/s0"]["generation"]))
+        self.assertTrue(self.sync("b", same="s0/0", incarnation="life-b", leave=True).json["tell"])
+
+    def test_capture_of_another(self):
+        self.collector()
+        m = member("b")
+        self.assertEqual(self.sync("b", member=m).status, 200)
+        path = "/registry/v1/capture?" + capture_wire.query("", m, "train", 0)
+        body = capture_wire.wire({"processes": []})
+        self.refuses(self.call("a", path, body), "host b")
+        self.assertEqual(self.call("b", path, body).status, 200)
+        self.assertEqual(self.c.sql("SELECT host FROM captures"), [("b",)])
+
+    def test_telemetry_of_another(self):
+        """Metrics, events and lines of B: all of the request is refused, also where only one resource of it
+        is another's."""
+        self.collector()
+        line = otlp.log("tpu.run.line", "text", attrs={"tpu.run.name": "r", "tpu.run.invocation": "i",
+                                                       "tpu.run.line": 1})
+        own, other = resource("a"), resource("b")
+        gauge = [otlp.gauge("m", [otlp.point(1)])]
+        for path, request in (("/v1/metrics", otlp.request(other, gauge)),
+                              ("/v1/metrics", otlp.request(own, gauge) + otlp.request(other, gauge)),
+                              ("/v1/logs", otlp.request(other, [otlp.log("tpu.x", "text")])),
+                              ("/v1/logs", otlp.request(other, [line]))):
+            self.refuses(self.push("a", path, request), "host a", "host b")
+        self.assertEqual(self.c.sql("SELECT count(*) FROM hosts WHERE name IN ('a', 'b')"), [(0,)])
+        self.assertEqual(self.push("a", "/v1/metrics", otlp.request(own, gauge)).status, 200)
+
+    def test_another_by_what_is_left_out(self):
+        """A push without a host's name is its sender's, whatever else it calls itself."""
+        self.collector()
+        for attributes in ({"service.instance.id": "b", "service.name": "x"}, {"service.name": "y"}):
+            self.assertEqual(self.push("a", "/v1/logs",
+                                       otlp.request(attributes, [otlp.log("tpu.x", "t")])).status, 200)
+        self.assertEqual(self.c.sql("SELECT h.name, count(*) FROM events e JOIN hosts h ON e.host = h.id"
+                                    " WHERE e.name = 'tpu.x' GROUP BY 1"), [("a", 2)])
+
+    def test_what_was_set_aside_is_dropped(self):
+        """A spool out of an image, of another host: 422, so that the agent drops it and goes on."""
+        self.collector()
+        r = self.push("a", "/v1/logs", otlp.request(resource("b"), [otlp.log("tpu.x", "t")]),
+                      "0123456789abcdef/events/1", "TPU-Spool-Aside")
+        self.assertEqual(r.status, 422, r.content)
+        self.assertEqual(self.c.sql("SELECT count(*) FROM events WHERE name = 'tpu.x'"), [(0,)])
+
+    def test_audit(self):
+        """Each refusal counts; one a minute of a certificate is an event that names both."""
+        self.collector()
+        for _ in range(20):
+            self.sync("a", member=member("b"))
+            self.push("a", "/v1/logs", otlp.request(resource("b"), [otlp.log("tpu.x", "t")]))
+        self.sync("b", member=member("a"))
+        told = self.refusals()
+        self.assertEqual(sorted(e["attributes"]["caller"] for e in told), [HOST + "a", HOST + "b"])
+        for e in told:
+            self.assertRegex(e["body"], r"spiffe://site/host/(.) from 127.0.0.1 called /registry/v1/sync: "
+                             r"refused, this certificate is host \1's, and it speaks for host ")
+        text = self.people_text("/metrics")
+        self.assertIn("tpu_collectord_refused_for_another_host_total 41", text)
+
+    def people_text(self, path):
+        c = self.connect("reader", self.c.api)
+        return self.ask(c, "GET", path).content.decode()
+
+
+class Seat(Attack):
+    def test_seat_of_a_silent_host(self):
+        """A has B's machine id and B is away: its seat stays its own, until people release it."""
+        self.collector(control={"Lease": "3s"})
+        self.assertEqual(self.sync("b", member=member("b", hosts=2)).status, 200)
+        self.sync("b", same="s0/0", incarnation="life-b", leave=True)
+        stolen = member("a", hosts=2, id="id-b", machine="id-b")
+        for _ in range(2):
+            r = self.sync("a", member=stolen)
+            self.assertEqual((r.status, r.json["conflict"]["holder"]), (200, "b"), r.content)
+            self.restart()
+        self.assertEqual(self.people("/api/v1/slices/s0/slots/0", "DELETE").status, 403)
+        # a collector that was restarted misses nobody before a lease has passed
+        self.until(lambda: self.people("/api/v1/slices/s0/slots/0", "DELETE", "actor").status == 204)
+        self.assertIsNone(self.sync("a", member=stolen).json["conflict"])
+
+    def test_nobody_proves_himself(self):
+        """What says that a name is proved comes from the certificate, not from the member."""
+        self.collector(TrustAllAgents="yes")
+        self.sync("b", member=member("b", proved=True))
+        self.sync("b", same="s0/0", incarnation="life-b", leave=True)
+        self.assertEqual(json.loads(self.c.sql("SELECT value FROM registry WHERE key = 'slot/s0/0'")[0][0])
+                         ["proved"], False)
+
+
+class HostFrom(Attack):
+    """Which host a certificate is, as the site says."""
+
+    def host_of(self, who, *names):
+        """Of these names, those for whom it may speak."""
+        return [n for n in names if self.sync(who, member=member(n, f"s-{n}")).status == 200]
+
+    def test_without_it(self):
+        """What is behind the last slash of the URI that AllowAgents= names is the host."""
+        self.who["two"] = self.ca.issue("two", f"URI:spiffe://other/b,URI:{HOST}c")
+        self.collector()
+        self.assertEqual(self.host_of("two", "a", "b", "c"), ["c"])
+
+    def test_shared_certificate(self):
+        """It speaks for no host, unless the site says so in words."""
+        self.who["shared"] = self.ca.issue("shared", "URI:spiffe://site/ns/n/sa/")
+        self.collector(AllowAgents="spiffe://site/ns/*")
+        r = self.sync("shared", member=member("a"))
+        self.assertEqual(r.status, 403)
+        self.assertIn("HostFrom=", r.json["error"])
+        self.assertEqual(self.c.stop(), 0)
+        self.collector(AllowAgents="spiffe://site/ns/*", TrustAllAgents="yes")
+        self.assertIn("WARN TrustAllAgents=yes", self.c.told)
+        self.assertEqual(self.host_of("shared", "a", "b"), ["a", "b"])
+        self.assertEqual(self.c.stop(), 0)
+        self.assertIn("TrustAllAgents=yes: whoever has a certificate", self.c.said)
+
+    def test_pattern_of_a_uri(self):
+        self.who["c"] = self.ca.issue("c", "URI:spiffe://site/host/c/agent")
+        self.who["d"] = self.ca.issue("d", "URI:spiffe://site/host/x/d/agent")
+        self.collector(HostFrom=HOST + "{host}/agent")
+        self.assertEqual(self.host_of("c", "c", "agent", "a"), ["c"])
+        for who in ("a", "d"):
+            self.assertEqual(self.host_of(who, "a", "d", "x", "agent"), [], who)
+
+    def test_dns_name(self):
+        self.who["c"] = self.ca.issue("c", "DNS:c.hosts.site,URI:spiffe://site/host/shared")
+        self.who["d"] = self.ca.issue("d", "DNS:d.hosts.site.evil,URI:spiffe://site/host/shared")
+        self.who["e"] = self.ca.issue("e", "URI:dns:c.hosts.site,URI:spiffe://site/host/shared")
+        self.who["f"] = self.ca.issue("f", "DNS:f.hosts.site")
+        self.collector(HostFrom="dns:{host}.hosts.site", AllowAgents="spiffe://site/host/shared dns:f.*")
+        self.assertEqual(self.host_of("c", "c", "shared"), ["c"])
+        self.assertEqual(self.host_of("f", "f", "c"), ["f"])
+        for who in ("d", "e"):
+            self.assertEqual(self.host_of(who, "c", "d", "d.hosts.site", "shared"), [], who)
+
+    def test_map(self):
+        """A file that is read again when it changes; one that is damaged changes nothing."""
+        hosts = self.put("hosts", f"# name host\n{HOST}a  one\n\n{HOST}b two # here\n")
+        self.collector(HostFrom=hosts)
+        self.assertEqual((self.host_of("a", "a", "one", "two"), self.host_of("b", "one", "two")),
+                         (["one"], ["two"]))
+        self.put("hosts", f"{HOST}a two\n")
+        self.assertEqual((self.host_of("a", "one", "two"), self.host_of("b", "one", "two", "b")),
+                         (["two"], []))
+        self.put("hosts", f"{HOST}a one two three\n")
+        self.assertEqual(self.host_of("a", "one", "two"), ["two"])
+        self.assertEqual(self.c.stop(), 0)
+        self.assertIn("hosts:1: the line has more than two words; what the file said before stays in force",
+                      self.c.said)
+
+    def test_what_makes_no_sense(self):
+        for words, said in (({"HostFrom": "spiffe://site/host/*"}, "no pattern with {host} once"),
+                            ({"HostFrom": "*{host}"}, "no pattern with {host} once"),
+                            ({"HostFrom": "/no/such"}, "/no/such: No such file"),
+                            ({"HostFrom": "x/{host}", "TrustAllAgents": "yes"}, "exclude each other")):
+            config = self.folder / "bad.conf"
+            config.write_text(f"[Collector]\nCertificate={self.server[0]}\nKey={self.server[1]}\n"
+                              f"ClientCa={self.ca.cert}\nAllowAgents={HOST}*\nAllowReaders={ACTOR}\n"
+                              + "".join(f"{k}={v}\n" for k, v in words.items()))
+            p = subprocess.run([PROGRAM, "--config", config, "--check-config"], capture_output=True,
+                               text=True, timeout=60)
+            self.assertEqual(p.returncode, 1, words)
+            self.assertIn(said, p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,334 @@
+"""The cases. Those with a row are of the audit of version 0.1; the others are our own, from what DHCP
+clients, containers, VPNs, bonds, people in a hurry and disks do."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Case:
+    """name: with the row of the audit that it is from, else it is our own.
+    do: a line of shell in h0, or a callable of the lab that does it.
+    kind: what must follow:
+      named     `tpuctl check` (path: or `check path`) says it in words that match; its remedy mends it
+      repaired  the setting that `probe` prints is again what it was, without a person
+      calm      it changes nothing for runs: no finding, and `probe` prints what the case made of it
+    undo: a line of shell that takes away what the remedy does not (the cause outside this host).
+    words: a regular expression that one new finding, as a line, must match.
+    elsewhere: the mend is not on this host, and so the remedy is not typed here.
+    """
+    name: str
+    do: object
+    kind: str = "named"
+    words: str = ""
+    probe: str = ""
+    undo: str = ""
+    path: bool = False
+    elsewhere: bool = False
+    within: float = 20
+    quick: bool = False
+
+
+PEER, PEER1, GATEWAY, SELF = "10.10.0.11", "10.10.1.11", "10.10.0.1", "10.10.0.10"
+ROUTES = "ip -4 route show table all | sort; ip rule"
+MTU = "cat /sys/class/net/eth1/mtu"
+RMEM = "cat /proc/sys/net/ipv4/tcp_rmem"
+
+
+def drop(port, host="h1", proto="tcp"):
+    return lambda b: b.nft(f"table inet site {{ chain in {{ type filter hook input priority 0; "
+                           f"{proto} dport {port} drop; }} }}", getattr(b, host))
+
+
+def on_h1(script):
+    return lambda b: b.h1.sh(script, timeout=60)
+
+
+def fighter(what):
+    """A unit that sets something again each second."""
+    unit = f"[Service]\\nExecStart=/bin/sh -c 'while :; do {what}; sleep 1; done'\\n"
+    return (f"printf \"{unit}\" > /run/systemd/system/fighter.service; systemctl daemon-reload; "
+            "systemctl start fighter")
+
+
+NO_FIGHTER = "systemctl stop fighter; rm -f /run/systemd/system/fighter.service; systemctl daemon-reload"
+CONTESTED = "contest|fighter"
+
+
+def dropin(unit, text):
+    return (f"mkdir -p /run/systemd/system/{unit}.d; printf '{text}' > "
+         "/run/systemd/system/{unit}.d/case.conf; "
+            f"systemctl daemon-reload; systemctl restart {unit} --no-block; sleep 3")
+
+
+def no_dropin(unit):
+    return (f"rm -rf /run/systemd/system/{unit}.d; systemctl daemon-reload; systemctl reset-failed {unit}; "
+            f"timeout 20 systemctl restart {unit}")
+
+
+SETTINGS = [
+    Case("mtu-lowered", "ip link set eth1 mtu 1460", "repaired", probe=MTU, quick=True),
+    Case("mtu-lowered-eth0", "ip link set eth0 mtu 1460", "repaired", probe="cat /sys/class/net/eth0/mtu"),
+    Case("tcp-rmem-back", "sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'", "repaired", probe=RMEM,
+         quick=True),
+    Case("tcp-wmem-back", "sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'", "repaired",
+         probe="cat /proc/sys/net/ipv4/tcp_wmem"),
+    Case("slow-start-after-idle", "sysctl -qw net.ipv4.tcp_slow_start_after_idle=1", "repaired",
+         probe="cat /proc/sys/net/ipv4/tcp_slow_start_after_idle"),
+    Case("rp-filter-strict", "sysctl -qw net.ipv4.conf.eth1.rp_filter=1 net.ipv4.conf.all.rp_filter=1",
+         "repaired", probe="cat /proc/sys/net/ipv4/conf/*/rp_filter"),
+    Case("our-rule-deleted", "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head "
+         "-1)",
+         "repaired", probe="ip rule"),
+    Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup //p'); do ip route flush "
+         "table $t; done", "repaired", probe=ROUTES, quick=True),
+    Case("row13-rule-flush", "ip rule flush", "repaired", probe="ip rule", quick=True),
+    Case("rule-flush-inet6", "ip -6 rule flush", "repaired", probe="ip -6 rule"),
+    Case("all-at-once", "ip link set eth1 mtu 1460; sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'; "
+         "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head -1)", "repaired",
+         probe=f"{MTU}; {RMEM}; ip rule"),
+    Case("link-flap", "ip -4 route show default > /run/d; ip link set eth1 down; sleep 1; ip link set eth1 "
+         "up; "
+         "sleep 2", "repaired", probe="ip rule; " + MTU),
+    Case("hook-by-udev-name", "ip link add eth7 type dummy; ip link del eth7", "repaired", probe=ROUTES),
+]
+
+ROUTING = [
+    Case("row2-route-mtu-lock", f"ip route add {PEER} dev eth0 mtu lock 1400", words="1400", path=True,
+         undo=f"ip route del {PEER}", quick=True),
+    Case("row2-route-mtu-eth1", f"ip route add {PEER1} dev eth1 mtu lock 1400", words="1400", path=True,
+         undo=f"ip route del {PEER1}"),
+    Case("row2-default-route-mtu", f"ip route replace default via {GATEWAY} dev eth0 mtu 1460 advmss 1400",
+         words="1460|1400", path=True),
+    Case("row2-subnet-route-mtu", "ip route change 10.10.1.0/24 dev eth1 proto kernel scope link "
+         "src 10.10.1.10 mtu 1500", words="1500", path=True),
+    Case("row2-advmss-alone", f"ip route add {PEER} dev eth0 advmss 536", words="536", path=True,
+         undo=f"ip route del {PEER}"),
+    Case("row4-subnet-by-eth0", "ip route del 10.10.1.0/24 dev eth1; ip route add 10.10.1.0/24 dev eth0",
+         words="eth0", path=True, undo="ip route del 10.10.1.0/24 dev eth0; ip route add 10.10.1.0/24 dev "
+         "eth1 "
+         "proto kernel scope link src 10.10.1.10"),
+    Case("row4-more-specific", "ip route add 10.10.1.0/25 dev eth0", words="10.10.1.0/25", path=True,
+         undo="ip route del 10.10.1.0/25", quick=True),
+    Case("row4-host-route-wrong-nic", f"ip route add {PEER1} dev eth0", words="eth0", path=True,
+         undo=f"ip route del {PEER1} dev eth0"),
+    Case("row4-via-gateway", f"ip route add {PEER} via 10.10.0.1 dev eth0", words="10.10.0.1|gateway",
+         path=True,
+         undo=f"ip route del {PEER}"),
+    Case("row5-blackhole", f"ip route add blackhole {PEER}", words="blackhole", path=True,
+         undo=f"ip route del blackhole {PEER}", quick=True),
+    Case("row5-unreachable", f"ip route add unreachable {PEER1}", words="unreachable", path=True,
+         undo=f"ip route del unreachable {PEER1}"),
+    Case("row5-prohibit-subnet", "ip route add prohibit 10.10.1.0/28", words="prohibit", path=True,
+         undo="ip route del prohibit 10.10.1.0/28"),
+    Case("rule-blackhole", f"ip rule add to {PEER} blackhole priority 10", words="blackhole|rule", path=True,
+         undo="ip rule del priority 10"),
+    Case("rule-to-other-table", f"ip route add default dev eth1 table 500; ip rule add to {PEER} lookup 500 "
+         "priority 10", words="500", path=True, undo="ip rule del priority 10; ip route flush table 500"),
+    Case("rule-throw-all", "ip rule add prohibit priority 11", words="prohibit|rule", path=True,
+         undo="ip rule del priority 11"),
+    Case("local-table-first", "ip route add unreachable 10.10.0.0/25", words="unreachable", path=True,
+         undo="ip route del unreachable 10.10.0.0/25"),
+    Case("peers-address-on-lo", f"ip addr add {PEER}/32 dev lo", words="local|own address|lo", path=True,
+         undo=f"ip addr del {PEER}/32 dev lo"),
+    Case("peers-address-on-dummy", f"ip link add dm0 type dummy; ip link set dm0 up; ip addr add {PEER1}/32 "
+         "dev dm0", words="dm0|local", path=True, undo="ip link del dm0"),
+    Case("default-route-gone", "ip route del default", words="default"),
+    Case("second-default-wins", "ip route add default via 10.10.1.1 dev eth1 metric 0", words="default|eth1",
+         undo="ip route del default via 10.10.1.1 dev eth1"),
+    Case("gateway-unreachable-address", "ip route replace default via 10.10.0.250 dev eth0",
+         words="10.10.0.250", undo=f"ip route replace default via {GATEWAY} dev eth0"),
+    Case("neighbour-permanent-wrong", f"ip neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud "
+         "permanent", words="02:00:00:00:00:99|neigh", path=True, undo=f"ip neigh del {PEER} dev eth0",
+         quick=True),
+    Case("arp-off", "ip link set eth1 arp off; ip neigh flush dev eth1", words="arp", path=True,
+         undo="ip link set eth1 arp on"),
+    Case("own-address-gone", "ip addr flush dev eth1", words="eth1", path=True,
+         undo="ip addr add 10.10.1.10/24 dev eth1"),
+    Case("second-address-same-subnet", "ip addr add 10.10.1.77/24 dev eth1", "calm", probe=ROUTES,
+         undo="ip addr del 10.10.1.77/24 dev eth1"),
+    Case("same-subnet-on-two-nics", "ip addr add 10.10.1.78/24 dev eth0", words="10.10.1.0/24|eth0",
+         path=True,
+         undo="ip addr del 10.10.1.78/24 dev eth0"),
+    Case("wide-mask", "ip addr add 10.10.0.10/16 dev eth0", words="10.10.0.0/16|eth1", path=True,
+         undo="ip addr del 10.10.0.10/16 dev eth0"),
+]
+
+WIRES = [
+    Case("row3-tbf", "tc qdisc replace dev eth1 root tbf rate 50mbit burst 64k latency 400ms", words="tbf",
+         undo="tc qdisc del dev eth1 root", quick=True),
+    Case("row3-tbf-small-burst", "tc qdisc replace dev eth0 root tbf rate 50mbit burst 1600 latency 5ms",
+         words="tbf", path=True, undo="tc qdisc del dev eth0 root"),
+    Case("netem-delay", "tc qdisc replace dev eth0 root netem delay 40ms", words="netem",
+         undo="tc qdisc del dev eth0 root"),
+    Case("netem-loss", "tc qdisc replace dev eth1 root netem loss 10%", words="netem",
+         undo="tc qdisc del dev eth1 root"),
+    Case("htb-class", "tc qdisc replace dev eth1 root handle 1: htb default 1; tc class add dev eth1 parent "
+         "1: "
+         "classid 1:1 htb rate 20mbit", words="htb", undo="tc qdisc del dev eth1 root"),
+    Case("fq-is-no-limit", "tc qdisc replace dev eth1 root fq", "calm", undo="tc qdisc del dev eth1 root"),
+    Case("loss-20-one-way", on_h1("tc qdisc replace dev eth0 root netem loss 20%"), words="loss|lost|lose",
+         path=True, elsewhere=True),
+    Case("peer-silent", on_h1("ip link set eth1 down"), words="h1", path=True, elsewhere=True),
+    Case("path-mtu-black-hole", lambda b: b.lab.lower_path_mtu(b.h1, "eth1", 1500), words="1500|8896",
+         path=True, elsewhere=True, quick=True),
+    Case("icmp-dropped-here", lambda b: b.nft("table inet site { chain out { type filter hook output "
+         "priority 0; meta l4proto icmp drop; } }", b.h0), "calm"),
+    Case("row12-8471-dropped", drop(8471), words="8471", path=True, elsewhere=True),
+    Case("row12-8476-dropped", drop(8476), words="8476", path=True, elsewhere=True),
+    Case("udp-dropped-at-peer", drop("1024-65535", proto="udp"), words="h1", path=True, elsewhere=True),
+    Case("duplicate-address", on_h1(f"ip addr add {SELF}/24 dev eth0"), words="address|10.10.0.10",
+         path=True,
+         elsewhere=True),
+    Case("link-down", "ip link set eth1 down", words="eth1.*down|down.*eth1", path=True,
+         undo="ip link set eth1 up", quick=True),
+    Case("loopback-down", "ip link set lo down", words="lo\\b.*down|down", undo="ip link set lo up"),
+    Case("mac-changed", "ip link set eth1 down; ip link set eth1 address 02:00:00:00:00:07; ip link set "
+         "eth1 "
+         "up; ip route add default via 10.10.1.1 dev eth1 metric 1024 || true", "calm"),
+    Case("nic-renamed", "ip link set eth1 down; ip link set eth1 name data1; ip link set data1 up",
+         words="eth1|data1", undo="ip link set data1 down; ip link set data1 name eth1; ip link set eth1 up",
+         elsewhere=True),
+    Case("gateway-silent", lambda b: b.nft("table netdev site { chain out { type filter hook ingress device "
+         "eth0 priority 0; arp saddr ip 10.10.0.1 drop; ip saddr 10.10.0.1 drop; } }", b.h0),
+         words="gateway|10.10.0.1\\b", elsewhere=True),
+]
+
+BYSTANDERS = [
+    Case("docker-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link "
+         "set "
+         "docker0 up", "calm", probe=ROUTES, undo="ip link del docker0", quick=True),
+    Case("vpn-route", "ip link add wg0 type dummy; ip addr add 100.64.0.1/32 dev wg0; ip link set wg0 up; "
+         "ip route add 100.64.0.0/10 dev wg0", "calm", probe=ROUTES, undo="ip link del wg0"),
+    Case("vpn-policy-rules", "ip rule add fwmark 0x80000/0xff0000 lookup main priority 5210; ip rule add "
+         "lookup 52 priority 5270", "calm", probe=ROUTES, undo="ip rule del priority 5210; ip rule del "
+         "priority 5270"),
+    Case("veth-of-a-container", "ip link add vh type veth peer name vc; ip link set vh up", "calm",
+         probe=ROUTES,
+         undo="ip link del vh"),
+    Case("vlan", "ip link add link eth1 name eth1.5 type vlan id 5; ip link set eth1.5 up", "calm",
+         probe=ROUTES, undo="ip link del eth1.5"),
+    Case("macvlan", "ip link add mv0 link eth1 type macvlan mode bridge; ip link set mv0 up", "calm",
+         probe=ROUTES, undo="ip link del mv0"),
+    Case("ipv6-address", "ip -6 addr add fd00::5/64 dev eth0", "calm",
+         undo="ip -6 addr del fd00::5/64 dev eth0"),
+    Case("hundred-routes", "for i in $(seq 1 100); do ip route add 192.168.$i.0/24 via 10.10.0.1; done",
+         "calm", probe=ROUTES, undo="for i in $(seq 1 100); do ip route del 192.168.$i.0/24; done"),
+    Case("dhcp-renewal", "ip addr change 10.10.0.10/24 dev eth0 valid_lft 3600 preferred_lft 3600; ip addr "
+         "change 10.10.0.10/24 dev eth0", "calm", probe=ROUTES),
+    Case("promiscuous", "ip link set eth1 promisc on", "calm", undo="ip link set eth1 promisc off"),
+    Case("conntrack-accept-all", lambda b: b.nft("table inet site { chain in { type filter hook input "
+         "priority 0; tcp dport 22 accept; } }", b.h0), "calm"),
+    Case("bridge-with-a-rule", "ip rule add from 172.18.0.0/16 lookup 77 priority 200; ip route add default "
+         "via 10.10.0.1 table 77", "calm", probe=ROUTES, undo="ip rule del priority 200; ip route flush "
+         "table 77"),
+]
+
+DAEMONS = [
+    Case("row6-netcfg-dead", "systemctl kill -s KILL tpu-netcfg; systemctl stop tpu-netcfg "
+         "tpu-netcfg.socket",
+         words="netcfg", quick=True),
+    Case("row6-netcfg-crash-loop", dropin("tpu-netcfg.service",
+         "[Service]\\nExecStart=\\nExecStart=/bin/false\\n"),
+         words="netcfg", undo=no_dropin("tpu-netcfg.service"), elsewhere=True),
+    Case("netcfg-stopped-by-signal", "systemctl kill -s STOP tpu-netcfg", words="netcfg",
+         undo="systemctl kill -s CONT tpu-netcfg", within=90),
+    Case("launchd-dead", "systemctl stop tpu-launchd.socket tpu-launchd", words="launchd"),
+    Case("launchd-stopped-by-signal", "systemctl kill -s STOP tpu-launchd", words="launchd",
+         undo="systemctl kill -s CONT tpu-launchd", within=90),
+    Case("hostd-dead", "systemctl stop tpu-hostd", words="hostd", quick=True),
+    Case("hostd-stopped-by-signal", "systemctl kill -s STOP tpu-hostd", words="hostd",
+         undo="systemctl kill -s CONT tpu-hostd", within=90),
+    Case("hostd-masked", "systemctl mask --runtime -q --now tpu-hostd", words="hostd",
+         undo="systemctl unmask --runtime -q tpu-hostd; systemctl start tpu-hostd"),
+    Case("row8-hostd-state-read-only", "mount --bind /var/lib/tpu-hostd /var/lib/tpu-hostd; mount -o "
+         "remount,ro,bind /var/lib/tpu-hostd; systemctl restart --no-block tpu-hostd; sleep 2",
+         words="read-only|/var/lib/tpu-hostd", undo="umount /var/lib/tpu-hostd; systemctl restart tpu-hostd",
+         elsewhere=True),
+    Case("row8-launchd-state-read-only", "mount --bind /var/lib/tpu-launchd /var/lib/tpu-launchd; mount -o "
+         "remount,ro,bind /var/lib/tpu-launchd; systemctl restart --no-block tpu-launchd; sleep 2",
+         words="read-only|/var/lib/tpu-launchd",
+         undo="umount /var/lib/tpu-launchd; systemctl restart tpu-launchd", elsewhere=True),
+    Case("disk-full", "mount -t tmpfs -o size=64k tmpfs /var/lib/tpu-hostd; head -c 70000 /dev/zero > "
+         "/var/lib/tpu-hostd/fill; systemctl restart --no-block tpu-hostd; sleep 2", words="full|space|disk",
+         undo="systemctl stop tpu-hostd; umount -l /var/lib/tpu-hostd; systemctl start tpu-hostd",
+         elsewhere=True),
+    Case("row13-run-directory-deleted", "rm -rf /run/tpu-hostd", words="/run/tpu-hostd|hostd"),
+    Case("launchd-run-directory-deleted", "rm -rf /run/tpu-launchd", words="launchd"),
+    Case("netcfg-run-directory-deleted", "rm -rf /run/tpu-netcfg", words="netcfg"),
+    Case("row13-launchd-without-descriptors", dropin("tpu-launchd.service", "[Service]\\nLimitNOFILE=16\\n"),
+         words="launchd|descriptor|files", undo=no_dropin("tpu-launchd.service"), elsewhere=True),
+    Case("row13-journald-stopped", "systemctl stop systemd-journald.socket systemd-journald-dev-log.socket "
+         "systemd-journald-audit.socket systemd-journald", words="journal", quick=True,
+         undo="systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald"),
+    Case("dbus-stopped", "systemctl stop dbus.socket dbus", words="bus",
+         undo="systemctl start dbus.socket dbus"),
+    Case("collector-gone", lambda b: b.lab.collector.sh("systemctl stop tpu-collectord"),
+         words="collector|uplink|registry|4318", elsewhere=True, within=90),
+    Case("hostd-under-memory-limit", dropin("tpu-hostd.service", "[Service]\\nMemoryMax=3M\\n"),
+         words="hostd", undo=no_dropin("tpu-hostd.service"), elsewhere=True, within=60),
+]
+
+CONTEST = [
+    Case("row7-contested-sysctl", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1"),
+         words=CONTESTED,
+         undo=NO_FIGHTER, within=90, quick=True),
+    Case("row7-contested-mtu", fighter("ip link set eth1 mtu 1460"), words=CONTESTED, undo=NO_FIGHTER,
+         within=90),
+    Case("row7-contested-rule", fighter("ip rule del from 10.10.1.10"), words=CONTESTED, undo=NO_FIGHTER,
+         within=90),
+    Case("row1-after-once", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1") +
+         f"; sleep 20; {NO_FIGHTER}; tpu-netcfg --once; sleep 70; "
+         "sysctl -qw net.ipv4.tcp_slow_start_after_idle=1", "repaired",
+         probe="cat /proc/sys/net/ipv4/tcp_slow_start_after_idle"),
+]
+
+IDENTITY = [
+    Case("row10-name-of-another-host", "sed -i 's/^10.10.0.11 h1$/10.10.0.100 h1/' /etc/hosts; systemctl "
+         "restart tpu-hostd", words="h1", path=True, within=60,
+         undo="sed -i 's/^10.10.0.100 h1$/10.10.0.11 h1/' /etc/hosts; systemctl restart tpu-hostd",
+         elsewhere=True),
+    Case("row10-lists-differ", "sed -i 's/WorkerHostnames=.*/WorkerHostnames=h0,h9/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd", words="h9|list|worker",
+         path=True, within=60, undo="sed -i 's/WorkerHostnames=.*/WorkerHostnames=h0,h1/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd", elsewhere=True),
+    Case("row9-one-machine-id-twice", lambda b: (
+        b.h0.write("/etc/machine-id", b.h1.read("/etc/machine-id")), b.h0.kill(), b.h0.boot()),
+        words="machine.id|same_machine", within=60, elsewhere=True),
+    Case("worker-id-twice", "sed -i 's/WorkerId=.*/WorkerId=1/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; "
+         "systemctl restart tpu-hostd", words="worker", within=60, elsewhere=True,
+         undo="sed -i 's/WorkerId=.*/WorkerId=0/' /etc/tpu-hostd/identity.conf.d/10-site.conf; "
+         "systemctl restart tpu-hostd"),
+    Case("slice-name-differs", "sed -i 's/SliceName=.*/SliceName=other/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd",
+         words="slice|other|missing",
+         within=60, elsewhere=True, undo="sed -i 's/SliceName=.*/SliceName=s0/' "
+         "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd"),
+    Case("unknown-key", "printf '[Hostd]\\nNosuch=1\\n' > /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl "
+         "restart tpu-hostd", words="Nosuch|90-x.conf", undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; "
+         "systemctl restart tpu-hostd", elsewhere=True),
+    Case("wrong-value", "printf '[Hostd]\\nMetricsInterval=often\\n' > "
+         "/etc/tpu-hostd/hostd.conf.d/90-x.conf; "
+         "systemctl restart tpu-hostd", words="MetricsInterval|90-x.conf",
+         undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl restart tpu-hostd", elsewhere=True),
+    Case("observe-mode", "printf '[Netcfg]\\nMode=observe\\n' > /etc/tpu-hostd/netcfg.conf.d/90-x.conf; "
+         "systemctl "
+         "restart tpu-netcfg; ip link set eth1 mtu 1460", words="1460", undo="rm "
+         "/etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"),
+]
+
+MACHINE = [
+    Case("chips-held", "python3 -c 'import os,time; f=os.open(\"/dev/accel0\",os.O_RDONLY); "
+         "time.sleep(600)' & "
+         "sleep 1", words="accel|chip|held|pid", undo="pkill -f dev/accel0", elsewhere=True),
+    Case("stale-lockfile", "touch /tmp/libtpu_lockfile; chown nobody /tmp/libtpu_lockfile", words="lockfile",
+         undo="rm -f /tmp/libtpu_lockfile"),
+    Case("clock-ahead-of-peers", lambda b: b.h0.sh("true"), "calm"),
+    Case("tmp-debugging-of-another", "mkdir -p /tmp/debugging; chmod 0700 /tmp/debugging; chown nobody "
+         "/tmp/debugging", "calm", undo="rm -rf /tmp/debugging"),
+    Case("proxy-in-the-environment", "printf 'http_proxy=http://proxy:3128\\n' >> /etc/environment",
+         words="proxy", undo="sed -i /proxy:3128/d /etc/environment", elsewhere=True),
+    Case("many-processes", "for i in $(seq 1 500); do sleep 30 & done", "calm", undo="pkill sleep"),
+]
+
+CASES = SETTINGS + ROUTING + WIRES + BYSTANDERS + DAEMONS + CONTEST + IDENTITY + MACHINE
