@@ -27,8 +27,8 @@ PAGE = scenario.TOP / "docs/walk.md"
 HEAD = """# The walk of a newcomer
 
 What came when README.md, and then docs/first-run.md, were followed on a booted Debian 12 host that had none
-of the packages, beside a collector. `tests/lab/test_newcomer.py` walks it again and compares what is typed and
-how it ends; with WRITE=1 it writes this page. {minutes} in all, {seconds} s of it waiting for commands.
+of the packages, beside a collector. `tests/lab/test_newcomer.py` walks it again and compares what is typed
+and how it ends; with WRITE=1 it writes this page. {minutes} in all, {seconds} s of it waiting for commands.
 The long output of apt is cut.
 
 ```
