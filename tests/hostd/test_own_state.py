@@ -201,7 +201,8 @@ class Instance(Case):
             (b.root / "sys/class/net/eth1/address").write_text(mac + "\n")
             b.start()
             check = wait_until(lambda: [c for c in b.get("/v1/checks")["checks"]
-                                        if c["check"] == "metadata" and c["verdict"] == "WARN"], 20, "the check")
+                                        if c["check"] == "metadata" and c["verdict"] == "WARN"], 20,
+                               "the check")
             known = b.get("/v1/identity")["instance-id"]
             if used:
                 self.assertIn("last good", known["origin"])
@@ -319,7 +320,8 @@ class Delivered(Case):
         for _ in range(2):  # the next start finds the same
             b.start()
             wait_until(lambda: [f for f in b.get("/v1/checks")["checks"] if f["check"] == "uplink.delivery"
-                                and f["verdict"] == "FAIL" and "stays closed" in f["reason"]], 20, "the check")
+                                and f["verdict"] == "FAIL" and "stays closed" in f["reason"]], 20,
+                       "the check")
             b.stop()
         self.assertEqual({p: p.read_bytes() for p in (b.folder / "spool").rglob("*") if p.is_file()}, kept)
         self.assertEqual(self.kept(b)["host"], "h-a")

@@ -222,8 +222,10 @@ static void test_writer(void) {
 
 static void test_whose_copy(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
-        struct metadata_copy c = { .facts = { .n_nics = 2, .nics = { { .mac = { 0x42, 1, 10, 128, 0, 1 } },
-                                                                     { .mac = { 0x42, 1, 10, 128, 0, 2 } } } } };
+        struct metadata_copy c = { .facts = {
+                .n_nics = 2,
+                .nics = { { .mac = { 0x42, 1, 10, 128, 0, 1 } }, { .mac = { 0x42, 1, 10, 128, 0, 2 } } },
+        } };
         _cleanup_host_ struct host h = HOST_NULL;
 
         ASSERT_OK(host_open(s.path, &h));
