@@ -37,6 +37,7 @@ struct daemon {
         unsigned overruns; /* that were logged */
         int error;         /* of the last pass: logged when it changes */
         char said[SAID_MAX]; /* what is not OK: logged when it changes */
+        struct log_limit said_limit;
         uid_t hostd;       /* tpu-hostd's user, who may hand over what networks carry */
 };
 
@@ -138,6 +139,7 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         unsigned overruns = net_watch_overruns(d->watch);
         int r;
 
+        log_limit_turn(&d->said_limit, host_now(&d->n->host));
         if (end_order_to_observe(d->n))
                 kind = PASS_APPLY;
 
@@ -271,6 +273,7 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
         struct daemon *d = userdata;
         int r;
 
+        log_limit_turn(&d->said_limit, host_now(&d->n->host));
         if (f->kind == LOCAL__KIND__KIND_REPORT_REQUEST)
                 r = send_report(p, d->n);
         else if (f->kind == LOCAL__KIND__KIND_STATUS_REQUEST)
@@ -352,7 +355,11 @@ int daemon_run(struct netcfg *n) {
         if (r < 0)
                 return r;
         (void) sd_notify(false, "READY=1");
+        /* What the first pass set is said in full; later ones follow others, who may go on for ever. */
+        log_limit_turn(&d.said_limit, host_now(&n->host));
+        log_set_limit(&d.said_limit);
         r = sd_event_loop(d.event);
+        log_set_limit(NULL);
         (void) sd_notify(false, "STOPPING=1");
         return r;
 }

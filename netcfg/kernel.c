@@ -20,6 +20,7 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
         ret->routes_error = routes_read(h, &ret->routes);
         ret->rules_error = rules_read(h, &ret->rules);
         ret->addresses_error = addresses_read(h, &ret->addresses);
+        ret->qdiscs_error = qdiscs_read(h, &ret->qdiscs);
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------- */
@@ -188,6 +189,7 @@ int kernel_apply(const struct host *h, const struct plan_op *op) {
         case OP_ROUTE:
                 return apply_route(h, op);
         case OP_RULE:
+        case OP_MAIN_RULE:
                 return source_write_rule(h, op);
         case OP_SOURCE_ROUTE:
                 return source_write_route(h, op);

@@ -141,6 +141,7 @@ static const char *op_label(const struct plan_op *op) {
                 [OP_ROUTE] = "least RTO of ",
                 [OP_RULE] = "rule ",
                 [OP_SOURCE_ROUTE] = "route ",
+                [OP_MAIN_RULE] = "rule ",
                 [OP_NIC_SETTING + NIC_FEATURE] = "feature of ",
                 [OP_NIC_SETTING + NIC_PRIVATE_FLAG] = "private_flag of ",
         };
@@ -311,7 +312,7 @@ static int drop_held(struct netcfg *n, struct plan *p) {
 /* Whether the last pass wanted the same. Of source routing that is not always so: it follows addresses and
  * routes, and what they ask for anew has nobody else changed. */
 static bool was_wanted(const struct plan *before, const struct plan_op *op) {
-        if (!op_is_source(op->kind))
+        if (!op_is_source(op->kind) || op->kind == OP_MAIN_RULE)
                 return true;
         for (size_t i = 0; i < before->n; i++)
                 if (before->ops[i].kind == op->kind && streq(before->ops[i].subject, op->subject) &&

@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include "main_rule.h"
 #include "netlink.h"
 #include "source.h"
 
@@ -179,7 +180,11 @@ static int verify_source(const struct host *h, const struct plan_op *op) {
         bool there = false;
         int r;
 
-        r = op->kind == OP_RULE ? rules_read(h, &rules) : routes_read(h, &routes);
+        r = op->kind == OP_SOURCE_ROUTE ? routes_read(h, &routes) : rules_read(h, &rules);
+        if (op->kind == OP_MAIN_RULE)
+                return r < 0 || rules_lead_to_main(&rules, op->rule.family) ? r :
+                       op->rule.table == RT_TABLE_MAIN                      ? -EIO :
+                                                                              0;
         if (r == 0)
                 r = source_found(&rules, &routes, &links, &own);
         if (r < 0)
@@ -198,7 +203,7 @@ static int put_rule(struct nl_msg *m, const struct rule *r) {
                                            .action = r->action };
 
         if (nlmsg_append(m, (void *) (uintptr_t) &head, sizeof(head), NLMSG_ALIGNTO) < 0 ||
-            nla_put(m, FRA_SRC, address_size(r->family), r->src) < 0 ||
+            (r->src_len > 0 && nla_put(m, FRA_SRC, address_size(r->family), r->src) < 0) ||
             nla_put_u32(m, FRA_TABLE, r->table) < 0 || nla_put_u32(m, FRA_PRIORITY, r->priority) < 0 ||
             nla_put_u8(m, FRA_PROTOCOL, r->protocol) < 0)
                 return -ENOMEM;

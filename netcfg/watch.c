@@ -74,7 +74,7 @@ static int listen_on(struct net_watch *w, sd_event *event, struct ear *e, const 
 }
 
 static int join_routing(struct nl_sock *s, const struct intent *i) {
-        int r = nl_socket_add_membership(s, RTNLGRP_LINK);
+        int r = nl_socket_add_memberships(s, RTNLGRP_LINK, RTNLGRP_TC, 0);
 
         if (r == 0 && (i->rto_min > 0 || i->source_routing))
                 r = nl_socket_add_memberships(s, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);

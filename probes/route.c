@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether
  * each NIC's traffic leaves by that NIC. */
+#include "foreign.h"
 #include "plan.h"
 #include "source_plan.h"
 #include "words.h"
@@ -20,7 +21,7 @@ static int judge_both(const struct intent *i, const struct found *f, struct find
                 r = plan_judge_source(i, f, l);
         if (r == 0 && l->n == before)
                 probe_tell(s, WORDS_RULE_UNWANTED, NULL, NULL, "nothing is wanted of rules");
-        return r;
+        return r < 0 ? r : plan_judge_others(i, f, l);
 }
 
 static int judge_routes(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {

@@ -7,6 +7,7 @@ static struct {
         const char *program;
         int level;
         bool (*sink)(int priority, int error, const char *line);
+        struct log_limit *limit;
 } state = { .program = "tpu-hostd", .level = LOG_INFO };
 
 void log_open(const char *program) {
@@ -21,12 +22,47 @@ void log_set_sink(bool (*sink)(int priority, int error, const char *line)) {
         state.sink = sink;
 }
 
+/* --- The limit ---------------------------------------------------------------------------------------- */
+
+void log_set_limit(struct log_limit *l) {
+        state.limit = l;
+}
+
+static bool limit_has_room(const struct log_limit *l) {
+        usec_t oldest = l->written[l->next];
+
+        return oldest == 0 || l->now >= oldest + LOG_LIMIT_TIME;
+}
+
+static bool limit_takes(struct log_limit *l) {
+        if (!limit_has_room(l)) {
+                l->unwritten++;
+                return false;
+        }
+        l->written[l->next] = l->now;
+        l->next = (l->next + 1) % LOG_LIMIT;
+        return true;
+}
+
+void log_limit_turn(struct log_limit *l, usec_t now) {
+        unsigned n = l->unwritten;
+
+        l->now = MAX(now, 1U);
+        if (n == 0 || !limit_has_room(l))
+                return;
+        l->unwritten = 0;
+        log_notice("%u more lines were not written: at most %d are within %d s", n, LOG_LIMIT,
+                   (int) (LOG_LIMIT_TIME / USEC_PER_SEC));
+}
+
 int log_full(int priority, int error, const char *fmt, ...) {
         char line[LOG_LINE_MAX];
         va_list ap;
 
         error = abs(error);
         if (priority > state.level)
+                return -error;
+        if (state.limit && priority < LOG_DEBUG && !limit_takes(state.limit))
                 return -error;
         errno = error; /* for %m */
         va_start(ap, fmt);

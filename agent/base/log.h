@@ -20,6 +20,21 @@ void log_set_level(int level);
  * instead. */
 void log_set_sink(bool (*sink)(int priority, int error, const char *line));
 
+/*
+ * At most LOG_LIMIT lines within LOG_LIMIT_TIME, whatever happens so often. More are counted, not written,
+ * and the count is the next line that may be. For who acts on others' events; NULL, the default: no limit.
+ * Debug lines are not bounded.
+ */
+#define LOG_LIMIT 10
+#define LOG_LIMIT_TIME (60 * USEC_PER_SEC)
+struct log_limit {
+        usec_t now, written[LOG_LIMIT]; /* boot clock; the oldest of them is the next */
+        unsigned next, unwritten;
+};
+void log_set_limit(struct log_limit *l);
+/* The time of the lines from here on. Writes the count when it is due. */
+void log_limit_turn(struct log_limit *l, usec_t now);
+
 /* error: 0 or a (negative or positive) errno that %m in fmt then names. Returns -abs(error). */
 int log_full(int priority, int error, const char *fmt, ...) _printf_(3, 4);
 

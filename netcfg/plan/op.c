@@ -11,6 +11,7 @@ void found_clear(struct found *f) {
         route_table_clear(&f->routes);
         rule_table_clear(&f->rules);
         address_table_clear(&f->addresses);
+        qdisc_table_clear(&f->qdiscs);
         *f = FOUND_NULL;
 }
 
@@ -39,7 +40,8 @@ const char *op_check(enum op_kind k) {
         static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_PARAMETER] = "module.parameter",
                                              [OP_MTU] = "nic.mtu",
                                              [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
-                                             [OP_SOURCE_ROUTE] = "route.source" };
+                                             [OP_SOURCE_ROUTE] = "route.source",
+                                             [OP_MAIN_RULE] = "route.rules" };
 
         _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
         if (k >= OP_NIC_SETTING)
@@ -48,7 +50,7 @@ const char *op_check(enum op_kind k) {
 }
 
 bool op_is_source(enum op_kind k) {
-        return k == OP_RULE || k == OP_SOURCE_ROUTE;
+        return k == OP_RULE || k == OP_SOURCE_ROUTE || k == OP_MAIN_RULE;
 }
 
 /* --- Routes by name -------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "intent.h"
 #include "links.h"
 #include "nic_setting.h"
+#include "qdiscs.h"
 #include "routes.h"
 #include "addresses.h"
 
@@ -34,10 +35,12 @@ struct found {
                                                    data NICs only */
         int nic_settings_error; /* 0, or -ENOMEM: what the NICs have is not known */
         struct found_nic_settings nic_settings;
-        int routes_error, rules_error, addresses_error; /* 0, or the -errno of reading them */
+        /* 0, or the -errno of reading them */
+        int routes_error, rules_error, addresses_error, qdiscs_error;
         struct route_table routes;
         struct rule_table rules;
         struct address_table addresses;
+        struct qdisc_table qdiscs;
 };
 #define FOUND_NULL ((struct found) { 0 })
 void found_clear(struct found *f);
@@ -50,6 +53,7 @@ enum op_kind {
         OP_ROUTE, /* the least retransmission time of a route */
         OP_RULE, /* source routing: a rule of ours (source.h) */
         OP_SOURCE_ROUTE, /* … and a route of its table */
+        OP_MAIN_RULE, /* a rule that the kernel itself made (main_rule.h) */
         OP_NIC_SETTING, /* + enum nic_setting_kind; the last */
         _OP_KIND_MAX = OP_NIC_SETTING + _NIC_SETTING_KIND_MAX,
 };
@@ -60,7 +64,7 @@ struct plan_op {
         char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0", "eth0 rx-gro" */
         int index;             /* of the NIC; 0: it is of none */
         uint32_t carrier_changes; /* of a route's NIC: with its link, the kernel drops its routes */
-        char nic[IF_NAMESIZE]; /* source routing: its name, empty when it is gone */
+        char nic[IF_NAMESIZE]; /* source routing: its name, empty when it is gone; OP_MAIN_RULE: "IPv4" */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
         union {                /* of source routing: what is added, replaced or removed */
@@ -86,7 +90,7 @@ const char *op_bit_name(const char *subject);
 /* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min",
  * "route.source", … */
 const char *op_check(enum op_kind k);
-/* A rule or route of source routing: it has no original value, and findings are its NIC's. */
+/* A rule, or a route of source routing: it has no original value, and findings are those of op->nic. */
 bool op_is_source(enum op_kind k);
 
 /* A route as it is named: where to, its first NIC, its table and priority when they are not the usual

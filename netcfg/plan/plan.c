@@ -5,6 +5,8 @@
 #include <linux/rtnetlink.h>
 
 #include "check_words.h"
+#include "foreign.h"
+#include "main_rule.h"
 #include "network.h"
 #include "source.h"
 #include "source_plan.h"
@@ -122,18 +124,6 @@ int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct 
 
 /* --- Writes ---------------------------------------------------------------------------------------- */
 
-bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
-        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX || source_is_own_route(r))
-                return false;
-        for (unsigned k = 0; k < r->n_hops; k++) {
-                const struct link *l = link_by_index(links, r->hops[k]);
-
-                if (!l || !intent_is_data_nic(i, l))
-                        return false;
-        }
-        return true;
-}
-
 static int add_sysctl(struct plan *p, enum op_kind kind, const struct intent_sysctl *wanted,
                       const struct found_sysctl *found) {
         struct plan_op op = { .kind = kind };
@@ -195,7 +185,7 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
 
         wanted_rto(i, wanted);
         route_value(r, value);
-        if (r->expires || r->ambiguous || streq(value, wanted) || !plan_is_data_route(i, &f->links, r))
+        if (r->expires || r->ambiguous || streq(value, wanted) || !source_is_data_route(i, &f->links, r))
                 return 0;
         op.index = r->hops[0];
         op.carrier_changes = link_by_index(&f->links, op.index)->carrier_changes;
@@ -225,6 +215,8 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                         r = add_mtu(&p, i, &f->links.links[k]);
         for (size_t k = 0; r == 0 && i->rto_min > 0 && k < f->routes.n; k++)
                 r = add_route(&p, i, f, &f->routes.routes[k]);
+        if (r == 0)
+                r = plan_add_main_rules(&p, i, f);
         if (r == 0)
                 r = plan_add_source(&p, i, f);
         if (r < 0)
@@ -324,7 +316,7 @@ int plan_judge_routes(const struct intent *i, const struct found *f, struct find
 
         assert(i->rto_min > 0);
         for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
-                if (!plan_is_data_route(i, &f->links, &f->routes.routes[k]))
+                if (!source_is_data_route(i, &f->links, &f->routes.routes[k]))
                         continue;
                 judge_route(i, f, &f->routes.routes[k], &finding);
                 if (finding.verdict == VERDICT_OK)
@@ -373,8 +365,12 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
         if (r == 0)
                 r = judge_nics(i, f, l);
         if (r == 0)
+                r = plan_judge_qdiscs(i, f, l);
+        if (r == 0)
                 r = plan_judge_nic_settings(i, f, l);
         if (r == 0 && i->rto_min > 0)
                 r = plan_judge_routes(i, f, l);
-        return r < 0 ? r : plan_judge_source(i, f, l);
+        if (r == 0)
+                r = plan_judge_source(i, f, l);
+        return r < 0 ? r : plan_judge_others(i, f, l);
 }

@@ -33,9 +33,6 @@ int plan_judge_nic_settings(const struct intent *i, const struct found *f, struc
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
 
-/* A route, not of source routing's own tables, all of whose next hops are data-centre NICs. */
-bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
-
 /* --- Reverse-path filters, a part of a plan. Pure, but for plan_read_rp_filters(), which reads through the
  * seam. --- */
 

@@ -29,6 +29,18 @@ bool source_is_own_rule(const struct rule *r) {
                r->src_len == (r->family == AF_INET ? 32 : 128) && is_own_table(r->table);
 }
 
+bool source_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX || source_is_own_route(r))
+                return false;
+        for (unsigned k = 0; k < r->n_hops; k++) {
+                const struct link *l = link_by_index(links, r->hops[k]);
+
+                if (!l || !intent_is_data_nic(i, l))
+                        return false;
+        }
+        return true;
+}
+
 /* --- Rules -------------------------------------------------------------------------------------------- */
 
 void source_rule_subject(const struct rule *r, char buf[static 64]) {
@@ -132,6 +144,32 @@ enum use {
         USE_THROW, /* it leads elsewhere than to data-centre NICs */
 };
 
+/* Whether it leads to a part of a subnet that the NIC has an address in. */
+static bool in_subnet_of(const struct found *f, const struct link *nic, const struct route *r) {
+        for (size_t k = 0; k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+                uint8_t subnet[16];
+
+                address_subnet(a, subnet);
+                if (a->index == nic->index && a->family == r->family && a->prefix_len > 0 &&
+                    a->prefix_len <= r->dst_len && prefix_covers(subnet, a->prefix_len, r->dst))
+                        return true;
+        }
+        return false;
+}
+
+/* Of another data-centre NIC, and not of this one: what leads there by this one was not meant so. */
+static bool in_subnet_of_another(const struct intent *i, const struct found *f, const struct link *nic,
+                                 const struct route *r) {
+        for (size_t k = 0; k < f->links.n; k++) {
+                const struct link *l = &f->links.links[k];
+
+                if (l->index != nic->index && intent_is_data_nic(i, l) && in_subnet_of(f, l, r))
+                        return !in_subnet_of(f, nic, r);
+        }
+        return false;
+}
+
 static bool single_hop(const struct route *r) {
         return r->type == RTN_UNICAST && r->n_hops == 1 && !r->special;
 }
@@ -144,8 +182,11 @@ static enum use use_of_route(const struct intent *i, const struct found *f, cons
                 return USE_NOT;
         l = single_hop(r) ? link_by_index(&f->links, r->hops[0]) : NULL;
         if (l && l->index == nic->index)
-                return USE_COPY;
+                return in_subnet_of_another(i, f, nic, r) ? USE_NOT : USE_COPY;
         if (r->dst_len == 0 || (l && intent_is_data_nic(i, l)))
+                return USE_NOT;
+        /* What takes the NIC's own subnet from it is not followed; one host in it may be a container's. */
+        if (l && r->dst_len < (r->family == AF_INET ? 32 : 128) && in_subnet_of(f, nic, r))
                 return USE_NOT;
         return USE_THROW;
 }
@@ -291,16 +332,54 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
         return add_route(i, nic, &r, p);
 }
 
+/* Whether the main table has a route of that destination. */
+static bool is_taken(const struct found *f, const struct route *r) {
+        for (size_t k = 0; k < f->routes.n; k++)
+                if (f->routes.routes[k].table == RT_TABLE_MAIN && f->routes.routes[k].family == r->family &&
+                    compare_destinations(&f->routes.routes[k], r) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_pick(const struct pick *picks, size_t n, const struct route *r) {
+        for (size_t k = 0; k < n; k++)
+                if (compare_destinations(picks[k].route, r) == 0)
+                        return true;
+        return false;
+}
+
+/* The kernel's routes to the NIC's own subnets, where someone else's stand in their place in the main table:
+ * what is sent from its addresses still leaves by it. made has room for one for each address. */
+static size_t pick_own_subnets(const struct found *f, const struct link *nic, int family,
+                               struct pick *picks, size_t n, struct route *made) {
+        for (size_t k = 0; nic->up && k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+                struct route *r = &made[k];
+
+                if (a->index != nic->index || a->family != family || a->no_prefix_route ||
+                    a->prefix_len == 0 || a->prefix_len >= (family == AF_INET ? 32 : 128))
+                        continue;
+                *r = (struct route) { .family = family, .dst_len = a->prefix_len, .type = RTN_UNICAST,
+                                      .table = RT_TABLE_MAIN, .n_hops = 1, .hops = { nic->index } };
+                address_subnet(a, r->dst);
+                if (is_taken(f, r) && !has_pick(picks, n, r))
+                        picks[n++] = (struct pick) { r, USE_COPY };
+        }
+        return n;
+}
+
 static int add_table(const struct intent *i, const struct found *f, const struct link *nic, int family,
                      struct plan *p) {
-        _cleanup_free_ struct pick *picks = calloc(f->routes.n + 1, sizeof(*picks));
+        _cleanup_free_ struct pick *picks = calloc(f->routes.n + f->addresses.n + 1, sizeof(*picks));
+        _cleanup_free_ struct route *made = calloc(f->addresses.n + 1, sizeof(*made));
         bool leads_out = false, has_default = false;
         size_t n;
         int r = 0;
 
-        if (!picks)
+        if (!picks || !made)
                 return -ENOMEM;
         n = pick_routes(i, f, nic, family, picks);
+        n = pick_own_subnets(f, nic, family, picks, n, made);
         for (size_t k = 0; k < n; k++) {
                 leads_out |= picks[k].use == USE_COPY;
                 has_default |= picks[k].route->dst_len == 0;

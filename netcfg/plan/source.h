@@ -36,6 +36,8 @@
 
 bool source_is_own_route(const struct route *r);
 bool source_is_own_rule(const struct rule *r);
+/* A route, not of source routing's own tables, all of whose next hops are data-centre NICs. */
+bool source_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
 
 /* Subjects and values of an op. A rule is "from 10.0.1.5 lookup 847000003" with "priority 28470"; a route is
  * "table 847000003 10.0.1.0/24" with "via 10.0.1.1 onlink mtu 1400,lock", "link" or "throw". */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source_plan.h"
 
-#include <arpa/inet.h>
-
 #include "check_words.h"
+#include "route_words.h"
 #include "source.h"
 
 /* --- What to do --------------------------------------------------------------------------------------- */
@@ -90,7 +89,7 @@ static const int families[] = { AF_INET, AF_INET6 };
 struct account {
         size_t addresses, pending, rules, routes;
         bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no default route */
-        const struct rule *foreign;
+        const struct rule *foreign; /* for one of its addresses */
         const struct plan_op *first; /* of those that are pending */
 };
 
@@ -134,18 +133,9 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
         }
 }
 
-static void explain_foreign(const struct rule *r, struct finding *ret) {
-        char source[INET6_ADDRSTRLEN] = "?", text[INET6_ADDRSTRLEN + 64];
-
-        (void) inet_ntop(r->family, r->src, source, sizeof(source));
-        (void) snprintf(text, sizeof(text), "%u: from %s/%u, table %u", r->priority, source, r->src_len,
-                        r->table);
-        check_say(ret, WORDS_SOURCE_FOREIGN, text, r->family == AF_INET ? "-4" : "-6");
-}
-
 static void judge_nic(const struct intent *i, const struct link *nic, const struct account *a,
                       struct finding *ret) {
-        char pending[24];
+        char pending[24], words[ROUTE_WORDS_MAX];
 
         finding_init(ret, CHECK, nic->name);
         finding_set(ret->source, "%s", i->source_routing_source);
@@ -156,8 +146,8 @@ static void judge_nic(const struct intent *i, const struct link *nic, const stru
                 (void) snprintf(pending, sizeof(pending), "%zu", a->pending);
                 check_say(ret, WORDS_SOURCE_PENDING, pending, a->first->subject, a->first->from,
                           a->first->to);
-        } else if (a->foreign)
-                explain_foreign(a->foreign, ret);
+        } else if (a->foreign) /* where it leads is route.foreign's to say */
+                finding_set(ret->found, "left to rule %s", rule_words(a->foreign, words));
         else if (a->no_default[0] || a->no_default[1])
                 check_say(ret, WORDS_SOURCE_NO_GATEWAY, a->no_default[0] ? "IPv4" : "IPv6",
                           a->no_default[0] ? "-4" : "-6");

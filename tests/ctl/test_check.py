@@ -55,6 +55,8 @@ OK       sysctl              net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 
 OK       route.rto_min                                                  nothing is wanted of routes
 OK       route.source        eth0                                       table 847000002: rules 1, routes 3
 OK       route.source        eth1                                       table 847000003: rules 1, routes 4
+OK       route.foreign                                                  none takes the run's traffic
+OK       route.mtu                                                      no route carries less than its NIC
 OK       proxy               /etc/environment, systemd                  none
 
 Host

@@ -34,7 +34,7 @@ def setUpModule():
         raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
 
 
-def shown(section):
+def section_of(section):
     """A section of the configuration that docs/install.md shows."""
     return re.search(rf"^\[{section}\]\n(?:\w+=.*\n)+", (scenario.TOP / "docs/install.md").read_text(),
                      re.MULTILINE).group()
@@ -82,7 +82,7 @@ class Api(unittest.TestCase):
         self.install(host, "tpu-hostd", "host",
                      *self.ca.issue("host",
                                     f"IP:{host.address()},URI:spiffe://site.example/host/{host.name}"))
-        host.write("/etc/tpu-hostd/hostd.conf.d/20-api.conf", shown("Api"))
+        host.write("/etc/tpu-hostd/hostd.conf.d/20-api.conf", section_of("Api"))
         host.sh("systemctl reload tpu-hostd")
         self.assertEqual(self.curl(f"{api}/v1/status", "oncall")[1]["host"], host.name)
         self.assertEqual(self.curl(f"{api}/healthz"), (200, "ok\n"))
@@ -106,11 +106,11 @@ class Api(unittest.TestCase):
     def test_2_the_collector_with_mutual_tls(self):
         host, collector, address = self.host, self.collector, self.collector.address()
         self.install(collector, "tpu-collectord", "collector", *self.ca.issue("collector", f"IP:{address}"))
-        own = re.sub("10.0.0.9", address, shown("Collector"))
+        own = re.sub("10.0.0.9", address, section_of("Collector"))
         collector.write("/etc/tpu-hostd/collectord.conf.d/20-tls.conf", own + "InsecureListen=no\n")
         collector.sh("systemctl restart tpu-collectord")
         host.write("/etc/tpu-hostd/hostd.conf.d/20-tls.conf",
-                   f"[Hostd]\nEndpoint=https://{address}:4318\n" + shown("Uplink"))
+                   f"[Hostd]\nEndpoint=https://{address}:4318\n" + section_of("Uplink"))
         host.sh("systemctl restart tpu-hostd")
         before = len(scenario.events(self.lab, host, "tpu.host.cordoned"))
         self.assertEqual(self.curl(f"https://{host.address()}:9470/v1/cordon?reason=over+TLS", "control",

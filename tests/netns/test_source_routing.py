@@ -159,9 +159,9 @@ class OneShot(Routed):
         self.host.check("ip", "rule", "add", "from", "10.10.1.10", "lookup", "77", "priority", "500")
         self.host.check("ip", "route", "add", "default", "via", "10.10.0.1", "table", "77")
         untouched = self.policy()
-        text = self.netcfg("--once", code=1).stdout
-        self.assertIn("someone else has a rule for its address (500: from 10.10.1.10/32, table 77): left "
-                      "alone", text)
+        text = self.netcfg("--once", code=2).stdout
+        self.assertIn("left to rule 500: from 10.10.1.10/32 lookup 77", text)
+        self.assertIn("sudo ip -4 rule del priority 500 from 10.10.1.10/32 table 77", text)
         self.assertEqual(self.left_by(4, 1), [PACKETS, 0])
         self.assertEqual(self.left_by(6, 1), [0, PACKETS])
         self.netcfg("--restore")
@@ -202,7 +202,7 @@ class OneShot(Routed):
     def test_metrics_go_along(self):
         self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric",
                         "200", "mtu", "lock", "1400", "initcwnd", "20")
-        self.netcfg("--once")
+        self.netcfg("--once", code=1)
         self.assertIn("onlink mtu lock 1400 initcwnd 20", self.table("eth1"))
 
 

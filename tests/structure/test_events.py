@@ -20,10 +20,16 @@ USE = re.compile(r"\bEVENT_(OF|AS|LIKE)\(\s*([A-Z_]+)\s*,")
 FIELD = re.compile(r"^\.([a-z_]+)\s*=", re.DOTALL)
 HEAD = """# Events
 
-What happened on a host or at the collector, the list `agent/model/events.def` as a page (a test compares them). An event goes into the
-journal (`journalctl TPU_EVENT=NAME`; `journalctl -x` explains it), into `/v1/events` of the agent, and as an OTLP log record to the
-endpoint; `tpuctl events` shows those of the collector. Its fields are the record's body, and in the journal `TPU_FIELD=`. A field in
-brackets is there where it is known; what stands in brackets in a sentence appears with its fields. The severity is the usual one.
+What happened on a host or at the collector. Each event is
+
+- a line of the host's journal: `journalctl TPU_EVENT=NAME`; `journalctl -x` explains it.
+  Fields are `TPU_FIELD=`;
+- a row of `tpuctl events`, which asks the collector, and of `/v1/events` of the agent;
+- an OTLP log record, sent to the endpoint. Fields are the record's body.
+
+The last column leads to what to do. A field in brackets is there where it is known. What stands in brackets
+in a sentence appears with its fields. The severity is the usual one. The list is `agent/model/events.def`;
+a test compares both.
 """
 
 
@@ -43,11 +49,20 @@ def events():
     return found
 
 
+def headings():
+    """{message id: the heading of docs/on-call.md that its catalog entry points to}"""
+    return {m[1]: m[2] for name in CATALOGS for m in
+            re.finditer(r"^-- ([0-9a-f]{32})$.*?^Support: [^\n]*on-call\.md#([\w-]+)$",
+                        (SOURCE / f"systemd/{name}.catalog").read_text(), re.MULTILINE | re.DOTALL)}
+
+
 def page():
-    rows = ["", "| event | severity | sentence | fields |", "|---|---|---|---|"]
-    for name, severity, sentence, fields, _ in sorted(events().values()):
+    rows = ["", "| event | severity | sentence | fields | on call |", "|---|---|---|---|---|"]
+    told = headings()
+    for name, severity, sentence, fields, message in sorted(events().values()):
         listed = ", ".join(f"[`{f}`]" if optional else f"`{f}`" for f, _, optional in fields)
-        rows.append(f"| `{name}` | {severity} | {sentence} | {listed} |")
+        to = f"[{told[message].replace('-', ' ')}](on-call.md#{told[message]})"
+        rows.append(f"| `{name}` | {severity} | {sentence} | {listed} | {to} |")
     return HEAD + "\n".join(rows) + "\n"
 
 

@@ -1,4 +1,5 @@
 unit_test(base KNOWS base)
+unit_test(log KNOWS base)
 unit_test(config KNOWS base)
 unit_test(exposition KNOWS base LIBRARIES m)
 unit_test(file-stamp KNOWS base tlsfiles)

@@ -31,7 +31,8 @@ static inline void init(struct machine *m) {
         *m = (struct machine) { .intent = { .source_routing = true, .source_routing_source = "a test" } };
         for (size_t k = 0; k <= NICS; k++) {
                 m->links[k] =
-                        (struct link) { .index = (int) k + 2, .arp_type = ARPHRD_ETHER, .address_len = 6 };
+                        (struct link) { .index = (int) k + 2, .arp_type = ARPHRD_ETHER, .address_len = 6,
+                                        .up = true, .carrier = true };
                 (void) snprintf(m->links[k].name, sizeof(m->links[k].name), k < NICS ? "eth%zu" : "br%zu",
                                 k % NICS);
         }

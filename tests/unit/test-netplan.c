@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "plan.h"
+#include "source.h"
 #include "test.h"
 
 #define ROUNDS 5000
@@ -208,7 +209,7 @@ static void assert_reached(const struct intent *i, const struct found *f) {
                     f->rp_filters[k].error == 0)
                         ASSERT_TRUE(MAX(f->rp_filter_all.value, f->rp_filters[k].value) != 1);
         for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++)
-                if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
+                if (source_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
                     !routes[k].ambiguous) {
                         ASSERT_EQ(routes[k].rto_min_ms * USEC_PER_MSEC, i->rto_min);
                         ASSERT_TRUE(routes[k].rto_min_locked);
@@ -306,7 +307,7 @@ static void test_findings(void) {
         (void) snprintf(i.sysctls[0].name, sizeof(i.sysctls[0].name), "net.x");
         f.sysctls[0].error = -ENOENT;
         ASSERT_OK(plan_findings(&i, &f, &l));
-        ASSERT_EQ(l.n, 3);
+        ASSERT_EQ(l.n, 5); /* the last two are others' (foreign.h) */
         ASSERT_EQ(l.items[0].verdict, VERDICT_OK); /* the profile */
         ASSERT_EQ(l.items[1].verdict, VERDICT_UNKNOWN);
         ASSERT_EQ(l.items[2].verdict, VERDICT_FAIL);
@@ -440,7 +441,7 @@ static void test_route_findings(void) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL, unread = FINDING_LIST_NULL;
 
         ASSERT_OK(plan_findings(&i, &f, &list));
-        ASSERT_EQ(list.n, 5);
+        ASSERT_EQ(list.n, 7); /* the last two are others' (foreign.h) */
         ASSERT_EQ(list.items[2].verdict, VERDICT_FAIL); /* without the lock it is not heeded */
         ASSERT_EQ(list.items[3].verdict, VERDICT_WARN);
         ASSERT_TRUE(strstr(list.items[3].reason, "router advertisements") != NULL);

@@ -47,12 +47,13 @@ static void routes_good(void) {
         _cleanup_collected_ struct collected got, nothing;
 
         ASSERT_OK(probe(GOOD, "route", &c, &got));
-        ASSERT_EQ(got.findings.n, 3);
+        ASSERT_EQ(got.findings.n, 5);
         /* Not docker0's; our own tables are route.source's. */
         ASSERT_EQ(find(&got, "route.rto_min", "")->verdict, VERDICT_OK);
         ASSERT_STREQ(find(&got, "route.rto_min", "")->found, "right on 4 data-centre routes");
         ASSERT_OK(probe(GOOD, "route", &without, &nothing));
-        ASSERT_EQ(nothing.findings.n, 3);
+        ASSERT_EQ(nothing.findings.n, 5);
+        ASSERT_STREQ(find(&nothing, "route.foreign", "")->found, "none takes the run's traffic");
         ASSERT_EQ(finding_list_worst(&nothing.findings), VERDICT_OK);
         ASSERT_STREQ(find(&nothing, "route.source", "eth1")->found, "table 847000003: rules 1, routes 4");
 }

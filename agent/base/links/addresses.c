@@ -14,6 +14,7 @@ static int parse_address(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[IFA_MAX + 1], *own;
         struct address *ret = ret_item;
         const struct ifaddrmsg *m;
+        uint32_t flags;
         int size;
 
         if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, IFA_MAX, NULL) < 0)
@@ -26,9 +27,11 @@ static int parse_address(struct nlmsghdr *h, void *ret_item) {
         own = a[IFA_LOCAL] ? a[IFA_LOCAL] : a[IFA_ADDRESS]; /* with a peer, IFA_ADDRESS is his */
         if (!own || nla_len(own) != size || m->ifa_prefixlen > size * 8)
                 return -EBADMSG;
+        flags = a[IFA_FLAGS] && nla_len(a[IFA_FLAGS]) == sizeof(flags) ? nla_get_u32(a[IFA_FLAGS]) : 0;
         *ret = (struct address) { .family = m->ifa_family,
                                   .index = (int) m->ifa_index,
-                                  .prefix_len = m->ifa_prefixlen };
+                                  .prefix_len = m->ifa_prefixlen,
+                                  .no_prefix_route = flags & IFA_F_NOPREFIXROUTE };
         memcpy(ret->bytes, nla_data(own), (size_t) size);
         return 1;
 }
@@ -66,6 +69,9 @@ static const struct nla_policy rule_policy[FRA_MAX + 1] = {
         [FRA_TABLE] = { .type = NLA_U32 },
         [FRA_PRIORITY] = { .type = NLA_U32 },
         [FRA_PROTOCOL] = { .type = NLA_U8 },
+        [FRA_GOTO] = { .type = NLA_U32 },
+        [FRA_FWMARK] = { .type = NLA_U32 },
+        [FRA_SUPPRESS_PREFIXLEN] = { .type = NLA_U32 },
 };
 
 /* Whether the attribute asks for something else than a source; one that is not known does. */
@@ -98,11 +104,50 @@ static bool is_narrow(struct nlmsghdr *h, const struct fib_rule_hdr *m) {
         return false;
 }
 
+static enum rule_fit fit_of(const struct nlattr *a) {
+        switch (nla_type(a)) {
+        case FRA_DST:
+        case FRA_GOTO:
+        case FRA_FLOW:
+        case FRA_FWMASK:
+                return RULE_FITS;
+        case FRA_FWMARK:
+                return nla_get_u32(a) == 0 ? RULE_FITS : RULE_NO_FIT;
+        case FRA_IIFNAME: /* what is sent here comes in by lo */
+                return nla_len(a) == 3 && memcmp(nla_data(a), "lo", 3) == 0 ? RULE_FITS : RULE_NO_FIT;
+        case FRA_OIFNAME:
+        case FRA_TUN_ID:
+        case FRA_L3MDEV:
+                return RULE_NO_FIT;
+        default:
+                return narrows(a) ? RULE_MAY_FIT : RULE_FITS;
+        }
+}
+
+static enum rule_fit rule_fit(struct nlmsghdr *h, const struct fib_rule_hdr *m) {
+        enum rule_fit fit = m->tos > 0 ? RULE_NO_FIT : RULE_FITS;
+        struct nlattr *a;
+        int left;
+
+        nlmsg_for_each_attr(a, h, sizeof(*m), left)
+                fit = MAX(fit, nla_type(a) == FRA_SUPPRESS_PREFIXLEN ? RULE_FITS : fit_of(a));
+        return fit;
+}
+
+static int take_prefix(const struct nlattr *a, uint8_t len, int size, uint8_t dest[16]) {
+        if (len > size * 8 || (a && nla_len(a) != size) || (len > 0 && !a))
+                return -EBADMSG;
+        if (a)
+                memcpy(dest, nla_data(a), (size_t) size);
+        return 0;
+}
+
 /* Returns 1 for a rule of IPv4 or IPv6, 0 for another. */
 static int parse_rule(struct nlmsghdr *h, void *ret_item) {
         struct nlattr *a[FRA_MAX + 1];
         const struct fib_rule_hdr *m;
         struct rule r = { 0 };
+        uint32_t longest;
         int size;
 
         if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, FRA_MAX, rule_policy) < 0)
@@ -111,18 +156,22 @@ static int parse_rule(struct nlmsghdr *h, void *ret_item) {
         if (m->family != AF_INET && m->family != AF_INET6)
                 return 0;
         size = m->family == AF_INET ? 4 : 16;
-        if (m->src_len > size * 8 || (a[FRA_SRC] && nla_len(a[FRA_SRC]) != size) ||
-            (m->src_len > 0 && !a[FRA_SRC]))
+        if (take_prefix(a[FRA_SRC], m->src_len, size, r.src) < 0 ||
+            take_prefix(a[FRA_DST], m->dst_len, size, r.dst) < 0)
                 return -EBADMSG;
         r.family = m->family;
         r.src_len = m->src_len;
-        if (a[FRA_SRC])
-                memcpy(r.src, nla_data(a[FRA_SRC]), (size_t) size);
+        r.dst_len = m->dst_len;
         r.table = a[FRA_TABLE] ? nla_get_u32(a[FRA_TABLE]) : m->table;
         r.priority = a[FRA_PRIORITY] ? nla_get_u32(a[FRA_PRIORITY]) : 0;
         r.protocol = a[FRA_PROTOCOL] ? nla_get_u8(a[FRA_PROTOCOL]) : 0;
         r.action = m->action;
         r.narrow = is_narrow(h, m);
+        r.inverted = m->flags & FIB_RULE_INVERT;
+        r.fit = rule_fit(h, m);
+        r.target = a[FRA_GOTO] ? nla_get_u32(a[FRA_GOTO]) : 0;
+        longest = a[FRA_SUPPRESS_PREFIXLEN] ? nla_get_u32(a[FRA_SUPPRESS_PREFIXLEN]) : NOT_SUPPRESSED;
+        r.suppressed = longest == NOT_SUPPRESSED ? 0 : (uint8_t) (MIN(longest, 128U) + 1);
         *(struct rule *) ret_item = r;
         return 1;
 }
@@ -152,10 +201,23 @@ void rule_table_clear(struct rule_table *t) {
         *t = RULE_TABLE_NULL;
 }
 
-bool rule_covers(const struct rule *r, int family, const uint8_t *address) {
-        uint8_t bits = r->src_len % 8, mask = (uint8_t) (0xff00U >> bits);
+bool prefix_covers(const uint8_t *prefix, uint8_t len, const uint8_t *address) {
+        uint8_t bits = len % 8, mask = (uint8_t) (0xff00U >> bits);
 
-        if (r->family != family || memcmp(r->src, address, r->src_len / 8) != 0)
+        if (memcmp(prefix, address, len / 8) != 0)
                 return false;
-        return bits == 0 || ((r->src[r->src_len / 8] ^ address[r->src_len / 8]) & mask) == 0;
+        return bits == 0 || ((prefix[len / 8] ^ address[len / 8]) & mask) == 0;
+}
+
+bool rule_covers(const struct rule *r, int family, const uint8_t *address) {
+        return r->family == family && prefix_covers(r->src, r->src_len, address);
+}
+
+void address_subnet(const struct address *a, uint8_t ret[static 16]) {
+        uint8_t whole = a->prefix_len / 8, bits = a->prefix_len % 8;
+
+        memset(ret, 0, 16);
+        memcpy(ret, a->bytes, whole);
+        if (bits > 0)
+                ret[whole] = a->bytes[whole] & (uint8_t) (0xff00U >> bits);
 }

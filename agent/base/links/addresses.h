@@ -14,6 +14,7 @@ struct address {
         int family; /* AF_INET, AF_INET6 */
         int index;  /* of the NIC */
         uint8_t bytes[16], prefix_len;
+        bool no_prefix_route; /* the kernel makes no route to its subnet */
 };
 
 struct address_table {
@@ -36,12 +37,24 @@ void address_table_clear(struct address_table *t);
 
 #define RULES_MAX 1024
 
+/* Whether what a rule asks for besides addresses fits what this host's programs send, unmarked and by no
+ * certain device. */
+enum rule_fit {
+        RULE_FITS,
+        RULE_MAY_FIT, /* it goes by user, protocol or port, or by what we do not know */
+        RULE_NO_FIT,
+};
+
 struct rule {
         int family; /* AF_INET, AF_INET6 */
-        uint8_t src[16], src_len;
+        uint8_t src[16], src_len, dst[16], dst_len;
         uint32_t table, priority;
         uint8_t action, protocol; /* FR_ACT_*; who made it (RTPROT_*), 0 where the kernel does not say */
         bool narrow;              /* it asks for more than a source, or is inverted */
+        bool inverted;
+        enum rule_fit fit;
+        uint32_t target;   /* FR_ACT_GOTO: the priority of the rule it goes on with */
+        uint8_t suppressed; /* 1 + the longest prefix of a route that it does not take; 0: it takes all */
 };
 
 struct rule_table {
@@ -57,5 +70,9 @@ int rules_parse(const void *data, size_t len, struct rule_table *ret);
 void rule_table_clear(struct rule_table *t);
 #define _cleanup_rules_ _cleanup_(rule_table_clear)
 
+/* The subnet it is in, host bits cleared. */
+void address_subnet(const struct address *a, uint8_t ret[static 16]);
+/* Whether an address (4 or 16 bytes) begins as the prefix does. */
+bool prefix_covers(const uint8_t *prefix, uint8_t len, const uint8_t *address);
 /* Whether what comes from this address (4 or 16 bytes) has this source. */
 bool rule_covers(const struct rule *r, int family, const uint8_t *address);

@@ -2,6 +2,7 @@
 #include "route_words.h"
 
 #include <arpa/inet.h>
+#include <linux/fib_rules.h>
 #include <stdarg.h>
 
 static const struct {
@@ -163,4 +164,57 @@ const char *route_arguments(const struct route *r, const char *nic, bool limits,
 
 const char *route_ip_family(const struct route *r) {
         return r->family == AF_INET6 ? "ip -6" : "ip";
+}
+
+/* --- Rules --------------------------------------------------------------------------------------------- */
+
+static void add_prefix(const char *word, int family, const uint8_t *bytes, uint8_t len,
+                       char buf[static ROUTE_WORDS_MAX]) {
+        char text[INET6_ADDRSTRLEN];
+
+        if (len > 0 && inet_ntop(family, bytes, text, sizeof(text)))
+                add_word(buf, " %s %s/%u", word, text, len);
+}
+
+static void add_selectors(const struct rule *r, char buf[static ROUTE_WORDS_MAX]) {
+        if (r->inverted)
+                add_word(buf, " not");
+        add_prefix("from", r->family, r->src, r->src_len, buf);
+        add_prefix("to", r->family, r->dst, r->dst_len, buf);
+}
+
+const char *rule_words(const struct rule *r, char buf[static ROUTE_WORDS_MAX]) {
+        char table[ROUTE_WORD_MAX], protocol[ROUTE_WORD_MAX];
+
+        buf[0] = '\0';
+        add_word(buf, "%" PRIu32 ":", r->priority);
+        add_selectors(r, buf);
+        if (r->src_len == 0 && r->dst_len == 0)
+                add_word(buf, " from all");
+        if (r->action == FR_ACT_TO_TBL)
+                add_word(buf, " lookup %s", route_table_word(r->table, table));
+        else if (r->action == FR_ACT_GOTO)
+                add_word(buf, " goto %" PRIu32, r->target);
+        else
+                add_word(buf, " %s",
+                         r->action == FR_ACT_BLACKHOLE   ? "blackhole" :
+                         r->action == FR_ACT_UNREACHABLE ? "unreachable" :
+                         r->action == FR_ACT_PROHIBIT    ? "prohibit" :
+                                                           "nop");
+        if (r->protocol != RTPROT_UNSPEC)
+                add_word(buf, ", protocol %s", route_protocol_word(r->protocol, protocol));
+        return buf;
+}
+
+const char *rule_arguments(const struct rule *r, char buf[static ROUTE_WORDS_MAX]) {
+        buf[0] = '\0';
+        add_word(buf, "priority %" PRIu32, r->priority);
+        add_selectors(r, buf);
+        if (r->action == FR_ACT_TO_TBL)
+                add_word(buf, " table %" PRIu32, r->table);
+        return buf;
+}
+
+const char *ip_family_option(int family) {
+        return family == AF_INET6 ? "-6" : "-4";
 }

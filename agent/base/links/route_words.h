@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A route in words, and as ip(8) takes it: one form for checks, paths and tpu-netcfg. Names of protocols are
- * iproute2's (etc/iproute2/rt_protos). Pure.
+ * A route or rule in words, and as ip(8) takes it: one form for checks, paths and tpu-netcfg. Names of
+ * protocols are iproute2's (etc/iproute2/rt_protos). Pure.
  */
+#include "addresses.h"
 #include "routes.h"
 
 #define ROUTE_PROTOCOL_OURS 147 /* tpu-netcfg's (netcfg/plan/source.h) */
@@ -33,3 +34,10 @@ const char *route_arguments(const struct route *r, const char *nic, bool limits,
                             char buf[static ROUTE_WORDS_MAX]);
 /* "ip", "ip -6". */
 const char *route_ip_family(const struct route *r);
+
+/* "500: from 10.10.1.10/32 lookup 77, protocol static"; ip(8) names no protocol. */
+const char *rule_words(const struct rule *r, char buf[static ROUTE_WORDS_MAX]);
+/* As ip(8) takes it behind "ip -4 rule del": "priority 500 from 10.10.1.10/32 table 77". */
+const char *rule_arguments(const struct rule *r, char buf[static ROUTE_WORDS_MAX]);
+/* "-4", "-6": behind "ip". */
+const char *ip_family_option(int family);
