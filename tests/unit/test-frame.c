@@ -339,6 +339,7 @@ static void test_next_from_inside_an_answer(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_answers_that_nobody_takes, test_rules, test_socket_in_use, test_flood, test_limits,
+TEST_MAIN(test_round_trip, test_answers_that_nobody_takes,
+          test_rules, test_socket_in_use, test_flood, test_limits,
           test_idle_connections_keep_nobody_away,
           test_next_from_inside_an_answer)
