@@ -27,7 +27,7 @@ static void print_uplink(const json_t *u, usec_t now, FILE *out) {
              "|{endpoint}, last good answer {last_ok:age} ago[{parked?}; it refuses: one try a minute]"
              "|{endpoint} [{parked?}refuses our records; one try a minute|has not answered yet]]\n"
              "[         last error: {last_error}\n]"
-             "[{durable=false}         the spool cannot be written: new records are lost\n]");
+             "[{durable=false}         the spool cannot be written: tpuctl check daemon.disk\n]");
         /* What is not yet delivered, and what never will be. */
         show_each(out, classes, now,
                   "         {name}: {kept} waiting[{dropped>0}, {dropped} dropped]"
@@ -45,7 +45,7 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
              "slice    [{identity.slice}|not known], worker [{identity.worker_id}|not known], "
              "[{identity.accelerator_type}|accelerator type not known]\n"
              "agent    tpu-hostd {version}, up {started:age}\n"
-             "runs     [{runs} running|not known: tpu-launchd does not answer (systemctl status "
+             "runs     [{live_runs} running|not known: tpu-launchd does not answer (systemctl status "
              "tpu-launchd)]\n");
         print_uplink(json_object_get(s, "uplink"), now, out);
         if (json_array_size(reasons) > 0)

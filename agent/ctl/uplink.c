@@ -97,7 +97,7 @@ static int screen_uplink(json_t *u, usec_t now, FILE *out) {
                      "left|certificate {certificate.file}: EXPIRED at {certificate.until}]\n");
         show(out, u, now,
              "[set aside, of another machine: {aside.spool}[, {aside.kept} records wait]\n]"
-             "[{durable=false}the spool cannot be written, new records are lost: [{spool_error}]\n]");
+             "[{durable=false}the spool cannot be written (tpuctl check daemon.disk): [{spool_error}]\n]");
         return r;
 }
 

@@ -4,6 +4,8 @@
 #include "answer.h"
 #include "answer_lines.h"
 #include "authority.h"
+#include "check_words.h"
+#include "daemon_status.h"
 #include "environment.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -306,6 +308,22 @@ static int handle_hint(struct api *a, struct frame_peer *peer, const struct call
         return 0;
 }
 
+/* What this daemon cannot do now. */
+static int handle_status(struct api *a, struct frame_peer *peer) {
+        struct finding f;
+        int k = runs_state(a->runs);
+
+        check_tell(&f,
+                   k >= 0 ? WORDS_DAEMON_DISK :
+                   k == -EROFS ? WORDS_DAEMON_DISK_READ_ONLY :
+                                 WORDS_DAEMON_DISK_FAILS,
+                   "tpu-launchd", PATH_LAUNCHD_STATE,
+                   "no run is started; those that run can be listed and stopped",
+                   strerror(-k));
+        finding_set(f.found, "%s", k >= 0 ? "can be written" : strerror(-k));
+        return daemon_status_send(peer, &f, 1);
+}
+
 static int malformed(uint16_t kind, struct problem *p) {
         return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?",
                            "a request of kind %u cannot be understood", (unsigned) kind);
@@ -366,6 +384,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);
+        if (f->kind == LOCAL__KIND__KIND_STATUS_REQUEST)
+                return handle_status(a, peer);
         return malformed(f->kind, p);
 }
 

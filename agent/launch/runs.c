@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runs.h"
 
+#include <fcntl.h>
+#include <sys/statvfs.h>
+
 #include "handover.h"
 #include "log.h"
 #include "machine_state.h"
@@ -38,6 +41,61 @@ static int load_one(const char *name, void *userdata) {
 
 static int load_runs(struct runs *r) {
         return host_list(r->host, STATE_RUNS, load_one, r);
+}
+
+/* --- Where they are kept ------------------------------------------------------------------------------- */
+
+static int make_directories(struct runs *r) {
+        const struct {
+                const char *path;
+                mode_t mode;
+                int *fd;
+        } all[] = {
+                { STATE_RUNS, 0700, &r->runs_fd },
+                { STATE_EXITS, 0700, &r->exits_fd },
+                { STATE_HANDOVER, 0711, &r->handover_fd },
+                { STATE_SECRETS, 0700, &r->secrets_fd },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                int fd = *all[i].fd >= 0 ? *all[i].fd : state_make(r->host, all[i].path, all[i].mode);
+
+                if (fd < 0)
+                        return fd;
+                *all[i].fd = fd;
+        }
+        return 0;
+}
+
+#define ROOM_LEAST (1024 * 1024) /* a run's files: its environment may be that long */
+
+int runs_state(struct runs *r) {
+        struct statvfs fs;
+
+        if (r->runs_fd < 0 || r->secrets_fd < 0) { /* it was not there at the start */
+                int k = make_directories(r);
+
+                if (k >= 0)
+                        k = load_runs(r);
+                if (k < 0)
+                        return k;
+        }
+        if (faccessat(r->runs_fd, ".", W_OK, AT_EACCESS) < 0 || fstatvfs(r->runs_fd, &fs) < 0)
+                return -errno;
+        if ((uint64_t) fs.f_bavail * fs.f_frsize < ROOM_LEAST || (fs.f_files > 0 && fs.f_favail == 0))
+                return -ENOSPC;
+        return 0;
+}
+
+/* Without its files a run would be forgotten with us: it does not begin. */
+static int check_state(struct runs *r, struct problem *p) {
+        int k = runs_state(r);
+
+        if (k >= 0)
+                return 0;
+        return problem_set(p, k, "tpuctl check daemon # names what to do; running runs go on",
+                           "no run can be started: " PATH_LAUNCHD_STATE " cannot be written: %s",
+                           strerror(-k));
 }
 
 /* --- What the units report --------------------------------------------------------------------------- */
@@ -232,6 +290,7 @@ static int start_by_generation(struct run *run, struct kept_run *kept, const str
 
 int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
         struct run *run = kept->name[0] ? run_find(r, kept->name) : NULL;
+        int k;
         bool lives = run && run->kept->state != LAUNCH_EXITED,
              gang = run && run->kept->generation > 0 && kept->generation > 0;
 
@@ -247,13 +306,18 @@ int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
         if (runs_count_active(r) >= RUNS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl runs",
                                    "%d runs are active, which is the most", RUNS_ACTIVE_MAX);
-        return check_devices(r, kept, p);
+        k = check_state(r, p);
+        return k < 0 ? k : check_devices(r, kept, p);
 }
 
 int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **ret, struct problem *p) {
         struct run *run;
-        int k;
+        int k = check_state(r, p);
 
+        if (k < 0) {
+                (void) kept_run_free(kept);
+                return k;
+        }
         if (kept->name[0] == '\0')
                 pick_name(r, kept);
         run = run_find(r, kept->name);
@@ -361,28 +425,6 @@ void runs_bind(const struct host *h) {
                 (void) log_warning_errno(k, "%s is not kept: %m", OWN_FILE);
 }
 
-static int make_directories(struct runs *r) {
-        const struct {
-                const char *path;
-                mode_t mode;
-                int *fd;
-        } all[] = {
-                { STATE_RUNS, 0700, &r->runs_fd },
-                { STATE_EXITS, 0700, &r->exits_fd },
-                { STATE_HANDOVER, 0711, &r->handover_fd },
-                { STATE_SECRETS, 0700, &r->secrets_fd },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                int fd = state_make(r->host, all[i].path, all[i].mode);
-
-                if (fd < 0)
-                        return log_error_errno(fd, "%s cannot be made: %m", all[i].path);
-                *all[i].fd = fd;
-        }
-        return 0;
-}
-
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret) {
         _cleanup_(runs_freep) struct runs *r = calloc(1, sizeof(*r));
@@ -399,11 +441,13 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->runs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
         runs_bind(h);
         k = make_directories(r);
+        if (k >= 0)
+                k = load_runs(r);
+        if (k == -ENOMEM)
+                return log_error_errno(k, "%m");
         if (k < 0)
-                return k;
-        k = load_runs(r);
-        if (k < 0)
-                return log_error_errno(k, STATE_RUNS " cannot be read: %m");
+                (void) log_error_errno(k,
+                                       PATH_LAUNCHD_STATE " cannot be used, no run is started: %m");
         runs_prune(r);
         *ret = TAKE_PTR(r);
         return 0;

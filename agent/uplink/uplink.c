@@ -397,6 +397,10 @@ void uplink_set_limit(struct uplink *u, uint64_t max_bytes) {
         share_out(u);
 }
 
+bool uplink_is_durable(const struct uplink *u, enum uplink_class c) {
+        return u->channels[c].durable;
+}
+
 bool uplink_is_done(const struct uplink *u) {
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 const struct channel *ch = &u->channels[c];

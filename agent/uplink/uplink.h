@@ -144,6 +144,8 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
 void uplink_release(struct uplink *u);
 /* Another byte limit, from now on. */
 void uplink_set_limit(struct uplink *u, uint64_t max_bytes);
+/* Whether its disk takes what is submitted, as far as is known. */
+bool uplink_is_durable(const struct uplink *u, enum uplink_class c);
 /* Of a spool that was set aside: events that tell its gaps are durable in another one, up to seq. */
 void uplink_gaps_durable(struct uplink *u, uint64_t seq);
 /* Nothing is left in it to be sent or reported. */

@@ -10,6 +10,12 @@ PACKAGES=gs://BUCKET/tpu-hostd # tpuctl_*.deb and tpu-hostd_*.deb
 site=/etc/tpu-hostd/hostd.conf.d/20-startup.conf
 wanted="[Hostd]
 Endpoint=$ENDPOINT"
+# A collector without TLS may start runs here: for a network where everyone is trusted.
+case $ENDPOINT in
+http:*) wanted="$wanted
+[Registry]
+Kind=collector" ;;
+esac
 changed=no
 if [ "$(cat $site 2>/dev/null)" != "$wanted" ]; then
         mkdir -p "${site%/*}"

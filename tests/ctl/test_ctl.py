@@ -8,7 +8,8 @@ import unittest
 from ctl_case import Ctl, ago
 
 STATUS = {
-    "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "runs": 1, "started": None,
+    "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "live_runs": 1, "runs": [],
+    "started": None,
     "identity": {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"},
     "reasons": [{"check": "nic.mtu", "subject": "eth1", "verdict": "FAIL",
                  "reason": "found 1460,\033[2J wanted 8896", "remedy": "tpu-netcfg --once"}],
@@ -149,7 +150,7 @@ FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
         status["uplink"].update(durable=False, parked=True, last_ok=None)
         self.assertIn("uplink   http://10.0.0.2:4318 refuses our records; one try a minute\n",
                       self.expect(["status"], 2).stdout)
-        self.assertIn("\n         the spool cannot be written: new records are lost\n",
+        self.assertIn("\n         the spool cannot be written: tpuctl check daemon.disk\n",
                       self.expect(["status"], 2).stdout)
 
     def test_history(self):

@@ -152,7 +152,7 @@ events   3        3 min   29.3 KiB  7     to 30 %  1        2 400 malformed, 1 b
 metrics  0        -       1023 MiB  0     -        0        -
 
 certificate /c.pem: EXPIRED at 2026-01-01T00:00:00Z
-the spool cannot be written, new records are lost: full
+the spool cannot be written (tpuctl check daemon.disk): full
 """)
         for certificate, line in (({"error": "bad"}, "certificate: bad"),
                                   ({"file": None}, "certificate: none of this host's own")):

@@ -52,8 +52,12 @@ class Bench:
             time.sleep(0.3)
 
     def ask(self, path=False):
-        """What is not OK, each as its object; the host's own checks, and with path those of the paths."""
+        """What is not OK, each as its object: what a check finds now, with path that of the paths, and what
+        the agent holds against the host."""
         found = []
+        status = self.h0.run(["tpuctl", "status", "--json"], timeout=30)
+        if status.code in (0, 1, 2, 3) and status.out.startswith("{"):
+            found += json.loads(status.out)["reasons"]
         for words in (["check"], ["check", "path"]) if path else (["check"],):
             done = self.h0.run(["tpuctl", *words, "--json"], timeout=30)
             try:
@@ -91,7 +95,7 @@ class Bench:
         try:
             before = self.do(case.probe) if case.probe else None
             self.do(case.do)
-        except (LabError, OSError, ValueError, AssertionError) as e:
+        except (LabError, OSError, ValueError, subprocess.SubprocessError) as e:
             return Outcome(case, "NO CASE", words=str(e)[-300:])
         try:
             kinds = {"named": self.named, "repaired": self.repaired, "calm": self.calm}

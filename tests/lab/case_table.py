@@ -29,8 +29,11 @@ class Case:
 
 
 PEER, PEER1, GATEWAY, SELF = "10.10.0.11", "10.10.1.11", "10.10.0.1", "10.10.0.10"
-ROUTES = "ip -4 route show table all | sort; ip rule"
+RULES = "ip rule | sort"  # equal priorities in any order
+ROUTES = f"ip -4 route show table all | sort; {RULES}"
 MTU = "cat /sys/class/net/eth1/mtu"
+STRICT = ("cat /proc/sys/net/ipv4/conf/all/rp_filter /proc/sys/net/ipv4/conf/eth1/rp_filter | sort -n | "
+          "tail -n 1 | grep -c '^1$' || true")  # the kernel takes the greater
 RMEM = "cat /proc/sys/net/ipv4/tcp_rmem"
 
 
@@ -75,21 +78,23 @@ SETTINGS = [
     Case("slow-start-after-idle", "sysctl -qw net.ipv4.tcp_slow_start_after_idle=1", "repaired",
          probe="cat /proc/sys/net/ipv4/tcp_slow_start_after_idle"),
     Case("rp-filter-strict", "sysctl -qw net.ipv4.conf.eth1.rp_filter=1 net.ipv4.conf.all.rp_filter=1",
-         "repaired", probe="cat /proc/sys/net/ipv4/conf/*/rp_filter"),
+         "repaired", probe=STRICT),
     Case("our-rule-deleted", "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head "
          "-1)",
-         "repaired", probe="ip rule"),
-    Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup //p'); do ip route flush "
+         "repaired", probe=RULES),
+    Case("our-table-flushed", "for t in $(ip rule | sed -n 's/.*from 10.*lookup \\([0-9]*\\).*/\\1/p'); "
+         "do ip route flush "
          "table $t; done", "repaired", probe=ROUTES, quick=True),
-    Case("row13-rule-flush", "ip rule flush", "repaired", probe="ip rule", quick=True),
+    Case("row13-rule-flush", "ip rule flush", "repaired", probe=RULES, quick=True),
     Case("rule-flush-inet6", "ip -6 rule flush", "repaired", probe="ip -6 rule"),
     Case("all-at-once", "ip link set eth1 mtu 1460; sysctl -qw net.ipv4.tcp_rmem='4096 87380 6291456'; "
          "ip rule del $(ip rule | sed -n 's/^[0-9]*:\\t\\(from 10.*\\)/\\1/p' | head -1)", "repaired",
-         probe=f"{MTU}; {RMEM}; ip rule"),
+         probe=f"{MTU}; {RMEM}; {RULES}"),
     Case("link-flap", "ip -4 route show default > /run/d; ip link set eth1 down; sleep 1; ip link set eth1 "
          "up; "
-         "sleep 2", "repaired", probe="ip rule; " + MTU),
-    Case("hook-by-udev-name", "ip link add eth7 type dummy; ip link del eth7", "repaired", probe=ROUTES),
+         "sleep 2", "repaired", probe=f"{RULES}; {MTU}"),
+    Case("hook-by-udev-name", "ip link add eth7 type veth peer name eth8; ip link del eth7",
+         "repaired", probe=ROUTES),
 ]
 
 ROUTING = [
@@ -130,11 +135,12 @@ ROUTING = [
          undo="ip route del unreachable 10.10.0.0/25"),
     Case("peers-address-on-lo", f"ip addr add {PEER}/32 dev lo", words="local|own address|lo", path=True,
          undo=f"ip addr del {PEER}/32 dev lo"),
-    Case("peers-address-on-dummy", f"ip link add dm0 type dummy; ip link set dm0 up; ip addr add {PEER1}/32 "
+    Case("peers-address-on-dummy", f"ip link add dm0 type veth peer name dm1; ip link set dm0 "
+         f"up; ip addr add {PEER1}/32 "
          "dev dm0", words="dm0|local", path=True, undo="ip link del dm0"),
     Case("default-route-gone", "ip route del default", words="default"),
-    Case("second-default-wins", "ip route add default via 10.10.1.1 dev eth1 metric 0", words="default|eth1",
-         undo="ip route del default via 10.10.1.1 dev eth1"),
+    Case("half-of-all-by-the-other-nic", "ip route add 0.0.0.0/1 via 10.10.1.1 dev eth1",
+         words="0.0.0.0/1", undo="ip route del 0.0.0.0/1"),
     Case("gateway-unreachable-address", "ip route replace default via 10.10.0.250 dev eth0",
          words="10.10.0.250", undo=f"ip route replace default via {GATEWAY} dev eth0"),
     Case("neighbour-permanent-wrong", f"ip neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud "
@@ -197,7 +203,8 @@ BYSTANDERS = [
     Case("docker-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link "
          "set "
          "docker0 up", "calm", probe=ROUTES, undo="ip link del docker0", quick=True),
-    Case("vpn-route", "ip link add wg0 type dummy; ip addr add 100.64.0.1/32 dev wg0; ip link set wg0 up; "
+    Case("vpn-route", "ip link add wg0 type veth peer name wg1; ip addr add 100.64.0.1/32 dev "
+         "wg0; ip link set wg0 up; "
          "ip route add 100.64.0.0/10 dev wg0", "calm", probe=ROUTES, undo="ip link del wg0"),
     Case("vpn-policy-rules", "ip rule add fwmark 0x80000/0xff0000 lookup main priority 5210; ip rule add "
          "lookup 52 priority 5270", "calm", probe=ROUTES, undo="ip rule del priority 5210; ip rule del "

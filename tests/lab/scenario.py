@@ -53,7 +53,8 @@ def configure(host, n_hosts, network_mtu):
                f"WorkerHostnames={names}\nChips=4\n"
                f"\n[Network]\nMtu={network_mtu}\n")
     host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
-               f"[Hostd]\nEndpoint=http://{collector}:4318\nMetricsInterval=2s\n")
+               f"[Hostd]\nEndpoint=http://{collector}:4318\nMetricsInterval=2s\n\n"
+               "[Registry]\nKind=collector\n")
     host.write("/etc/tpu-hostd/tpuctl.conf.d/10-site.conf", f"[Ctl]\nCollector=http://{collector}:9471\n")
     host.write("/srv/train.py", TRAINING.read_text(), 0o755)
     host.bind_chips(CHIPS)

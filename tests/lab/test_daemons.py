@@ -114,10 +114,37 @@ class Daemons(unittest.TestCase):
         self.remedied({"remedy": "systemctl restart tpu-netcfg"})  # the other half would change this machine
         self.assertEqual(self.lines()["daemon.events", "tpu-netcfg"]["verdict"], "OK")
 
+    def test_6_state_read_only(self):
+        """Named by both; launchd lists and stops, and refuses to start in words; hostd sends from memory."""
+        host = self.host
+        units, places = "tpu-hostd tpu-launchd", ("/var/lib/tpu-hostd", "/var/lib/tpu-launchd")
+        host.sh(f"systemctl stop {units}; for d in {' '.join(places)}; do mount -t tmpfs state $d; "
+                f"chmod 755 $d; done; chown tpu-hostd: {places[0]}; chmod 700 {places[0]}; "
+                f"systemctl start {units}")
+        scenario.ctl(host, "run", "--name", "before", "--", "sleep", "1000")
+        host.sh(f"systemctl stop {units}; for d in {' '.join(places)}; do mount -o remount,ro $d; done")
+        began = int(time.time() * 1e6)
+        host.sh(f"systemctl start {units}")
+        launchd = self.named("tpu-launchd", "read-only", "daemon.disk")
+        hostd = self.named("tpu-hostd", "sent from memory", "daemon.disk")
+        refused = scenario.ctl(host, "run", "--name", "new", "--", "true", check=False)
+        self.assertNotEqual(refused.code, 0)
+        self.assertIn("Read-only file system", refused.err)
+        print("   ", refused.err.strip())
+        self.assertIn("before", scenario.ctl(host, "runs").out)
+        scenario.ctl(host, "stop", "before")
+        sql = "SELECT count(*) FROM events WHERE name = 'tpu.agent.started' AND time >= ?"
+        host.wait_for(lambda: scenario.query(self.lab, sql, began)[0][0], 30, "what was sent from memory")
+        for line in (launchd, hostd):
+            host.sh(line["remedy"].split("# ")[0].replace("sudo ", ""))
+        host.wait_for(lambda: not self.wrong(), 60, "both heal")
+        scenario.ctl(host, "run", "--name", "new", "--", "true")
+        host.sh(f"systemctl stop {units}; umount {' '.join(places)}; systemctl start {units}")
+
     # -- slow ---------------------------------------------------------------------------------------------
 
     @full
-    def test_6_crash_loop(self):
+    def test_7_crash_loop(self):
         for name in AGENTS:
             with self.subTest(name):
                 self.drop_in(name, "[Service]\nExecStart=\nExecStart=/bin/false\n")
@@ -127,7 +154,7 @@ class Daemons(unittest.TestCase):
                 self.remedied(line)
 
     @full
-    def test_7_tpu_hostd_says_it(self):
+    def test_8_tpu_hostd_says_it(self):
         """A check that changes is an event, and the fleet's view of the host."""
         host = self.host
         host.sh("systemctl kill -s STOP tpu-netcfg")

@@ -86,6 +86,7 @@ class HostRight(unittest.TestCase):
             wrong = {k: v["reason"] for k, v in found.items() if v["verdict"] != "OK" and k[0] != "nic.mtu"
                      and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
+            self.assertIn("\nruns     0 running\n", scenario.ctl(host, "status", check=False).out)
             self.assertEqual(scenario.tcp_rmem(host), scenario.WANTED_RMEM)
             self.assertEqual(host.run(["tpuctl", "check"], user="nobody").code, 2)
         self.assertEqual(set(self.mtus().values()), {1460})
@@ -118,6 +119,29 @@ class HostRight(unittest.TestCase):
                              {"ActiveState": "active"})
             host.run(["tpu-netcfg", "--once"])
         self.assertEqual(set(self.mtus().values()), {8896})
+
+    def test_5_who_answers_without_tls_is_not_obeyed(self):
+        """An http:// endpoint of [Hostd] gets records, and is no registry, until the site says so."""
+        h = self.hosts[1]
+        config = "/etc/tpu-hostd/hostd.conf.d/10-site.conf"
+        said = h.read(config)
+
+        def registry():
+            return scenario.ctl_json(h, "status")["registry"]["state"]
+
+        def reason():
+            reasons = scenario.ctl_json(h, "status")["reasons"]
+            return next((r["reason"] for r in reasons if r["check"] == "enroll.registry"), None)
+        h.wait_for(lambda: registry() == "member", 20, "the registry")
+        h.write(config, said.replace("[Registry]\nKind=collector\n", ""))
+        h.sh("systemctl restart tpu-hostd")
+        h.wait_for(reason, 20, "its check")
+        self.assertIn("may not start runs or give orders here", reason())
+        self.assertEqual(registry(), "none")
+        h.wait_for(lambda: scenario.latest_metrics(self.lab, h), 30, "its records")
+        h.write(config, said)
+        h.sh("systemctl restart tpu-hostd")
+        h.wait_for(lambda: registry() == "member", 20, "the registry again")
 
     def test_4_a_silent_black_hole(self):
         self.lab.lower_path_mtu(self.hosts[1], "eth1", 1500)

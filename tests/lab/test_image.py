@@ -32,6 +32,7 @@ HOSTD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev")) / "agen
 FOLDER, LAPTOP = "/srv/image", "h2"
 STATE = [f"/var/lib/{name}" for name in scenario.AGENTS]
 SITE = {"hostd.conf.d/10-site.conf": "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n"
+                                     "[Registry]\nKind=collector\n"
                                      "[Uplink]\nKeyFile=/etc/tpu-hostd/tls/host.key\n",
         "authority.conf.d/10-site.conf": "[Remote]\nStart=alice\n",
         "tpuctl.conf.d/10-site.conf": "[Ctl]\nCollector=http://collector:9471\n"}
@@ -190,7 +191,8 @@ class Image(unittest.TestCase):
                    f"Topology=2x4\nWorkerId={host.name[1:]}\nWorkerHostnames=h0,h1\nChips=4\n"
                    f"[Network]\nMtu={scenario.WANTED_MTU}\n")
         host.write("/etc/tpu-hostd/hostd.conf.d/20-site.conf",
-                   "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n[Metadata]\nHost=none\n")
+                   "[Hostd]\nEndpoint=http://collector:4318\nMetricsInterval=2s\n"
+                   "[Registry]\nKind=collector\n[Metadata]\nHost=none\n")
 
     def start(self, image):
         tpuctl = [deb for deb in self.debs if deb.name.startswith("tpuctl_")]

@@ -15,6 +15,23 @@ static void begin(struct world *w, unsigned slices, unsigned min, unsigned max, 
         world_settle(w);
 }
 
+/* A host that reports a generation at the end of all numbers does not bring the run there. */
+static void test_generation_of_a_liar(void) {
+        struct world w;
+        const uint64_t ends[] = { INT64_MAX, INT64_MAX - 2, UINT64_C(1) << 62 };
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+                world_new(&w, 1, 2);
+                w.host[0][0].part = (struct member_part) { ends[i], PART_STOPPED };
+                world_join_all(&w);
+                ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 0)));
+                world_settle(&w);
+                ASSERT_TRUE(json_integer_value(json_object_get(world_run(&w), "generation")) > 0);
+                ASSERT_TRUE(json_integer_value(json_object_get(world_run(&w), "generation")) < 100);
+                w.g = gang_free(w.g);
+        }
+}
+
 static void test_start_to_success(void) {
         struct world w;
         const json_t *c;
@@ -426,7 +443,8 @@ static void test_own_times(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_start_to_success, test_stopped_by_intent, test_worker_fails, test_never_again,
+TEST_MAIN(test_generation_of_a_liar, test_start_to_success, test_stopped_by_intent, test_worker_fails,
+          test_never_again,
           test_no_progress,
           test_blame_moves, test_left_early, test_shrink_and_grow, test_back_in_time, test_preempted,
           test_peers_fail_first,

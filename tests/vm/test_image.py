@@ -84,7 +84,8 @@ def site(port):
         # The emulator's network leads out of the emulator: what answers there is no metadata server.
         "/etc/tpu-hostd/hostd.conf.d/10-site.conf":
             f"[Hostd]\nEndpoint=http://{HERE_INSIDE}:{port}\nMetricsInterval=2s\n"
-            "[Metadata]\nHost=none\n[Uplink]\nKeyFile=/etc/tpu-hostd/tls/host.key\n",
+            "[Registry]\nKind=collector\n[Metadata]\nHost=none\n"
+            "[Uplink]\nKeyFile=/etc/tpu-hostd/tls/host.key\n",
     }
 
 

@@ -91,6 +91,15 @@ static void print_orders(const char *root) {
         json_decref(status);
 }
 
+/* It was just asked whether it answers: it is not waited for again. */
+static bool hostd_is_silent(const struct seen *seen) {
+        for (size_t i = 0; i < seen->all.n; i++)
+                if (streq(seen->all.items[i].check, "daemon.state") &&
+                    streq(seen->all.items[i].subject, "tpu-hostd"))
+                        return seen->all.items[i].verdict != VERDICT_OK;
+        return false;
+}
+
 static int take_problems(const struct finding_list *l, struct finding_list *ret) {
         int r = 0;
 
@@ -231,7 +240,8 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
 
         bool more = q->agent || look_at_host(h, q, again, &seen);
 
-        if (q->agent || (more && !q->name))
+        if (q->agent || (more && (!q->name || (q->one && streq(q->one->name, "daemon"))) &&
+                         !hostd_is_silent(&seen)))
                 check_agent(q->options->root, q->only, q->agent, &seen);
         if (q->only && seen.all.n == 0)
                 fprintf(stderr,

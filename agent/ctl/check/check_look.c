@@ -89,6 +89,9 @@ static void take_agent_finding(const json_t *o, const char *only, struct seen *r
         struct finding f;
 
         (void) finding_from_json(o, &f); /* a verdict of a later version is UNKNOWN */
+        if (streq(f.check, "daemon.disk") && streq(f.subject, "tpu-hostd") &&
+            (!only || streq(only, f.check)))
+                seen_add(ret, GROUP_HOST, only, &f);
         if (startswith(f.check, PREFIX) && (!only || streq(only, f.check)))
                 seen_add(ret, GROUP_BPF, NULL, &f);
 }

@@ -241,7 +241,8 @@ int state_make(const struct host *h, const char *path, mode_t mode) {
         fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return -errno;
-        if (fchmod(fd, mode) < 0) /* whatever the umask was */
+        /* whatever the umask was; what cannot be written can still be read, and runs_state() says it */
+        if (fchmod(fd, mode) < 0 && errno != EROFS)
                 return -errno;
         return TAKE_FD(fd);
 }

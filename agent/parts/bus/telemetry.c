@@ -35,6 +35,11 @@ void telemetry_clear(struct telemetry *t) {
         t->otlp = otlp_free(t->otlp);
 }
 
+/* The spool on the disk; while that takes nothing, the spare one, from which it is sent all the same. */
+static struct uplink *spool_for(const struct telemetry *t, enum uplink_class c) {
+        return t->spare && !uplink_is_durable(t->uplink, c) ? t->spare : t->uplink;
+}
+
 static int submit_points(struct telemetry *t) {
         const void *data;
         uint64_t seq;
@@ -45,7 +50,7 @@ static int submit_points(struct telemetry *t) {
         if (r == -ENODATA)
                 return 0;
         if (r >= 0)
-                r = uplink_submit(t->uplink, UPLINK_METRICS, data, len, &seq);
+                r = uplink_submit(spool_for(t, UPLINK_METRICS), UPLINK_METRICS, data, len, &seq);
         otlp_drop_output(t->otlp);
         if (r < 0)
                 t->lost++;
@@ -121,15 +126,18 @@ int telemetry_event(struct telemetry *t, const char *name, enum severity severit
                 .body = body,
                 .n_body = n,
         };
+        struct uplink *u = spool_for(t, UPLINK_EVENTS);
         uint64_t seq = 0, spool;
         char spool_text[17];
         const void *data;
         size_t len;
         int r;
 
+        if (ret_seq && u == t->spare)
+                return -EAGAIN;
         /* The same names as in the header of the push, so that a store behind any receiver can drop repeats.
          */
-        if (uplink_next(t->uplink, UPLINK_EVENTS, &spool, &seq) >= 0) {
+        if (uplink_next(u, UPLINK_EVENTS, &spool, &seq) >= 0) {
                 (void) snprintf(spool_text, sizeof(spool_text), "%016" PRIx64, spool);
                 identity[0].text = spool_text;
                 identity[1].text = uplink_class_name(UPLINK_EVENTS);
@@ -139,7 +147,7 @@ int telemetry_event(struct telemetry *t, const char *name, enum severity severit
         }
         r = otlp_encode_event(t->otlp, &e, &data, &len);
         if (r >= 0)
-                r = uplink_submit(t->uplink, UPLINK_EVENTS, data, len, &seq);
+                r = uplink_submit(u, UPLINK_EVENTS, data, len, &seq);
         otlp_drop_output(t->otlp);
         if (r < 0) {
                 t->lost++;

@@ -27,7 +27,9 @@ static void judge_registry(struct member_state *m) {
         finding_set(f.source, "[Registry] of hostd.conf");
         if (!m->registry) {
                 finding_set(f.found, "%s", m->who.why_not);
-                if (!m->who.by_itself)
+                if (m->who.in_the_clear)
+                        check_say(&f, WORDS_REGISTRY_CLEAR, m->who.why_not);
+                else if (!m->who.by_itself)
                         check_say(&f, WORDS_REGISTRY_NONE, m->who.why_not);
                 bus_take_finding(m->bus, m->source, m->round, &f);
                 return;
@@ -140,7 +142,26 @@ static bool registry_takes_name(const char *name) {
                strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
 }
 
-/* kind and endpoint, by the settings. */
+/* Whether somebody between could answer in the place of one of the URLs. */
+static bool goes_in_the_clear(const char *urls) {
+        static const char *const safe[] = { "https://", "http://127.", "http://[::1]", "http://localhost:",
+                                            "http://localhost/" };
+
+        for (const char *u = urls + strspn(urls, " ,"); *u; u += strcspn(u, " ,"), u += strspn(u, " ,")) {
+                bool is_safe = false;
+
+                for (size_t i = 0; i < ELEMENTSOF(safe); i++)
+                        is_safe = is_safe || startswith(u, safe[i]);
+                if (!is_safe)
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * kind and endpoint, by the settings. A registry is obeyed: it starts runs and gives orders. So where
+ * records go in the clear is one only if the site says so in [Registry].
+ */
 static void choose_kind(const struct bus *b, struct member *n) {
         const struct settings_registry *s = &b->settings.registry;
 
@@ -154,8 +175,10 @@ static void choose_kind(const struct bus *b, struct member *n) {
                 n->by_itself = false;
         } else if (!b->host->real_root) /* another machine's files: nothing of it goes out unasked */
                 n->kind = REGISTRY_NONE;
-        else if (b->settings.endpoint[0])
+        else if (b->settings.endpoint[0]) {
                 n->kind = REGISTRY_COLLECTOR;
+                n->in_the_clear = goes_in_the_clear(b->settings.endpoint);
+        }
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
                 (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", b->settings.endpoint);
         if (n->kind == REGISTRY_STATIC)
@@ -172,7 +195,12 @@ static void choose_names(const struct bus *b, struct member *n) {
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
-        else if (!slice || identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) < 0)
+        else if (n->in_the_clear) {
+                n->by_itself = false; /* nobody asked for it, but they should know */
+                (void) snprintf(n->why_not, sizeof(n->why_not),
+                                "Endpoint= of [Hostd] has no TLS: it gets records, and may not start runs "
+                                "or give orders here");
+        } else if (!slice || identity_get_u32(&b->identity, IDENTITY_WORKER_ID, &worker) < 0)
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "%s of this host is not known: it is a member of nothing",
                                 slice ? "the worker id" : "the slice's name");
@@ -187,7 +215,8 @@ static void choose_names(const struct bus *b, struct member *n) {
 }
 
 static bool is_same_member(const struct member *a, const struct member *b) {
-        return a->kind == b->kind && a->by_itself == b->by_itself && streq(a->endpoint, b->endpoint) &&
+        return a->kind == b->kind && a->by_itself == b->by_itself &&
+               a->in_the_clear == b->in_the_clear && streq(a->endpoint, b->endpoint) &&
                streq(a->host, b->host) && streq(a->slice, b->slice) && a->worker == b->worker &&
                streq(a->why_not, b->why_not);
 }

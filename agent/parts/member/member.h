@@ -15,6 +15,7 @@ extern const struct part member_part;
 struct member {
         enum registry_kind kind;
         bool by_itself; /* Kind=auto: nobody asked for this one by name */
+        bool in_the_clear; /* and who answers there could be anybody: it is not asked */
         unsigned worker;
         char endpoint[256], host[64], slice[64]; /* empty: not known */
         char why_not[160];                       /* why there is no registry; empty: none is wanted */

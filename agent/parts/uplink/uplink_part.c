@@ -18,6 +18,8 @@ struct uplink_part_state {
         struct bus *bus;
         struct uplink *uplink;
         struct aside aside;
+        struct uplink *spare; /* telemetry.h */
+        char spare_path[PATH_MAX];
         uint64_t limit; /* bytes of this host's own spool; half of it while another's lies beside it */
         uint64_t damaged[_UPLINK_CLASS_MAX]; /* as it was reported last */
 };
@@ -137,6 +139,42 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
                      : 0;
 }
 
+#define SPARE_BYTES ((uint64_t) 8 * 1024 * 1024) /* of the service's memory, while the disk takes nothing */
+
+/* In the runtime directory that systemd makes for this service alone, and which goes with it. */
+static void open_spare(struct uplink_part_state *p) {
+        const char *runtime = getenv("RUNTIME_DIRECTORY");
+        const struct uplink_options o = { .spool_dir = p->spare_path,
+                                          .max_bytes = SPARE_BYTES,
+                                          .held = p->bus->undecided };
+
+        if (!runtime || snprintf(p->spare_path, sizeof(p->spare_path), "%s/spool", runtime) >=
+                                (int) sizeof(p->spare_path))
+                return;
+        if (open_uplink(p->bus, &o, &p->spare) < 0)
+                return; /* logged */
+        log_warning("the spool %s takes nothing: records are kept in memory and sent from there",
+                    p->bus->settings.spool_directory);
+}
+
+/* It is there while a class cannot be written, and until what it holds is sent. */
+static void look_at_spare(struct uplink_part_state *p) {
+        bool durable = true;
+
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++)
+                durable = durable && uplink_is_durable(p->uplink, c);
+        if (!p->spare && !durable)
+                open_spare(p);
+        else if (p->spare && durable && uplink_is_done(p->spare)) {
+                p->spare = uplink_free(p->spare);
+                if (machine_state_remove(p->spare_path) >= 0)
+                        log_notice("the spool is written again; what was kept in memory is sent");
+        }
+        p->bus->telemetry.spare = p->spare;
+        if (p->spare)
+                uplink_refresh(p->spare);
+}
+
 static int start_uplink(void *self) {
         struct uplink_part_state *p = self;
         struct bus *b = p->bus;
@@ -153,6 +191,7 @@ static int start_uplink(void *self) {
         if (r < 0)
                 return r;
         b->telemetry.uplink = p->uplink;
+        look_at_spare(p);
         return bus_describe(b);
 }
 
@@ -181,7 +220,8 @@ static void judge_delivery(const struct bus *b, const struct uplink_stats *u, st
         if (b->spool_closed)
                 check_say(&f, WORDS_SPOOL_OTHERS, b->settings.spool_directory, strerror(b->spool_closed));
         else if (!u->durable)
-                check_say(&f, WORDS_SPOOL_LOSES, u->spool_error, b->settings.spool_directory);
+                check_say(&f, b->telemetry.spare ? WORDS_SPOOL_SPARE : WORDS_SPOOL_LOSES, u->spool_error,
+                          b->settings.spool_directory);
         else if (parked)
                 check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
         finding_set(f.found, "%s", b->spool_closed         ? "the spool is another machine's"
@@ -190,6 +230,25 @@ static void judge_delivery(const struct bus *b, const struct uplink_stats *u, st
                           : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
                                    : u->last_error[0]      ? u->last_error
                                                            : "delivering");
+        s->finding(s, &f);
+}
+
+static void judge_disk(const struct uplink_part_state *p, const struct uplink_stats *u, struct sink *s) {
+        bool read_only = strstr(u->spool_error, strerror(EROFS)) != NULL;
+        struct finding f;
+
+        check_tell(&f,
+                   u->durable  ? WORDS_DAEMON_DISK
+                   : read_only ? WORDS_DAEMON_DISK_READ_ONLY
+                               : WORDS_DAEMON_DISK_FAILS,
+                   "tpu-hostd", p->bus->settings.spool_directory,
+                   p->spare ? "records are sent from memory, and what is not sent is lost with it"
+                            : "new records are lost",
+                   u->spool_error);
+        finding_set(f.found, "%s",
+                    u->durable ? "can be written" :
+                    p->spare   ? "in memory" :
+                                 "nothing is kept");
         s->finding(s, &f);
 }
 
@@ -363,9 +422,11 @@ static void sample_uplink(void *self, struct bus_sink *s) {
 
         uplink_refresh(p->uplink);
         uplink_get_stats(p->uplink, &u);
+        look_at_spare(p);
         if (aside_is_there(&p->aside) && aside_look(&p->aside, &u))
                 uplink_set_limit(p->uplink, p->limit);
         judge_delivery(b, &u, &s->sink);
+        judge_disk(p, &u, &s->sink);
         judge_certificate(b, &u, &s->sink);
         report_damage(p, &u);
         for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
@@ -380,6 +441,10 @@ static void hear_uplink(void *self, const struct bus_news *n) {
 
         if (n->topic == BUS_DECIDED && p->uplink)
                 uplink_release(p->uplink);
+        if (n->topic == BUS_DECIDED && p->spare)
+                uplink_release(p->spare);
+        if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && p->spare)
+                uplink_gaps_durable(p->spare, n->durable.seq);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && p->aside.uplink)
                 uplink_gaps_durable(p->aside.uplink, n->durable.seq);
 }
@@ -403,6 +468,7 @@ static void stop_uplink(void *self) {
         struct uplink_part_state *p = self;
 
         aside_stop(&p->aside);
+        p->spare = uplink_free(p->spare);
         p->uplink = uplink_free(p->uplink);
 }
 

@@ -153,8 +153,8 @@ static json_t *slice_alone(struct gang *g, const char *slice) {
         json_t *hosts = s ? json_array() : NULL, *place;
 
         for (unsigned w = 0; hosts && w < s->n_slots; w++)
-                if (s->slots[w].live &&
-                    (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
+                if (slot_at(s, w)->live &&
+                    (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0)) {
                         json_decref(hosts);
                         return NULL;
                 }

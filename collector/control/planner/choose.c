@@ -40,8 +40,8 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ga
         char buf[160];
 
         for (unsigned i = 0; i < s->hosts && i < s->n_slots; i++)
-                for (size_t k = 0; k < s->slots[i].n_runs; k++) {
-                        const struct gang_host_run *h = &s->slots[i].runs[k];
+                for (size_t k = 0; k < slot_at(s, i)->n_runs; k++) {
+                        const struct gang_host_run *h = &slot_at(s, i)->runs[k];
 
                         if ((h->state != PART_STARTING && h->state != PART_RUNNING) ||
                             !gang_run_find(g, h->name))
@@ -49,7 +49,7 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ga
                         if (streq(h->name, r->intent.spec->name) && r->state != RUN_WAITING)
                                 continue;
                         (void) snprintf(why, TEXT_MAX, "%.100s has not stopped run %s, generation %" PRIu64,
-                                        slot_text(&s->slots[i], buf), h->name, h->generation);
+                                        slot_text(slot_at(s, i), buf), h->name, h->generation);
                         return true;
                 }
         return false;
@@ -60,10 +60,10 @@ static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
         char buf[160];
 
         for (unsigned i = 0; i < s->hosts && i < s->n_slots; i++)
-                if (s->slots[i].runs_unknown) {
+                if (slot_at(s, i)->runs_unknown) {
                         (void) snprintf(why, TEXT_MAX,
                                         "%.100s cannot say what runs there: is its tpu-launchd well?",
-                                        slot_text(&s->slots[i], buf));
+                                        slot_text(slot_at(s, i), buf));
                         return true;
                 }
         return false;

@@ -146,13 +146,13 @@ static struct gang_fingerprint *most_common(const struct slice *s) {
         struct gang_fingerprint *most = NULL;
 
         for (unsigned i = 0; i < s->n_slots; i++)
-                if (s->slots[i].fingerprint)
-                        s->slots[i].fingerprint->count = 0;
+                if (slot_at(s, i)->fingerprint)
+                        slot_at(s, i)->fingerprint->count = 0;
         for (unsigned i = 0; i < s->n_slots; i++)
-                if (s->slots[i].live && s->slots[i].fingerprint)
-                        s->slots[i].fingerprint->count++;
+                if (slot_at(s, i)->live && slot_at(s, i)->fingerprint)
+                        slot_at(s, i)->fingerprint->count++;
         for (unsigned i = 0; i < s->n_slots; i++) {
-                struct gang_fingerprint *p = s->slots[i].live ? s->slots[i].fingerprint : NULL;
+                struct gang_fingerprint *p = slot_at(s, i)->live ? slot_at(s, i)->fingerprint : NULL;
 
                 if (p && (!most || p->count > most->count))
                         most = p;
@@ -168,7 +168,7 @@ int slice_compare(struct slice *s) {
                 return -ENOMEM;
         s->fingerprint = most_common(s);
         for (unsigned i = 0; i < s->n_slots && r == 0; i++) {
-                u.slot = &s->slots[i];
+                u.slot = slot_at(s, i);
                 if (u.slot->live && u.slot->fingerprint && u.slot->fingerprint != s->fingerprint)
                         r = list_differences(u.slot->fingerprint, s->fingerprint, add_unlike, &u);
         }

@@ -62,10 +62,10 @@ static bool has_answered(const struct gang *g, const struct gang_run *r) {
 
                 for (unsigned w = 0; s && w < s->n_slots; w++) {
                         const struct gang_host_run *h =
-                                s->slots[w].live ? slot_run(&s->slots[w], r->intent.spec->name) : NULL;
+                                slot_at(s, w)->live ? slot_run(slot_at(s, w), r->intent.spec->name) : NULL;
 
                         if (h && h->asked == r->watch.number &&
-                            streq(json_string_value(s->slots[w].host), r->watch.host))
+                            streq(json_string_value(slot_at(s, w)->host), r->watch.host))
                                 return true;
                 }
         }

@@ -260,7 +260,7 @@ json_t *run_over(const struct gang *g, const struct gang_run *r) {
                 for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
                         const struct gang_host_run *h =
-                                s->slots[w].live ? NULL : slot_run(&s->slots[w], r->intent.spec->name);
+                                slot_at(s, w)->live ? NULL : slot_run(slot_at(s, w), r->intent.spec->name);
                         char key[NAME_MAX_HOST + 16];
 
                         if (!has_ended(r, h))
@@ -313,9 +313,9 @@ int run_restore_over(struct gang *g, struct gang_run *r) {
                 (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
                 s = slice_find(g, name);
                 w = strtoul(slash + 1, NULL, 10);
-                if (s && w < s->n_slots && !s->slots[w].live &&
-                    !slot_run(&s->slots[w], r->intent.spec->name))
-                        x = worse(x, add_word(&s->slots[w], v));
+                if (s && w < s->n_slots && !slot_at(s, w)->live &&
+                    !slot_run(slot_at(s, w), r->intent.spec->name))
+                        x = worse(x, add_word(slot_at(s, w), v));
         }
         json_decref(r->over);
         r->over = NULL;

@@ -78,15 +78,15 @@ static json_t *list_refusals(const struct gang *g, const struct gang_run *r) {
 
                 for (unsigned w = 0;
                      s && waits && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts")); w++) {
-                        const struct gang_host_run *h = slot_run(&s->slots[w], r->intent.spec->name);
+                        const struct gang_host_run *h = slot_run(slot_at(s, w), r->intent.spec->name);
                         bool ours = h && h->generation == r->generation;
 
                         if (ours && h->state == PART_REFUSED)
-                                (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(&s->slots[w], buf),
+                                (void) waits_add(waits, "%s: %s: %s", s->name, slot_text(slot_at(s, w), buf),
                                                  h->detail ? h->detail : "it does not say why");
                         else if (!ours || h->state != PART_PREPARED)
                                 (void) waits_add(waits, "%s: %s has not finished its checks", s->name,
-                                                 slot_text(&s->slots[w], buf));
+                                                 slot_text(slot_at(s, w), buf));
                 }
         }
         return waits;

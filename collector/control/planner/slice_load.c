@@ -63,12 +63,12 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
                 r = slice_make(g, slice, &s, why);
         if (r < 0)
                 return r;
-        if (worker < s->n_slots && s->slots[worker].held &&
-            !streq(json_string_value(s->slots[worker].id),
+        if (worker < s->n_slots && slot_at(s, worker)->held &&
+            !streq(json_string_value(slot_at(s, worker)->id),
                    h.id)) { /* the slice's record is older than the slot's */
-                s->live -= s->slots[worker].live;
-                s->presumed -= s->slots[worker].presumed;
-                slot_clear(g, &s->slots[worker]);
+                s->live -= slot_at(s, worker)->live;
+                s->presumed -= slot_at(s, worker)->presumed;
+                slot_clear(g, slot_at(s, worker));
                 g->n_members--;
         }
         r = hold_slot(g, s, &h, &slot);

@@ -125,30 +125,48 @@ int slice_make(struct gang *g, const char *name, struct slice **ret, char why[st
 }
 
 int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret) {
-        unsigned n = s->n_slots;
-        struct slot *more;
+        struct slot **more, *slot;
 
         (void) g;
-        if (worker >= n) {
-                unsigned wanted = MAX(worker + 1, MIN(2 * n, (unsigned) GANG_HOSTS_MAX));
-
-                more = reallocarray(s->slots, wanted, sizeof(s->slots[0]));
+        if (worker >= s->n_slots) {
+                more = reallocarray(s->slots, worker + 1, sizeof(s->slots[0]));
                 if (!more)
                         return -ENOMEM;
                 s->slots = more;
-                for (; n < wanted; n++)
-                        s->slots[n] = (struct slot){ .worker = n };
-                s->n_slots = wanted;
+                while (s->n_slots <= worker)
+                        s->slots[s->n_slots++] = NULL;
         }
-        *ret = &s->slots[worker];
+        if (!s->slots[worker]) {
+                slot = calloc(1, sizeof(*slot));
+                if (!slot)
+                        return -ENOMEM;
+                slot->worker = worker;
+                s->slots[worker] = slot;
+        }
+        *ret = s->slots[worker];
         return 0;
+}
+
+unsigned slots_of_host(const struct gang *g, const char *host) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < g->n_slices; i++)
+                for (unsigned w = 0; w < g->slices[i]->n_slots; w++) {
+                        const struct slot *slot = g->slices[i]->slots[w];
+
+                        n += slot && slot->held && streq(json_string_value(slot->host), host);
+                }
+        return n;
 }
 
 struct slice *slice_free(struct gang *g, struct slice *s) {
         if (!s)
                 return NULL;
         for (unsigned i = 0; i < s->n_slots; i++)
-                slot_clear(g, &s->slots[i]);
+                if (s->slots[i]) {
+                        slot_clear(g, s->slots[i]);
+                        free(s->slots[i]);
+                }
         free(s->slots);
         json_decref(s->unlike);
         free(s->obstacle);
@@ -159,7 +177,7 @@ struct slice *slice_free(struct gang *g, struct slice *s) {
 void slices_of_host_dirty(struct gang *g, const char *host) {
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned w = 0; w < g->slices[i]->n_slots; w++) {
-                        const char *name = json_string_value(g->slices[i]->slots[w].host);
+                        const char *name = json_string_value(slot_at(g->slices[i], w)->host);
 
                         if (name && streq(name, host))
                                 g->slices[i]->dirty = true;

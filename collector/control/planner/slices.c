@@ -35,12 +35,12 @@ static json_t *conflict_of(const struct slot *s) {
 
 static int add_slots(const struct slice *s, json_t *roster, json_t *missing, json_t *conflicts) {
         for (unsigned i = 0; i < s->n_slots; i++) {
-                struct slot *slot = &s->slots[i];
+                struct slot *slot = slot_at(s, i);
 
                 if (slot->claim.host && json_array_append_new(conflicts, conflict_of(slot)) < 0)
                         return -ENOMEM;
-                if (!slot->live && i >= s->hosts)
-                        continue; /* of a time when the slice was larger */
+                if (!s->slots[i] || (!slot->live && i >= s->hosts))
+                        continue; /* not named, or of a time when the slice was larger */
                 if (make_entry(slot) < 0 ||
                     json_array_append(slot->live ? roster : missing, slot->entry) < 0)
                         return -ENOMEM;
@@ -74,8 +74,8 @@ static void count_hosts(struct slice *s) {
         if (s->live == s->presumed)
                 return;
         for (unsigned i = 0; i < s->n_slots; i++)
-                if (s->slots[i].live && !s->slots[i].presumed)
-                        hosts = MAX(hosts, s->slots[i].hosts);
+                if (slot_at(s, i)->live && !slot_at(s, i)->presumed)
+                        hosts = MAX(hosts, slot_at(s, i)->hosts);
         if (s->presumed == 0 || hosts > s->hosts)
                 s->hosts = hosts;
 }
@@ -84,22 +84,28 @@ static bool is_whole(const struct slice *s) {
         if (s->hosts == 0 || s->hosts > s->n_slots)
                 return false;
         for (unsigned i = 0; i < s->hosts; i++)
-                if (!s->slots[i].live)
+                if (!slot_at(s, i)->live)
                         return false;
         return true;
 }
 
 /* Who was never heard is missing since the slice began to form. */
 static int name_missing(struct gang *g, struct slice *s, usec_t now) {
+        unsigned named = SLOTS_NAMED;
         struct slot *slot;
 
-        if (s->hosts > s->n_slots && slice_slot(g, s, s->hosts - 1, &slot) < 0)
-                return -ENOMEM;
-        for (unsigned i = 0; i < s->hosts; i++)
-                if (!s->slots[i].live && s->slots[i].since == 0) {
-                        s->slots[i].since = now;
-                        slot_changed(&s->slots[i]);
+        for (unsigned i = 0; i < s->n_slots; i++)
+                named += 4 * slot_at(s, i)->held;
+        for (unsigned i = 0; i < s->hosts; i++) {
+                if (i >= named && (i >= s->n_slots || !s->slots[i]))
+                        continue;
+                if (slice_slot(g, s, i, &slot) < 0)
+                        return -ENOMEM;
+                if (!slot->live && slot->since == 0) {
+                        slot->since = now;
+                        slot_changed(slot);
                 }
+        }
         return 0;
 }
 
@@ -154,11 +160,12 @@ static char *unlike_obstacle(const struct slice *s) {
 static char *find_obstacle(const struct gang *g, const struct slice *s) {
         for (unsigned i = 0; i < s->n_slots; i++) {
                 _cleanup_free_ char *what =
-                        s->slots[i].live && !s->slots[i].presumed ? slot_obstacle(g, &s->slots[i]) : NULL;
+                        slot_at(s, i)->live && !slot_at(s, i)->presumed ? slot_obstacle(g, slot_at(s, i))
+                                                                        : NULL;
                 char buf[160], *text;
 
                 if (what)
-                        return asprintf(&text, "%s: %s", slot_text(&s->slots[i], buf), what) < 0 ? NULL
+                        return asprintf(&text, "%s: %s", slot_text(slot_at(s, i), buf), what) < 0 ? NULL
                                                                                                  : text;
         }
         return json_array_size(s->unlike) > 0 ? unlike_obstacle(s) : NULL;
@@ -196,15 +203,15 @@ static int look_at_slice(struct gang *g, struct slice *s, usec_t now) {
 /* Who is not back within a lease after this planner took over. */
 static void end_presumptions(struct gang *g, struct slice *s, usec_t now) {
         for (unsigned i = 0; i < s->n_slots && s->presumed > 0; i++)
-                if (s->slots[i].presumed)
-                        (void) gang_gone(g, s->name, i, json_string_value(s->slots[i].incarnation), false,
+                if (slot_at(s, i)->presumed)
+                        (void) gang_gone(g, s->name, i, json_string_value(slot_at(s, i)->incarnation), false,
                                          "not heard since the registry was started again", now);
 }
 
 static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) {
         s->claimed = false;
         for (unsigned i = 0; i < s->n_slots; i++) {
-                struct claim *c = &s->slots[i].claim;
+                struct claim *c = &slot_at(s, i)->claim;
 
                 if (!c->host)
                         continue;
@@ -226,7 +233,7 @@ static int forget_empty(struct gang *g, size_t i) {
         int r = 0;
 
         for (unsigned w = 0; w < s->n_slots; w++)
-                if (s->slots[w].held) {
+                if (slot_at(s, w)->held) {
                         g->n_members--;
                         r = worse(r, record_putf(g, NULL, "slot/%s/%u", s->name, w));
                 }
@@ -272,12 +279,13 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
         unsigned more = 0;
 
         for (unsigned i = 0; i < MIN(s->hosts, s->n_slots); i++)
-                if (!s->slots[i].live) {
+                if (!slot_at(s, i)->live) {
                         more += first != NULL;
-                        first = first ? first : &s->slots[i];
+                        first = first ? first : slot_at(s, i);
                 }
         if (!first)
                 return false;
+        more += s->hosts > s->n_slots ? s->hosts - s->n_slots : 0;
         (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", slot_text(first, who),
                         time_text(first->since, when),
                         first->why && first->why[0] ? first->why : "never heard");
@@ -291,10 +299,10 @@ usec_t slice_broken_since(const struct slice *s, bool *ret_leaving) {
 
         *ret_leaving = false;
         for (unsigned i = 0; i < MIN(s->hosts, s->n_slots); i++)
-                if (!s->slots[i].live) {
-                        since = MIN(since, s->slots[i].since);
-                        *ret_leaving = *ret_leaving || s->slots[i].shut_down ||
-                                       s->slots[i].notice == NOTICE_PREEMPTION;
+                if (s->slots[i] && !s->slots[i]->live) {
+                        since = MIN(since, slot_at(s, i)->since);
+                        *ret_leaving = *ret_leaving || slot_at(s, i)->shut_down ||
+                                       slot_at(s, i)->notice == NOTICE_PREEMPTION;
                 }
         return since;
 }

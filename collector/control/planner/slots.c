@@ -220,6 +220,26 @@ static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct 
         return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);
 }
 
+/* Before anything is kept of who is new in a worker id. */
+static int may_join(const struct gang *g, const struct said *w, char why[static GANG_WHY_MAX]) {
+        const struct slice *s = slice_find(g, w->slice);
+
+        if (s && w->worker < s->n_slots && slot_at(s, w->worker)->held)
+                return 0;
+        if (s && s->state == SLICE_READY && s->since > 0 && w->worker >= s->hosts) {
+                why_set(why,
+                        "slice %s is whole with %u host%s, and worker %u is none of them: its hosts say "
+                        "when it is larger",
+                        w->slice, s->hosts, s->hosts == 1 ? "" : "s", w->worker);
+                return -E2BIG;
+        }
+        if (slots_of_host(g, w->host) < SLOTS_OF_HOST)
+                return 0;
+        why_set(why, "host %s holds %d worker ids, which is the limit: give some up: tpuctl fleet release",
+                w->host, SLOTS_OF_HOST);
+        return -E2BIG;
+}
+
 /* fingerprint: used up. */
 static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, struct said *w, usec_t now,
                        char why[static GANG_WHY_MAX]) {
@@ -229,7 +249,9 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
         char text[160];
         int r;
 
-        r = slice_make(g, w->slice, &s, why);
+        r = may_join(g, w, why);
+        if (r >= 0)
+                r = slice_make(g, w->slice, &s, why);
         if (r >= 0)
                 r = slice_slot(g, s, w->worker, &slot);
         if (r >= 0 && !is_holder(slot, w, &how)) {
@@ -273,7 +295,7 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now) {
         struct slice *s = slice_find(g, slice);
-        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
+        struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
 
         if (!slot || !slot->live || !slot->incarnation ||
             !streq(json_string_value(slot->incarnation), incarnation))
@@ -296,7 +318,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
 
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
         struct slice *s = slice_find(g, slice);
-        struct slot *slot = s && worker < s->n_slots ? &s->slots[worker] : NULL;
+        struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
         usec_t since;
         char text[160];
 

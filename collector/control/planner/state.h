@@ -69,6 +69,11 @@ struct slot {
 
 struct gang_run;
 
+#define SLOTS_OF_HOST 64 /* worker ids that one host holds at most, of all slices */
+/* Of a slice that forms so many of the hosts that were never heard are in its record, and four for each that
+ * was: what a host says of its size costs nothing. */
+#define SLOTS_NAMED 64
+
 enum slice_state { SLICE_FORMING, SLICE_READY };
 
 struct slice {
@@ -78,7 +83,7 @@ struct slice {
         usec_t since;
         usec_t empty_since; /* 0: somebody is in it */
         unsigned hosts;     /* 0: nobody said how many */
-        struct slot *slots; /* by worker id */
+        struct slot **slots; /* by worker id; NULL: nobody was heard or named: slot_at() */
         unsigned n_slots, live, presumed;
         bool dirty, bump, claimed; /* bump: a new generation is due; claimed: a slot has a claim */
         json_t *unlike;
@@ -213,6 +218,14 @@ int slot_place(struct slot *s, json_t **ret); /* borrowed */
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
 int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret);
+/* Below n_slots; one of whom nobody was heard is never altered. */
+static inline struct slot *slot_at(const struct slice *s, size_t worker) {
+        static const struct slot nobody;
+
+        return s->slots[worker] ? s->slots[worker] : (struct slot *) (uintptr_t) &nobody;
+}
+/* How many worker ids it holds. */
+unsigned slots_of_host(const struct gang *g, const char *host);
 struct slice *slice_free(struct gang *g, struct slice *s);
 void slices_of_host_dirty(struct gang *g, const char *host);
 int slice_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);

@@ -150,10 +150,10 @@ static const struct slot *walk_slots(const struct gang *g, const struct gang_run
 
                 for (unsigned w = 0; s && w < s->n_slots && w < json_array_size(json_object_get(v, "hosts"));
                      w++) {
-                        const struct gang_host_run *h = alive_on(r, &s->slots[w]);
+                        const struct gang_host_run *h = alive_on(r, slot_at(s, w));
 
                         if (h && (!steps || h->step >= 0) && seen++ == n)
-                                return &s->slots[w];
+                                return slot_at(s, w);
                 }
         }
         *ret_n = seen;
@@ -189,7 +189,7 @@ void tally_count(const struct gang *g, const struct gang_run *r, struct tally *r
                         t.obstacle = s->obstacle;
                 for (size_t w = 0; w < n; w++)
                         if (w < s->n_slots)
-                                count_slot(r, &t, &s->slots[w]);
+                                count_slot(r, &t, slot_at(s, w));
                         else
                                 t.lost++;
         }

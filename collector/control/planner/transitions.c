@@ -90,6 +90,12 @@ usec_t run_backoff(const struct gang *g, unsigned n) {
 
 /* --- A generation begins --------------------------------------------------------------------------- */
 
+/*
+ * What hosts say raises it up to here alone: none of them brings it to its end, and behind this there is
+ * room for more than the planner ever counts.
+ */
+#define GENERATION_HEARD (UINT64_C(1) << 53)
+
 /* Above all that any host says it knows of this name: hosts refuse a smaller one. */
 static uint64_t next_generation(const struct gang *g, const struct gang_run *r, const struct choice *c) {
         uint64_t highest = r->generation;
@@ -98,9 +104,9 @@ static uint64_t next_generation(const struct gang *g, const struct gang_run *r, 
         for (size_t i = 0; i < c->n; i++)
                 for (unsigned w = 0; w < c->slices[i]->n_slots; w++) {
                         const struct gang_host_run *h =
-                                slot_run(&c->slices[i]->slots[w], r->intent.spec->name);
+                                slot_run(slot_at(c->slices[i], w), r->intent.spec->name);
 
-                        if (h && h->generation < INT64_MAX - 1)
+                        if (h && h->generation <= GENERATION_HEARD)
                                 highest = MAX(highest, h->generation);
                 }
         return highest + 1;
@@ -110,7 +116,7 @@ static json_t *slice_part(struct slice *s) {
         json_t *hosts = json_array(), *place;
 
         for (unsigned w = 0; hosts && w < s->hosts; w++)
-                if (slot_place(&s->slots[w], &place) < 0 || json_array_append(hosts, place) < 0) {
+                if (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0) {
                         json_decref(hosts);
                         return NULL;
                 }
@@ -120,9 +126,9 @@ static json_t *slice_part(struct slice *s) {
 }
 
 static json_t *coordinator_of(const struct gang_run *r, const struct slice *s) {
-        const char *address = json_string_value(json_array_get(s->slots[0].address, 0));
+        const char *address = json_string_value(json_array_get(slot_at(s, 0)->address, 0));
 
-        return json_pack("{s:O, s:s, s:I}", "host", s->slots[0].host, "address", address ? address : "",
+        return json_pack("{s:O, s:s, s:I}", "host", slot_at(s, 0)->host, "address", address ? address : "",
                          "port", (json_int_t) r->intent.spec->port);
 }
 
