@@ -79,8 +79,10 @@ int machine_state_write(const char *path, const struct machine_state *s) {
 /* --- Set aside ----------------------------------------------------------------------------------------- */
 
 int machine_state_aside_name(const char *path, unsigned n, char ret[static MACHINE_PATH_MAX]) {
-        int k = n > 1 ? snprintf(ret, MACHINE_PATH_MAX, "%s." MACHINE_ASIDE "-%u", path, n)
-                      : snprintf(ret, MACHINE_PATH_MAX, "%s." MACHINE_ASIDE, path);
+        char mark = n > MACHINE_ASIDE_BESIDE ? '/' : '.';
+        unsigned nth = n > MACHINE_ASIDE_BESIDE ? n - MACHINE_ASIDE_BESIDE : n;
+        int k = nth > 1 ? snprintf(ret, MACHINE_PATH_MAX, "%s%c" MACHINE_ASIDE "-%u", path, mark, nth)
+                        : snprintf(ret, MACHINE_PATH_MAX, "%s%c" MACHINE_ASIDE, path, mark);
 
         return k >= 0 && k < MACHINE_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
@@ -106,15 +108,46 @@ static int move_at(int from_fd, const char *from, int to_fd, const char *to, uns
         return r == 0 && unlinkat(from_fd, from, AT_REMOVEDIR) < 0 ? -errno : r;
 }
 
-int machine_state_set_aside(const char *path, char ret[static MACHINE_PATH_MAX]) {
+static int move_inside(const char *path, const char *to) {
+        _cleanup_closedir_ DIR *d = opendir(path);
+        _cleanup_close_ int fd = -1;
+        const struct dirent *e;
+        int r = 0;
+
+        if (!d || mkdir(to, 0700) < 0)
+                return -errno;
+        fd = open(to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        while (r == 0 && (e = readdir(d)))
+                if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+                    !startswith(e->d_name, MACHINE_ASIDE) && !streq(e->d_name, "lost+found"))
+                        r = move_at(dirfd(d), e->d_name, fd, e->d_name, 1);
+        return r;
+}
+
+/* The first name from number n on that is free. */
+static int set_aside_as(const char *path, unsigned n, unsigned last, char ret[static MACHINE_PATH_MAX]) {
         int r = -EEXIST;
 
-        for (unsigned n = 1; r == -EEXIST && n <= MACHINE_ASIDE_MOST; n++) {
+        for (; r == -EEXIST && n <= last; n++) {
                 r = machine_state_aside_name(path, n, ret);
                 if (r == 0 && faccessat(AT_FDCWD, ret, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                         r = -EEXIST;
                 else if (r == 0)
-                        r = move_at(AT_FDCWD, path, AT_FDCWD, ret, 0);
+                        r = n > MACHINE_ASIDE_BESIDE ? move_inside(path, ret)
+                                                     : move_at(AT_FDCWD, path, AT_FDCWD, ret, 0);
+        }
+        return r;
+}
+
+int machine_state_set_aside(const char *path, char ret[static MACHINE_PATH_MAX]) {
+        int r = set_aside_as(path, 1, MACHINE_ASIDE_BESIDE, ret);
+
+        if (r == -EBUSY || r == -EACCES || r == -EPERM || r == -EROFS) {
+                int k = set_aside_as(path, MACHINE_ASIDE_BESIDE + 1, MACHINE_ASIDE_MOST, ret);
+
+                r = k == -ENOTDIR ? r : k;
         }
         if (r < 0)
                 ret[0] = '\0';

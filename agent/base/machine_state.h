@@ -13,7 +13,8 @@
  * decide, once it is certain that no instance id comes. What is not known is no difference. The last two
  * members are what a process learned too late: who starts next in that boot knows it from its start.
  *
- * State of another machine is renamed and kept: NAME.other-machine, NAME.other-machine-2, …
+ * State of another machine is renamed and kept: NAME.other-machine, NAME.other-machine-2, … A directory that
+ * cannot be renamed (a mount point) keeps it inside: NAME/other-machine, NAME/other-machine-2, …
  */
 #include "host.h"
 
@@ -54,7 +55,8 @@ int machine_state_write(const char *path, const struct machine_state *s);
  * over, and *ret is empty then. -EEXIST: none is free; -ENAMETOOLONG, -errno.
  */
 #define MACHINE_ASIDE "other-machine"
-#define MACHINE_ASIDE_MOST 9
+#define MACHINE_ASIDE_BESIDE 9
+#define MACHINE_ASIDE_MOST (2 * MACHINE_ASIDE_BESIDE) /* the second half is inside */
 #define MACHINE_PATH_MAX 320
 int machine_state_set_aside(const char *path, char ret[static MACHINE_PATH_MAX]);
 /* What a path is called the nth time, from 1. -ENAMETOOLONG. */

@@ -145,24 +145,13 @@ static bool needs_yes(const struct given *g) {
 }
 
 static int take_yes(const struct given *g) {
-        char answer[8], prompt[400];
-        int r;
+        char prompt[400];
 
         if (!needs_yes(g))
                 return 0;
         (void) snprintf(prompt, sizeof(prompt), "%s of %s: %s. Go on? [y/N] ", g->which->name, g->about,
                         g->which->question);
-        r = order_ask(prompt, answer, sizeof(answer));
-        if (r < 0 && r != -E2BIG) {
-                fprintf(stderr, "%s: nothing is ordered: there is no terminal to ask for a yes on\n"
-                                "to do:  the same with --yes\n",
-                        g->options->program);
-                return -EPERM;
-        }
-        if (r == 0 && (streq(answer, "y") || streq(answer, "yes")))
-                return 0;
-        fprintf(stderr, "%s: nothing is ordered\n", g->options->program);
-        return -EPERM;
+        return order_ask_yes(g->options->program, prompt);
 }
 
 /* The path of the call: "/api/v1/hosts/h0/drain". */

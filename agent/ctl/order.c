@@ -290,3 +290,19 @@ int order_ask(const char *prompt, char *ret, size_t size) {
         ret[strcspn(ret, "\n")] = '\0';
         return 0;
 }
+
+int order_ask_yes(const char *program, const char *prompt) {
+        char answer[8];
+        int r = order_ask(prompt, answer, sizeof(answer));
+
+        if (r < 0 && r != -E2BIG) {
+                fprintf(stderr, "%s: nothing is ordered: there is no terminal to ask for a yes on\n"
+                                "to do:  the same with --yes\n",
+                        program);
+                return -EPERM;
+        }
+        if (r == 0 && (streq(answer, "y") || streq(answer, "yes")))
+                return 0;
+        fprintf(stderr, "%s: nothing is ordered\n", program);
+        return -EPERM;
+}

@@ -15,3 +15,5 @@ int order_until(const struct options *o, const char *given, char buf[static CLOC
 /* Asks who sits at the terminal, on standard error, for a line. -ENOTTY: nobody does; -EIO: no line came;
  * -E2BIG: a longer one, which is read to its end. */
 int order_ask(const char *prompt, char *ret, size_t size);
+/* Asks for a yes. -EPERM: there was none, or no terminal to ask on; it was said then. */
+int order_ask_yes(const char *program, const char *prompt);

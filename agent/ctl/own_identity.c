@@ -44,6 +44,12 @@ static int add_copy(const struct host *h, const struct options *o, struct identi
                 fprintf(stderr, "%s: %s is passed over: %s\n", o->program, PATH_METADATA_COPY, why);
         if (r < 0)
                 return 0;
+        if (!metadata_copy_is_ours(h, &copy)) {
+                fprintf(stderr, "%s: %s is passed over: %s\n", o->program, PATH_METADATA_COPY,
+                        METADATA_COPY_OTHERS);
+                metadata_facts_clear(&copy.facts);
+                return 0;
+        }
         r = metadata_facts_fill(&copy.facts, metadata_copy_origin(&copy, origin), i);
         metadata_facts_clear(&copy.facts);
         return r;

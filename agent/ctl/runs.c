@@ -3,6 +3,7 @@
 #include "answer.h"
 #include "clock.h"
 #include "json_text.h"
+#include "order.h"
 #include "run_fleet.h"
 #include "screens.h"
 #include "show.h"
@@ -134,13 +135,17 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
 /* --- tpuctl stop --------------------------------------------------------------------------------------- */
 
 /* Over slices: its intent is ended, and each host ends its part. */
-static int stop_fleet(const struct options *o, const char *url, const char *name) {
+static int stop_fleet(const struct options *o, const char *url, const char *name, bool yes) {
+        char prompt[160];
         struct collector collector;
         struct problem problem;
         json_t *answer;
 
         if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
+        (void) snprintf(prompt, sizeof(prompt), "stop %.63s on all its hosts. Go on? [y/N] ", name);
+        if (!yes && order_ask_yes(o->program, prompt) < 0)
+                return EXIT_REFUSED;
         if (run_fleet_stop(&collector, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
         json_decref(answer);
@@ -167,15 +172,16 @@ static bool is_part(const char *root, const char *name) {
 }
 
 int verb_stop(const struct ctl *c, int argc, char *argv[]) {
-        bool fleet = false, here = false;
+        bool fleet = false, here = false, yes = false;
         const char *url = NULL;
         const struct option_def defs[] = {
                 { "fleet", NULL, "a run over slices, on all its hosts", NULL, &fleet },
                 { "here", NULL, "only what this host has of it", NULL, &here },
+                { "yes", NULL, "do not ask before a run over slices is ended", NULL, &yes },
                 OPTION_COLLECTOR(&url),
         };
         struct options o = { .program = "tpuctl stop",
-                             .synopsis = "NAME [--fleet | --here]",
+                             .synopsis = "NAME [--fleet | --here] [--yes]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Ends a run: TERM to all its processes, KILL after its grace time. "
@@ -196,7 +202,7 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
         if (!here && (fleet || url || is_part(o.root, w.items[0])))
-                return stop_fleet(&o, url, w.items[0]);
+                return stop_fleet(&o, url, w.items[0], yes);
         m.name = wire_text(w.items[0]);
         words_at_interrupt("tpuctl stop: %s is being stopped all the same; see: tpuctl runs", w.items[0]);
         r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,

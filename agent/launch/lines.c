@@ -32,20 +32,30 @@ struct page {
         bool more;
 };
 
-/* systemd's field says whose run it is, and sudo in it changes nothing. The last lines of a run may come too
- * late for that field: of them the journal knows whose process it was. */
+/* systemd's field says whose run it is, and sudo in it changes nothing. A process may write the same field
+ * beside it: then all of them count. The last lines of a run may come too late for that field: of them the
+ * journal knows whose process it was. */
 static bool is_wanted(struct page *p) {
-        const char *uid;
-        char text[16];
+        sd_journal *j = p->journal.journal;
+        char run[32], process[32];
+        const size_t own = strlen(RUN_UID_FIELD "=");
+        const void *field;
         size_t len;
+        bool found = false;
 
         if (p->of->uid == LINES_OF_ALL)
                 return true;
-        if (journal_reader_field(&p->journal, RUN_UID_FIELD, &uid, &len) < 0 &&
-            journal_reader_field(&p->journal, "_UID", &uid, &len) < 0)
-                return false;
-        (void) snprintf(text, sizeof(text), "%u", (unsigned) p->of->uid);
-        return len == strlen(text) && memcmp(uid, text, len) == 0;
+        (void) snprintf(run, sizeof(run), RUN_UID_FIELD "=%u", (unsigned) p->of->uid);
+        SD_JOURNAL_FOREACH_DATA(j, field, len) {
+                if (len < own || memcmp(field, run, own) != 0)
+                        continue;
+                if (len != strlen(run) || memcmp(field, run, len) != 0)
+                        return false;
+                found = true;
+        }
+        (void) snprintf(process, sizeof(process), "_UID=%u", (unsigned) p->of->uid);
+        return found || (sd_journal_get_data(j, "_UID", &field, &len) >= 0 && len == strlen(process) &&
+                         memcmp(field, process, len) == 0);
 }
 
 /* Before the first entry that is wanted. */

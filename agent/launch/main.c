@@ -119,6 +119,7 @@ static int serve(const struct options *o) {
         (void) sd_notify(0, "READY=1\nSTATUS=Waiting for requests");
         r = sd_event_loop(l.event);
         (void) sd_notify(0, "STOPPING=1");
+        runs_bind(&l.host);
         return r < 0 ? log_error_errno(r, "the event loop failed: %m") : 0;
 }
 

@@ -400,9 +400,10 @@ static void set_runs_aside(const char *root, const struct machine_ids *of) {
 
 /*
  * Whose runs they are (machine_state.h). There is no network here, and so no instance id: the machine id
- * decides. Runs of this boot are this machine's, whatever became of its id.
+ * decides. Runs of this boot are this machine's, whatever became of its id: asked again at the end of the
+ * process, a new id is kept for the next boot. An id that was only emptied is none: images are made so.
  */
-static void look_whose(const struct host *h) {
+void runs_bind(const struct host *h) {
         const char *root = h->real_root ? "" : h->root;
         struct machine_state s = { 0 }, now = { 0 };
         char path[MACHINE_PATH_MAX];
@@ -438,7 +439,7 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->events = events;
         r->userdata = userdata;
         r->runs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
-        look_whose(h);
+        runs_bind(h);
         k = make_directories(r);
         if (k >= 0)
                 k = load_runs(r);

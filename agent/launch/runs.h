@@ -47,6 +47,8 @@ struct runs;
  * -ENOMEM; where a directory cannot be made or written there still is a launchd: see runs_state(). */
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret);
+/* At a normal stop: a machine id that was made anew in this boot is this machine's in the next one, too. */
+void runs_bind(const struct host *h);
 /* 0, or why no run can be started now (PATH_LAUNCHD_STATE): -EROFS, -ENOSPC, …. Tries again what failed. */
 int runs_state(struct runs *r);
 struct runs *runs_free(struct runs *r);

@@ -249,6 +249,8 @@ static int channel_open(struct channel *ch) {
         struct spool_stats st;
         int r;
 
+        if (u->options.closed)
+                return -EPERM;
         if (asprintf(&path, "%s/%s", u->spool_dir, uplink_class_name(ch->class)) < 0) {
                 path = NULL;
                 return -ENOMEM;

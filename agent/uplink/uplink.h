@@ -63,6 +63,7 @@ struct uplink_options {
         const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
         bool plain;             /* bodies are not packed */
         bool held;              /* nothing is sent before uplink_release() */
+        bool closed;            /* the spool is not opened: what is submitted is refused */
         bool aside;             /* a spool that was set aside: sent as such, nothing is submitted to it */
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more

@@ -42,7 +42,7 @@ class Laptop(Ctl):
             if s.connect_ex(("127.0.0.1", 9471)) == 0:
                 self.skipTest("a collector runs on this machine")
         for words in (["fleet"], ["fleet", "slices"], ["runs", "--fleet"], ["events"],
-                      ["logs", "train", "--fleet"], ["stop", "train", "--fleet"],
+                      ["logs", "train", "--fleet"], ["stop", "train", "--fleet", "--yes"],
                       ["fleet", "cordon", "h0", "x"], ["fleet", "drain", "h0", "x", "--yes"],
                       ["run", "--name", "x", "--user", "a", "--slices", "1", "--", "true"]):
             with self.subTest(words):

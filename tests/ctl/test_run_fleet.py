@@ -151,7 +151,10 @@ run3  ended: failed  alice  1           -      -       -      -     h1 ended it:
         server.answers[("GET", "/api/v1/runs")] = runs
         self.assertEqual(len(json.loads(self.expect(["runs", "--fleet", "--collector", url, "--json"],
                                                     0).stdout)["runs"]), 3)
-        self.expect(["stop", "run1", "--collector", url], 0,
+        r = self.expect(["stop", "run1", "--collector", url], 1, stdout="")
+        self.assertIn("to do:  the same with --yes", r.stderr)
+        self.assertEqual([s for s in server.seen if s[0] == "DELETE"], [])
+        self.expect(["stop", "run1", "--collector", url, "--yes"], 0,
                     stdout="run1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
         self.assertEqual(server.seen[-1], ("DELETE", "/api/v1/runs/run1"))
         launchd = self.launchd()
@@ -160,7 +163,7 @@ run3  ended: failed  alice  1           -      -       -      -     h1 ended it:
         launchd.answers[24] = (25, field(1, "run1"))
         (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
         (self.root / "etc/tpu-hostd/tpuctl.conf.d/50.conf").write_text(f"[Ctl]\nCollector={url}\n")
-        self.expect(["stop", "run1"], 0,
+        self.expect(["stop", "run1", "--yes"], 0,
                     stdout="run1 is being stopped on all its hosts (tpuctl runs --fleet)\n")
         self.expect(["stop", "run1", "--here"], 0, stdout="run1 stopped\n")
 

@@ -69,6 +69,7 @@ class Case(unittest.TestCase):
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         self.addCleanup(self.netcfg.stop)
         self.copy = self.h.folder / "metadata.json"
+        (self.h.root / "sys/class/net/eth0/address").write_text(NICS[0]["mac"] + "\n")
         text = self.h.config.read_text().replace("[Hostd]\n",
                                                  f"[Hostd]\nNetcfgSocket={self.h.folder}/netcfg.sock\n")
         self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\n"

@@ -2,6 +2,7 @@
 which instance this is. The real program and copies of its folder."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -191,6 +192,26 @@ class Instance(Case):
         wait_until(lambda: receiver.got, 20, "what it sends")
         self.assertEqual((self.kept(a)["instance_id"], self.aside(a)), ("4711", []))
 
+    def test_the_last_good_copy_is_of_the_machine_with_its_nic(self):
+        a = self.first()
+        self.assertIn("42:01:0a:80:00:02", (a.folder / "metadata.json").read_text())
+        for mac, used in ("42:01:0a:80:00:03", False), (NICS[0]["mac"], True):
+            b = self.host("h-b", "a", 2, metadata="127.0.0.1:1")
+            self.copy(a, b)
+            (b.root / "sys/class/net/eth1/address").write_text(mac + "\n")
+            b.start()
+            check = wait_until(lambda: [c for c in b.get("/v1/checks")["checks"]
+                                        if c["check"] == "metadata" and c["verdict"] == "WARN"], 20,
+                               "the check")
+            known = b.get("/v1/identity")["instance-id"]
+            if used:
+                self.assertIn("last good", known["origin"])
+            else:
+                self.assertIsNone(known)
+                self.assertRegex(check[0]["reason"], "metadata.json is passed over: .* of another machine")
+                self.assertIn("metadata.json is passed over", b.output.read_text())
+            b.stop()
+
     def test_the_answer_comes_late(self):
         """It was taken for its own while the metadata server said nothing."""
         a, server = self.first(), self.metadata("4712")
@@ -266,6 +287,47 @@ class Delivered(Case):
         for i in range(6):
             self.assertEqual(self.orders(c, "h-a", f"a{i}"), 1, i)
         self.assertEqual(c.sql("SELECT count(*) FROM events WHERE name = 'tpu.spool.shared'"), [(0,)])
+
+    def mounted(self, h, how=""):
+        """Its spool is a mount point, for tpu-hostd alone."""
+        script = f'mount --bind {h.folder}/spool {h.folder}/spool {how} && exec "$@"'
+        h.wrapper = ["unshare", "--mount", "sh", "-c", script, "-"]
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root mounts")
+    def test_a_spool_that_is_a_mount_point(self):
+        """It cannot be renamed: what it holds is set aside inside it."""
+        c = self.collector()
+        a, b = self.host("h-a").start(), self.host("h-b", "b", 2, f"http://127.0.0.1:{c.otlp}")
+        self.order(a, "a0")
+        a.stop()
+        self.copy(a, b)
+        (b.folder / "spool/lost+found").mkdir()
+        self.mounted(b)
+        b.start()
+        wait_until(lambda: self.orders(c, "h-a", "a0"), 60, "what was set aside is delivered")
+        wait_until(lambda: self.aside_is_gone(b), 60, "it is gone")
+        self.assertEqual(sorted(p.name for p in (b.folder / "spool").iterdir()),
+                         ["events", "logs", "lost+found", "metrics"])
+        self.assertEqual([h["name"] for h in c.get("/api/v1/hosts").json["hosts"]], ["h-b"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root mounts")
+    def test_a_spool_that_cannot_be_set_aside_stays_closed(self):
+        a, b = self.host("h-a").start(), self.host("h-b", "b", 2)
+        a.stop()
+        self.copy(a, b)
+        kept = {p: p.read_bytes() for p in (b.folder / "spool").rglob("*") if p.is_file()}
+        self.mounted(b, f"&& mount -o remount,ro,bind {b.folder}/spool")
+        for _ in range(2):  # the next start finds the same
+            b.start()
+            wait_until(lambda: [f for f in b.get("/v1/checks")["checks"] if f["check"] == "uplink.delivery"
+                                and f["verdict"] == "FAIL" and "stays closed" in f["reason"]], 20,
+                       "the check")
+            b.stop()
+        self.assertEqual({p: p.read_bytes() for p in (b.folder / "spool").rglob("*") if p.is_file()}, kept)
+        self.assertEqual(self.kept(b)["host"], "h-a")
+        b.wrapper = []  # it can be renamed now
+        b.start()
+        self.assertIn("spool.other-machine", self.aside(b))
 
     def test_a_snapshot_comes_back(self):
         c = self.collector()

@@ -204,7 +204,7 @@ def resume(lab):
 
 def end(lab):
     first = lab.hosts[0]
-    s.ctl(first, "stop", "train", "--fleet")
+    s.ctl(first, "stop", "train", "--fleet", "--yes")
 
     def ended():
         return next((j for j in s.ctl_json(first, "runs")["runs"] if j["state"] == "exited"), None)

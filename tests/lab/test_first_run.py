@@ -53,7 +53,7 @@ alice@h0$ tpuctl env --explain | grep -A1 Python
 alice@h0$ tpuctl run --name both --slices 1 -- python3 /srv/hello.py 100000
 alice@h0$ tpuctl logs both -n 1 | cut -c 1-15
 alice@h1$ tpuctl logs both -n 1 | cut -c 1-15
-alice@h0$ tpuctl stop --fleet both
+alice@h0$ tpuctl stop --fleet both --yes
 carol@h0$ tpuctl run --name nouser --slices 1 --restarts 5 -- true
 alice@h0$ tpuctl run --name noprogram --slices 1 --restarts 5 -- /srv/only-on-h0
 """

@@ -161,7 +161,7 @@ class Story(unittest.TestCase):
         print(runs, told, sep="\n")
 
     def test_07_stop(self):
-        scenario.ctl(self.h[1], "stop", RUN, "--fleet")
+        scenario.ctl(self.h[1], "stop", RUN, "--fleet", "--yes")
         r = self.wait_run("the end", lambda r: r["state"] == "ended" and r["outcome"] == "stopped", 60)
         for h in self.h:
             h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(),

@@ -179,7 +179,7 @@ class During(slices.Case):
         self.assertIn("h1", run["why"])
         self.assertIn("KILL", run["why"])
         self.steps_on(self.h, RUN)
-        scenario.ctl(self.h[1], "stop", RUN, "--fleet")
+        scenario.ctl(self.h[1], "stop", RUN, "--fleet", "--yes")
         self.wait_run(RUN, "the end", lambda r: r["state"] == "ended" and r["outcome"] == "stopped")
 
     def test_6_it_succeeds_while_every_agent_is_dead(self):

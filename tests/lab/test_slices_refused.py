@@ -54,7 +54,7 @@ class Refused(slices.Case):
 
     def stop(self, run):
         self.steps_on(self.h[2:], run)
-        scenario.ctl(self.h[0], "stop", run, "--fleet")
+        scenario.ctl(self.h[0], "stop", run, "--fleet", "--yes")
         self.wait_run(run, "the end", lambda r: r["state"] == "ended")
 
     def keep_goes_on(self):

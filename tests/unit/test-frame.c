@@ -84,6 +84,43 @@ static void test_round_trip(void) {
         sd_event_unref(event);
 }
 
+/* Who asks and never takes an answer is ended; one that takes nothing because nothing waits is not. */
+static void test_answers_that_nobody_takes(void) {
+        static const struct frame_handlers hasty = { .frame = on_frame, .closed = on_closed,
+                                                     .patience = 50 * USEC_PER_MSEC };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        Local__StopRequest request = LOCAL__STOP_REQUEST__INIT;
+        struct echo e = { 0 };
+        char path[512], name[200001];
+        sd_event *event = NULL;
+        int fd, idle;
+
+        scratch_path(&s, "sock", path);
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        ASSERT_OK(frame_server_new(event, listen_socket(path, 0600), &hasty, &e, &server));
+        idle = frame_connect(path);
+        fd = frame_connect(path);
+        memset(name, 'n', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        request.name = name;
+        for (unsigned i = 0; i < 2; i++) { /* the kernel keeps the first for it */
+                ASSERT_OK(frame_send(fd, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_SEC));
+                turn(event);
+        }
+        for (unsigned i = 0; i < 100 && e.closed == 0; i++)
+                turn(event);
+        ASSERT_EQ(e.closed, 1);
+        request.name = strndupa("a", 1);
+        ASSERT_OK(frame_send(idle, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_SEC));
+        turn(event);
+        ASSERT_EQ(e.closed, 1);
+        (void) close_fd(fd);
+        (void) close_fd(idle);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
 /* A frame that is too long, or of another version, ends the connection; the server goes on. */
 static void test_rules(void) {
         static const uint8_t too_long[] = { 1, 0, 16, 0, 1, 0, 24, 0 },
@@ -302,6 +339,7 @@ static void test_next_from_inside_an_answer(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits,
+TEST_MAIN(test_round_trip, test_answers_that_nobody_takes,
+          test_rules, test_socket_in_use, test_flood, test_limits,
           test_idle_connections_keep_nobody_away,
           test_next_from_inside_an_answer)

@@ -287,6 +287,23 @@ static void test_runs_of_another_machine(void) {
         local__run_list_reply__free_unpacked(list(&b, 1), NULL);
 }
 
+/* systemd-machine-id-setup and a reboot: the process of the old boot ends between both. */
+static void test_a_new_id_before_a_reboot(void) {
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        be_machine(&b, "0123456789abcdef0123456789abcdef\n", "11111111-2222-3333-4444-555555555555\n");
+        start(&b, "a");
+        scratch_write(&b.scratch, "etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
+        runs_bind(&b.host);
+        be_machine(&b, "ffffffffffffffffffffffffffffffff\n", "99999999-2222-3333-4444-555555555555\n");
+        local__run_list_reply__free_unpacked(list(&b, 1), NULL);
+        scratch_write(&b.scratch, "etc/machine-id", ""); /* as for an image: the next boot is a clone's */
+        runs_bind(&b.host);
+        be_machine(&b, "0123456789abcdef0123456789abcdef\n", "11111111-2222-3333-4444-555555555555\n");
+        local__run_list_reply__free_unpacked(list(&b, 0), NULL);
+}
+
 static void test_prune(void) {
         _cleanup_bench_ struct bench b;
         struct stat st;
@@ -342,7 +359,7 @@ int main(void) {
                 test_refused_by_systemd,
                 test_bad_requests,
                 test_stop,
-                test_runs_of_another_machine,
+                test_runs_of_another_machine, test_a_new_id_before_a_reboot,
                 test_prune,
                 test_owners,
         };

@@ -85,12 +85,14 @@ static void test_whose(void) {
         print("tpu-run-a.service", "TPU_RUN_UID=12345\n", "under sudo");
         print("tpu-run-a.service", "TPU_RUN_UID=99\n", "of a run before");
         print("tpu-run-b.service", "TPU_RUN_UID=12345\n", "of another run");
+        print("tpu-run-a.service", "TPU_RUN_UID=12345\nTPU_RUN_UID=99\n", "two");
+        print("tpu-run-a.service", "TPU_RUN_UID=98\nTPU_RUN_UID=12345\n", "two");
         print("tpu-run-a.service", "TPU_RUN_UID=12345\n", "last");
         journal_down();
         expect_lines(&b, STRANGER, q, "under sudo\nlast\n");
-        expect_lines(&b, 0, q, "under sudo\nof a run before\nlast\n");
+        expect_lines(&b, 0, q, "under sudo\nof a run before\ntwo\ntwo\nlast\n");
         q.last = 2;
-        expect_lines(&b, 0, q, "of a run before\nlast\n");
+        expect_lines(&b, 0, q, "two\nlast\n");
         expect_lines(&b, STRANGER, q, "under sudo\nlast\n");
         q.last = 1;
         expect_lines(&b, STRANGER, q, "last\n");

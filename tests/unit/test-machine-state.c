@@ -73,7 +73,7 @@ static void test_set_aside(void) {
         scratch_path(&s, "spool", path);
         ASSERT_OK(machine_state_set_aside(path, aside)); /* there is none */
         ASSERT_STREQ(aside, "");
-        for (unsigned n = 1; n <= MACHINE_ASIDE_MOST; n++) {
+        for (unsigned n = 1; n <= MACHINE_ASIDE_BESIDE; n++) {
                 scratch_write(&s, "spool/events/ledger", "x");
                 ASSERT_OK(machine_state_set_aside(path, aside));
                 ASSERT_OK(machine_state_aside_name(path, n, wanted));
@@ -83,6 +83,8 @@ static void test_set_aside(void) {
         scratch_write(&s, "spool/events/ledger", "x");
         ASSERT_EQ(machine_state_set_aside(path, aside), -EEXIST);
         ASSERT_OK(access(path, F_OK));
+        ASSERT_OK(machine_state_aside_name(path, MACHINE_ASIDE_BESIDE + 2, aside)); /* of a mount point */
+        ASSERT_TRUE(strstr(aside, "/spool/" MACHINE_ASIDE "-2"));
         memset(path + 1, 'x', sizeof(path) - 2);
         path[sizeof(path) - 1] = '\0';
         ASSERT_EQ(machine_state_set_aside(path, aside), -ENAMETOOLONG);

@@ -220,6 +220,25 @@ static void test_writer(void) {
         }
 }
 
+static void test_whose_copy(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct metadata_copy c = { .facts = {
+                .n_nics = 2,
+                .nics = { { .mac = { 0x42, 1, 10, 128, 0, 1 } }, { .mac = { 0x42, 1, 10, 128, 0, 2 } } },
+        } };
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_TRUE(!metadata_copy_is_ours(&h, &c)); /* no NIC at all */
+        scratch_write(&s, "sys/class/net/eth0/address", "42:01:0a:80:00:03\n");
+        scratch_write(&s, "sys/class/net/bonding_masters", "");
+        ASSERT_TRUE(!metadata_copy_is_ours(&h, &c));
+        scratch_write(&s, "sys/class/net/eth1/address", "42:01:0a:80:00:02\n");
+        ASSERT_TRUE(metadata_copy_is_ours(&h, &c));
+        c.facts.n_nics = 0;
+        ASSERT_TRUE(!metadata_copy_is_ours(&h, &c));
+}
+
 static void test_addresses(void) {
         static const char *const good_ones[] = { "169.254.169.254", "127.0.0.1:8080", "[::1]",
                                                  "[fd20:ce::254]:80" };
@@ -349,4 +368,5 @@ static void test_upcoming(void) {
 }
 
 TEST_MAIN(test_said, test_hostile_said, test_nics, test_hostile_nics, test_too_many_nics, test_who_answers,
-          test_texts, test_upcoming, test_copy_comes_back, test_writer, test_addresses)
+          test_texts, test_upcoming, test_copy_comes_back, test_writer, test_whose_copy,
+          test_addresses)

@@ -17,6 +17,7 @@
 
 #define FRAME_MAX (1024 * 1024)
 #define FRAME_VERSION 1
+#define FRAME_PATIENCE (30 * USEC_PER_SEC)
 #define FRAME_PEERS_MAX 64 /* connections one server holds at a time */
 
 struct frame {
@@ -50,6 +51,7 @@ struct frame_handlers {
         void (*frame)(struct frame_peer *p, const struct frame *f, void *userdata);
         /* The peer is gone (or broke the rules); p is freed after this returns. May be NULL. */
         void (*closed)(struct frame_peer *p, void *userdata);
+        usec_t patience; /* of a server: who has not taken its answers by then is gone; 0: FRAME_PATIENCE */
 };
 
 /* Serves listen_fd (taken over). */

@@ -18,6 +18,7 @@ struct frame_peer {
         const struct frame_handlers *handlers;
         void *userdata, *state;
         sd_event_source *io, *more; /* more: whole frames wait in the buffer */
+        sd_event_source *patience;  /* answers wait to be taken */
         int fd;
         struct ucred creds;
         uint8_t *in, *out;
@@ -54,6 +55,7 @@ struct frame_peer *frame_peer_free(struct frame_peer *p) {
         }
         p->io = sd_event_source_disable_unref(p->io);
         p->more = sd_event_source_disable_unref(p->more);
+        p->patience = sd_event_source_disable_unref(p->patience);
         p->fd = close_fd(p->fd);
         free(p->in);
         free(p->out);
@@ -97,10 +99,31 @@ static bool has_frame(const struct frame_peer *p) {
         return frame_header_get(p->in, &h) < 0 || p->in_len >= FRAME_HEADER_SIZE + (size_t) h.len;
 }
 
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct frame_peer *p = userdata;
+
+        (void) source, (void) usec;
+        log_info("local connection of pid %d ended: it does not take its answers", (int) p->creds.pid);
+        peer_close(p);
+        return 0;
+}
+
+/* Also one that takes a byte now and then: the time is that of all that waits. */
+static void peer_limit(struct frame_peer *p, bool writing) {
+        usec_t span = p->handlers && p->handlers->patience ? p->handlers->patience : FRAME_PATIENCE;
+
+        if (!writing)
+                p->patience = sd_event_source_disable_unref(p->patience);
+        else if (p->server && !p->patience) /* without memory there is no limit for once */
+                (void) sd_event_add_time_relative(p->server->event, &p->patience, CLOCK_MONOTONIC, span,
+                                                  span / 4, on_patience, p);
+}
+
 /* While an answer waits to be taken nothing more is read: a peer that only asks grows nothing. */
 static void peer_watch(struct frame_peer *p) {
         bool writing = p->out_len > 0, more = !writing && has_frame(p);
 
+        peer_limit(p, writing);
         /* neither can fail on a live source */
         (void) sd_event_source_set_io_events(p->io, writing ? EPOLLOUT : more ? 0 : EPOLLIN);
         (void) sd_event_source_set_enabled(p->more, more ? SD_EVENT_ONESHOT : SD_EVENT_OFF);

@@ -382,7 +382,7 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         }
         if (select_probe(name, &q) < 0)
-                return EXIT_USAGE;
+                return EXIT_REFUSED; /* as any unknown name */
         if (golden && load_golden(golden, &wanted) < 0)
                 return EXIT_USAGE;
         q.golden = golden ? &wanted : NULL;

@@ -123,6 +123,30 @@ int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
         return r;
 }
 
+struct copy_search {
+        const struct host *host;
+        const struct metadata_facts *facts;
+};
+
+static int find_mac(const char *name, void *userdata) {
+        const struct copy_search *s = userdata;
+        char path[64], address[32], mac[METADATA_MAC_TEXT];
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%.40s/address", name);
+        if (host_read(s->host, path, address, sizeof(address), NULL) < 0)
+                return 0;
+        for (size_t i = 0; i < s->facts->n_nics; i++)
+                if (streq(address, metadata_mac_text(s->facts->nics[i].mac, mac)))
+                        return 1;
+        return 0;
+}
+
+bool metadata_copy_is_ours(const struct host *h, const struct metadata_copy *c) {
+        struct copy_search s = { h, &c->facts };
+
+        return host_list(h, "/sys/class/net", find_mac, &s) > 0;
+}
+
 _Static_assert(METADATA_WHY_MAX >= STATE_FILE_WHY_MAX, "room for the words of both");
 
 int metadata_copy_read(const struct host *h, const char *path, struct metadata_copy *ret,

@@ -29,6 +29,10 @@ int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
  * -EPROTONOSUPPORT; with why. Only looks: who reads it may be anybody, and the next copy takes its place. */
 int metadata_copy_read(const struct host *h, const char *path, struct metadata_copy *ret,
                        char why[static METADATA_WHY_MAX]);
+/* Whether it is of this machine: one of its NICs has an address that the copy names. An image or a clone
+ * brings the copy of another machine along, and only the server could say so. */
+bool metadata_copy_is_ours(const struct host *h, const struct metadata_copy *c);
+#define METADATA_COPY_OTHERS "it names none of this host's NICs by its MAC: it is of another machine"
 /* "metadata, last good of 2026-11-21T05:00:00.123Z" */
 #define METADATA_ORIGIN_MAX 64
 const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static METADATA_ORIGIN_MAX]);

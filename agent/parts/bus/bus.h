@@ -42,6 +42,7 @@ struct bus {
         struct probe_context context;
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40];
         char instance_id[24]; /* as it is known, or was when this host was asked last; empty: never */
+        int spool_closed; /* errno: the spool is another machine's, and could not be set aside */
         bool undecided; /* what lies on the disk may be another machine's: nothing of it is sent */
         /* real clock; boot_real: when this boot began, what counters count from */
         usec_t started_real, boot_real;

@@ -25,6 +25,7 @@ struct identity_state {
         sd_event_source *patience;  /* its end: the last good copy stands in, and no instance id comes */
         struct metadata_copy known; /* what the metadata server said; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
+        bool others_copy; /* the last good copy is another machine's: it was passed over */
         struct mtu_handover *handover; /* NULL: the MTUs are sent to nobody */
 };
 
@@ -208,7 +209,7 @@ static void on_written(uint64_t number, int result, void *userdata) {
 }
 
 /* Copy= is a path of this machine, as SpoolDirectory= is, whatever the root. */
-static int read_copy(const struct identity_state *p, struct metadata_copy *ret) {
+static int read_copy(struct identity_state *p, struct metadata_copy *ret) {
         _cleanup_host_ struct host here = HOST_NULL;
         char why[METADATA_WHY_MAX] = "";
         int r;
@@ -216,6 +217,12 @@ static int read_copy(const struct identity_state *p, struct metadata_copy *ret) 
         r = host_open(NULL, &here);
         if (r == 0)
                 r = metadata_copy_read(&here, copy_path(p), ret, why);
+        if (r == 0 && !metadata_copy_is_ours(p->bus->host, ret)) {
+                p->others_copy = true;
+                metadata_facts_clear(&ret->facts);
+                (void) snprintf(why, sizeof(why), "%s", METADATA_COPY_OTHERS);
+                r = -EREMOTE;
+        }
         if (r < 0 && r != -ENOENT)
                 log_warning("%s is passed over: %s", copy_path(p), why[0] ? why : strerror(-r));
         return r;
@@ -322,6 +329,9 @@ static void sample_metadata(void *self, struct bus_sink *s) {
         else if (p->known.taken == 0) {
                 finding_set(f.found, "no metadata server; the static file alone counts");
                 finding_set(f.reason, "%s", status.why);
+                if (p->others_copy)
+                        check_say(&f, WORDS_METADATA_OTHERS, status.why, copy_path(p), METADATA_COPY_OTHERS,
+                                  server_address(p));
         } else {
                 finding_set(f.found, "away");
                 check_say(&f, WORDS_METADATA_AWAY, status.why, p->known_origin, server_address(p));

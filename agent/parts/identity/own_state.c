@@ -55,17 +55,23 @@ static bool is_in_use(const char *spool) {
         return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+/* A spool that stays where it is stays closed: what this host says must not get the other's numbers. */
 static void set_aside(struct own_state *p, char paths[][MACHINE_PATH_MAX], size_t n) {
         char to[MACHINE_PATH_MAX];
 
         for (size_t i = 0; i < n; i++) {
-                int r = machine_state_set_aside(paths[i], to);
+                int r;
 
+                if (i == n - 1 && p->bus->spool_closed)
+                        break; /* the file that names whose it is: the next start tries again */
+                r = machine_state_set_aside(paths[i], to);
                 if (r == -EEXIST && i > 0) /* so often that no name is left: only spools are worth more */
                         r = machine_state_remove(paths[i]);
                 if (r < 0) /* its records lose nothing by it; orders and copies count as this machine's */
                         (void) log_error_errno(r, "%s is another machine's and cannot be set aside: %m",
                                                paths[i]);
+                if (i == 0 && r < 0)
+                        p->bus->spool_closed = -r;
                 if (i == 0)
                         memcpy(p->aside, to, sizeof(to));
         }
@@ -97,7 +103,10 @@ void own_state_start(struct bus *b, bool certain, struct own_state *p) {
                 return;
         if (whose == MACHINE_OTHERS)
                 set_aside(p, paths, n);
-        if (whose != MACHINE_OPEN)
+        if (b->spool_closed) {
+                p->file[0] = '\0';
+                memcpy(b->instance_id, now.instance, sizeof(b->instance_id));
+        } else if (whose != MACHINE_OPEN)
                 take_over(p, now);
         else
                 log_info("the state is that of %s; the instance id decides whether that is this host",

@@ -180,6 +180,7 @@ static int start_uplink(void *self) {
         struct bus *b = p->bus;
         struct uplink_options o = { .spool_dir = b->settings.spool_directory,
                                     .held = b->undecided,
+                                    .closed = b->spool_closed,
                                     .on_durable = on_durable };
         int r;
 
@@ -216,12 +217,15 @@ static void judge_delivery(const struct bus *b, const struct uplink_stats *u, st
         finding_init(&f, "uplink.delivery", "");
         f.verdict = VERDICT_OK;
         parked = parked_endpoint(u, &why);
-        if (!u->durable)
+        if (b->spool_closed)
+                check_say(&f, WORDS_SPOOL_OTHERS, b->settings.spool_directory, strerror(b->spool_closed));
+        else if (!u->durable)
                 check_say(&f, b->telemetry.spare ? WORDS_SPOOL_SPARE : WORDS_SPOOL_LOSES, u->spool_error,
                           b->settings.spool_directory);
         else if (parked)
                 check_say(&f, u->parked ? WORDS_PARKED : WORDS_PARKED_ONE, parked->url, why);
-        finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
+        finding_set(f.found, "%s", b->spool_closed         ? "the spool is another machine's"
+                                   : !u->durable           ? "the spool cannot be written"
                                    : b->undecided          ? "waits for the instance id: whose spool is it?"
                           : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
                                    : u->last_error[0]      ? u->last_error

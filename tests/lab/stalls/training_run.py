@@ -81,7 +81,7 @@ def main_pid(host, run):
 
 def end(lab, run):
     """Stops the run; what does not end is killed. Returns when no host has it any more."""
-    lab.hosts[0].run(["tpuctl", "stop", run, "--fleet"], timeout=60)
+    lab.hosts[0].run(["tpuctl", "stop", run, "--fleet", "--yes"], timeout=60)
 
     def gone(host):
         return scenario.unit(host, f"tpu-run-{run}.service",
