@@ -5,6 +5,7 @@
  * made of it.
  */
 #include "contest.h"
+#include "contested.h"
 #include "finding.h"
 #include "host.h"
 #include "intent.h"
@@ -42,6 +43,13 @@ struct netcfg {
         bool parameters_only;   /* nothing else is written */
         struct observe observe; /* what a person ordered; not of a container's namespace */
         struct contest contest;
+        bool daemon; /* it keeps contests over passes, and says in its directory which there are */
+        struct contested_list contested; /* as that file has it */
+        struct line_budget {
+                bool counted; /* this pass repairs: what it logs counts */
+                unsigned tokens, kept; /* kept: lines that were not logged */
+                usec_t filled;         /* boot clock */
+        } lines;
 
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */
@@ -72,6 +80,14 @@ enum pass_kind {
  * written); -EBADMSG and others when the originals cannot be saved (logged; nothing was written); -ENOMEM.
  */
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
+
+/*
+ * Whether one more line may be logged: of the daemon's repairs 10 a minute, whatever changes. An important one
+ * may take the last. Lines that were kept back are counted, and the count is logged.
+ */
+bool pass_may_log(struct netcfg *n, bool important);
+/* What a subject is, in front of it: "MTU of ". */
+const char *pass_label(enum op_kind kind);
 
 /*
  * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong (not
