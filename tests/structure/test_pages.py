@@ -54,6 +54,17 @@ class Pages(unittest.TestCase):
     def test_readme_is_one_screen(self):
         self.assertLessEqual(len((SOURCE / "README.md").read_text().splitlines()), 100)
 
+    def test_readme_shows_the_demo_as_it_is(self):
+        """The steps that README shows are those of tests/lab/demo.py, with their numbers and titles."""
+        demo = (SOURCE / "tests/lab/demo.py").read_text()
+        titles = re.findall(r'^    \("(.*)", \w+\),$', demo.split("STEPS = [")[1], re.MULTILINE)
+        readme = (SOURCE / "README.md").read_text()
+        shown = re.findall(r"^    ok +(\d+)/(\d+)  (.*)  \([\d.]+ s\)$", readme, re.MULTILINE)
+        self.assertTrue(shown)
+        for number, of, title in shown:
+            self.assertEqual((titles[int(number) - 1], int(of)), (title, len(titles)))
+        self.assertIn(f"    {len(titles)}/{len(titles)} steps\n", readme)
+
     def test_on_call_leads_from_its_index(self):
         found = sections((DOCS / "on-call.md").read_text())
         indexed = re.findall(r"^\| .* \| \[.*\]\(#([\w-]+)\) \|$",

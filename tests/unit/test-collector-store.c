@@ -113,7 +113,72 @@ static void runs_are_bounded(void) {
         ASSERT_OK(store_commit(s));
         ASSERT_EQ(ask("SELECT count(*) FROM records"), STORE_RANGES_MAX);
         ASSERT_EQ(take(s, "events", 2 * (STORE_RANGES_MAX + 10) - 1), 1); /* a high gap is still a gap */
-        ASSERT_EQ(take(s, "events", 3), 0);                               /* the lowest ones were closed */
+        ASSERT_EQ(take(s, "events", 2 * (STORE_RANGES_MAX + 10)), 0);
+        for (uint64_t i = 1; i <= 10; i++) /* what was never sent is no repeat */
+                ASSERT_EQ(take(s, "events", 2 * i + 1), 1);
+        s = store_free(s);
+}
+
+/* A host that is full of spools forgets its own oldest, and nobody else's. */
+static void spools_of_a_host_are_bounded(void) {
+        struct store_record r = { .class = "events", .seq = 1, .host = "h", .boot = "b h2", .machine = "m" };
+        struct store *s;
+
+        fresh();
+        s = opened();
+        ASSERT_OK(store_begin(s));
+        r.host = "other";
+        (void) snprintf(r.spool, sizeof(r.spool), "%016x", 0);
+        ASSERT_EQ(store_take_record(s, &r, 1), STORE_FIRST_RECORD);
+        r.host = "h";
+        for (unsigned i = 1; i <= STORE_RANGES_OF_HOST + 20; i++) {
+                (void) snprintf(r.spool, sizeof(r.spool), "%016x", i);
+                ASSERT_EQ(store_take_record(s, &r, i + 1), STORE_FIRST_RECORD);
+        }
+        ASSERT_EQ(store_take_record(s, &r, 1), 0);
+        r.host = "other";
+        (void) snprintf(r.spool, sizeof(r.spool), "%016x", 0);
+        ASSERT_EQ(store_take_record(s, &r, 1), 0);
+        ASSERT_OK(store_commit(s));
+        ASSERT_EQ(ask("SELECT count(*) FROM records"), STORE_RANGES_OF_HOST + 1);
+        s = store_free(s);
+}
+
+/* All names are in use: a new host is let in when nothing of another is kept any more. */
+static void hosts_are_forgotten(void) {
+        const struct store_retention days = { .days = 1, .line_bytes = 1, .bytes = UINT64_MAX };
+        const usec_t day = (usec_t) 86400 * USEC_PER_SEC, now = 100 * day;
+        unsigned n;
+        int64_t id;
+        struct store *s;
+
+        fresh();
+        s = opened();
+        ASSERT_OK(store_begin(s));
+        for (int64_t i = 1; i <= 5; i++) {
+                char name[8];
+
+                (void) snprintf(name, sizeof(name), "h%d", (int) i);
+                ASSERT_OK(store_find_host(s, name, i == 3 || i == 4 ? day : now, &id));
+                ASSERT_EQ(id, i);
+        }
+        ASSERT_OK(store_commit(s));
+        ASSERT_EQ(ask("UPDATE hosts SET id = 100000 WHERE name = 'h5' RETURNING id"), STORE_HOSTS_MAX);
+        ASSERT_OK(store_begin(s));
+        ASSERT_EQ(store_find_host(s, "new", now, &id), -EDQUOT);
+        store_rollback(s);
+        for (unsigned i = 0; i < 20; i++)
+                ASSERT_OK(store_tend(s, &days, now, &n));
+        ASSERT_EQ(n, 3);
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_find_host(s, "new", now, &id));
+        ASSERT_TRUE(id > 2 && id < STORE_HOSTS_MAX);
+        ASSERT_OK(store_find_host(s, "h1", now, &id));
+        ASSERT_EQ(id, 1);
+        ASSERT_OK(store_find_host(s, "h3", now, &id));
+        ASSERT_TRUE(id > 2 && id < STORE_HOSTS_MAX);
+        ASSERT_OK(store_commit(s));
+        ASSERT_EQ(ask("SELECT count(DISTINCT name) FROM hosts"), 5);
         s = store_free(s);
 }
 
@@ -252,5 +317,6 @@ static void make_directory(void) {
 }
 
 TEST_MAIN(make_directory, dedup_is_part_of_the_transaction, any_order_is_known_exactly, runs_are_bounded,
-          other_databases_are_refused, the_latest_goes_by_its_time, series_are_bounded,
+          spools_of_a_host_are_bounded, hosts_are_forgotten, other_databases_are_refused,
+          the_latest_goes_by_its_time, series_are_bounded,
           a_kill_leaves_whole_pushes)

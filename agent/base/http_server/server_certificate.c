@@ -96,29 +96,44 @@ static void warn_of_overdue(struct server_certificate *s, gnutls_x509_crl_t list
                                 "Crl=%s: the next list was due already; this one stays in force", s->crl);
 }
 
+/* GnuTLS counts a list that is overdue as one that is no list. */
+static bool is_signed_by(gnutls_x509_crl_t list, const gnutls_x509_crt_t *authorities, unsigned n) {
+        const unsigned of_time = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+                                 GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE;
+        unsigned status = 0;
+
+        return gnutls_x509_crl_verify(list, authorities, n, 0, &status) >= 0 &&
+               (status == 0 || ((status & of_time) && !(status & ~(of_time | GNUTLS_CERT_INVALID))));
+}
+
 /* Every list must be signed by one of the authorities: it would not count, and nobody would know. */
-static int add_lists(struct server_certificate *s, gnutls_x509_trust_list_t trust) {
+static int add_lists(struct server_certificate *s, const struct tls_texts *t,
+                     gnutls_x509_trust_list_t trust) {
+        gnutls_x509_crt_t *authorities = NULL;
         gnutls_x509_crl_t *lists = NULL;
         gnutls_datum_t text = { 0 };
-        unsigned n = 0;
-        int r = gnutls_load_file(s->crl, &text), added = 0;
+        unsigned n = 0, m = 0;
+        int r = gnutls_load_file(s->crl, &text), result = 0;
 
         if (r < 0)
                 return refuse_crl(s, gnutls_strerror(r));
-        r = gnutls_x509_crl_list_import2(&lists, &n, &text, GNUTLS_X509_FMT_PEM, 0);
+        if (gnutls_x509_crl_list_import2(&lists, &n, &text, GNUTLS_X509_FMT_PEM, 0) < 0)
+                result = refuse_crl(s, "holds no revocation list in PEM form");
+        else if (gnutls_x509_crt_list_import2(&authorities, &m, &t->of[TLS_CA], GNUTLS_X509_FMT_PEM, 0) < 0)
+                result = refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
         gnutls_free(text.data);
-        if (r < 0)
-                return refuse_crl(s, "holds no revocation list in PEM form");
         for (unsigned i = 0; i < n; i++) {
                 warn_of_overdue(s, lists[i]);
-                r = gnutls_x509_trust_list_add_crls(trust, &lists[i], 1, GNUTLS_TL_VERIFY_CRL, 0);
-                if (r <= 0)
+                if (result == 0 && !is_signed_by(lists[i], authorities, m))
+                        result = refuse_crl(s, "a list in it is of no authority of ClientCa=");
+                if (result < 0 || gnutls_x509_trust_list_add_crls(trust, &lists[i], 1, 0, 0) <= 0)
                         gnutls_x509_crl_deinit(lists[i]);
-                else
-                        added++;
         }
+        for (unsigned i = 0; i < m; i++)
+                gnutls_x509_crt_deinit(authorities[i]);
         gnutls_free(lists);
-        return added == (int) n ? 0 : refuse_crl(s, "a list in it is of no authority of ClientCa=");
+        gnutls_free(authorities);
+        return result;
 }
 
 static int make_trust(struct server_certificate *s, const struct tls_texts *t,
@@ -131,7 +146,7 @@ static int make_trust(struct server_certificate *s, const struct tls_texts *t,
         r = gnutls_x509_trust_list_add_trust_mem(trust, &t->of[TLS_CA], NULL, GNUTLS_X509_FMT_PEM, 0, 0);
         if (r <= 0)
                 return refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
-        r = s->crl[0] ? add_lists(s, trust) : 0;
+        r = s->crl[0] ? add_lists(s, t, trust) : 0;
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(trust);

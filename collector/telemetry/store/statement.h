@@ -30,6 +30,7 @@ struct store {
         struct samples_out row;
         struct tending {
                 int64_t host;      /* the one at hand; its work goes on in the next turn */
+                int64_t free_host; /* a number below the highest that no host has; 0: none is known */
                 int64_t oldest_ms; /* the first row of all hosts in this round */
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
         } tending;

@@ -209,6 +209,28 @@ int store_undo(struct store *s) {
         return r < 0 ? r : release_mark(s); /* undone, the mark still stands */
 }
 
+/* One above all others, as long as there is one; then those of hosts that were forgotten. */
+static int find_number(struct store *s, int64_t *ret) {
+        int64_t id, next;
+        int r = store_ask(s, ST_HOST_LAST, NULL, 0, &id, NULL);
+
+        if (r < 0)
+                return r;
+        if (id < STORE_HOSTS_MAX) {
+                *ret = id + 1;
+                return 0;
+        }
+        id = s->tending.free_host;
+        if (id == 0)
+                return -EDQUOT;
+        r = store_ask(s, ST_HOST_AT, BIND(INT(id + 1)), &next, NULL);
+        if (r < 0)
+                return r;
+        s->tending.free_host = r == 0 ? id + 1 : 0;
+        *ret = id;
+        return 0;
+}
+
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
         int64_t id;
         int r;
@@ -216,12 +238,11 @@ int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret)
         r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
-        r = store_run(s, ST_HOST_ADD, BIND(TEXT(name), TIME(now)));
+        r = find_number(s, &id);
+        if (r >= 0)
+                r = store_run(s, ST_HOST_ADD, BIND(TEXT(name), TIME(now), INT(id)));
         if (r < 0)
                 return r;
-        id = sqlite3_last_insert_rowid(s->db); /* counts the hosts: rows are never deleted */
-        if (id > STORE_HOSTS_MAX)
-                return -EDQUOT;
         *ret = id;
         return 0;
 }

@@ -21,8 +21,9 @@
 #define STORE_SCHEMA      9          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
-#define STORE_HOSTS_MAX   100000     /* hosts of one database */
-#define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool and class */
+#define STORE_HOSTS_MAX   100000     /* hosts of one database; one of which nothing is kept is forgotten */
+#define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool, class and sender */
+#define STORE_RANGES_OF_HOST 8192    /* the same of all spools of a host */
 #define STORE_PAGE        4096       /* bytes of a page, of new databases */
 
 struct store;
@@ -63,8 +64,8 @@ struct store_record {
 /*
  * 0: was stored before. Else it is new, and from now on known: one more of a run of numbers, the first of a
  * run, or the first at all of this spool, class and sender. Known numbers are kept as runs, so that a spool
- * read in order is one row. Beyond STORE_RANGES_MAX runs the lowest gap is closed: what was in it would be
- * taken for a repeat.
+ * read in order is one row. Beyond STORE_RANGES_MAX runs the lowest is forgotten, and of a host with more
+ * than STORE_RANGES_OF_HOST the oldest: what was in it is new when it comes again.
  */
 enum { STORE_KNOWN_RUN = 1, STORE_NEW_RUN, STORE_FIRST_RECORD };
 int store_take_record(struct store *s, const struct store_record *record, usec_t now);
@@ -79,7 +80,7 @@ enum store_clash {
 int store_record_clash(struct store *s, const struct store_record *r, bool first, enum store_clash *ret,
                        char ret_host[static STORE_HOST_MAX]);
 
-/* The host of this name, made when it is new; *ret is valid in this database for good. now 0: it is not
+/* The host of this name, made when it is new; *ret is valid in this transaction. now 0: it is not
  * there itself, and store_list_hosts() passes it over until it is. -EDQUOT: STORE_HOSTS_MAX are known. */
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret);
 

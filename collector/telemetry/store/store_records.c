@@ -13,6 +13,9 @@ struct range {
 #define SENDER_MAX 544
 static const char *sender_text(const struct store_record *r, char buf[static SENDER_MAX]) {
         (void) snprintf(buf, SENDER_MAX, "%.256s %.256s", r->boot, r->host);
+        for (char *p = buf; p < buf + MIN(strlen(r->boot), (size_t) 256); p++)
+                if (*p == ' ') /* the first blank ends the boot */
+                        *p = '_';
         return buf;
 }
 
@@ -39,33 +42,34 @@ static int ask_range(struct store *s, enum statement st, const struct store_reco
                          &ret->first, &ret->last);
 }
 
-/* Keeps the number of runs, which is n, bounded: the two lowest become one. */
-static int close_lowest_gap(struct store *s, const struct store_record *r, int64_t n, usec_t now) {
-        struct range low, next;
+/*
+ * Keeps the number of runs of this spool, class and sender, which is n, bounded, and those of the host:
+ * what is forgotten is stored again when it comes again. Never is a number known that did not come.
+ */
+static int forget_runs(struct store *s, const struct store_record *r, int64_t n) {
+        struct range low, of_host;
         int q;
 
-        if (n <= STORE_RANGES_MAX)
+        if (n > STORE_RANGES_MAX) {
+                q = ask_range(s, ST_RANGE_LOWEST, r, 0, &low);
+                return q <= 0 ? q : drop_range(s, r, low.first);
+        }
+        if (n > 1) /* a new spool, class or boot is looked at, which a host rarely has */
                 return 0;
-        q = ask_range(s, ST_RANGE_LOWEST, r, 0, &low);
-        if (q <= 0)
+        q = store_ask(s, ST_RANGES_OF_HOST, BIND(TEXT(r->host)), &of_host.first, NULL);
+        if (q <= 0 || of_host.first <= STORE_RANGES_OF_HOST)
                 return q;
-        q = ask_range(s, ST_RANGE_LOWEST, r, 1, &next);
-        if (q <= 0)
-                return q;
-        q = drop_range(s, r, next.first);
-        if (q < 0)
-                return q;
-        low.last = next.last;
-        return put_range(s, r, &low, now);
+        return store_run(s, ST_RANGES_FORGET,
+                         BIND(TEXT(r->host), INT(of_host.first - STORE_RANGES_OF_HOST)));
 }
 
 /* A run that is new, and so what others are compared with. */
-static int new_range(struct store *s, const struct store_record *r, usec_t now) {
+static int new_range(struct store *s, const struct store_record *r) {
         struct range count;
         int q = ask_range(s, ST_RANGE_COUNT, r, 0, &count);
 
         if (q > 0)
-                q = close_lowest_gap(s, r, count.first, now);
+                q = forget_runs(s, r, count.first);
         return q < 0 ? q : count.first == 1 ? STORE_FIRST_RECORD : STORE_NEW_RUN;
 }
 
@@ -97,7 +101,7 @@ int store_take_record(struct store *s, const struct store_record *r, usec_t now)
         q = put_range(s, r, &run, now);
         if (q < 0)
                 return q;
-        return grows ? STORE_KNOWN_RUN : new_range(s, r, now);
+        return grows ? STORE_KNOWN_RUN : new_range(s, r);
 }
 
 /* --- Other senders of the same spool ------------------------------------------------------------------ */

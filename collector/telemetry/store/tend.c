@@ -10,6 +10,19 @@
 #define RECORDS_KEPT ((usec_t) 90 * 86400 * USEC_PER_SEC)
 #define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
 
+/* When nothing is kept of it, and it was not heard since: its name and number are free. */
+static int forget_host(struct store *s, int64_t host, int64_t since_ms) {
+        usec_t since = (usec_t) MAX(since_ms, INT64_C(0)) * USEC_PER_MSEC;
+        int r = store_run(s, ST_HOST_FORGET,
+                          BIND(INT(host), TIME(since), INT(points_id(host, 0)),
+                               INT(points_id(host, INT64_MAX))));
+
+        if (r < 0 || sqlite3_changes(s->db) == 0)
+                return r;
+        host_series_clear(series_of_host(&s->series, host));
+        return store_run(s, ST_LATEST_DELETE, BIND(INT(host)));
+}
+
 /* The oldest rows of a host go, a few at a time. */
 static int tend_host(struct store *s, int64_t host, const struct store_retention *retention, int64_t now_ms,
                      bool *ret_more) {
@@ -26,7 +39,7 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
         r = store_ask(s, ST_ROWS_OLDEST, BIND(INT(first), INT(points_id(host, INT64_MAX))), &oldest, NULL);
         if (r > 0)
                 s->tending.oldest_ms = MIN(s->tending.oldest_ms, points_ms(oldest));
-        return r < 0 ? r : 0;
+        return r < 0 || r > 0 || *ret_more ? MIN(r, 0) : forget_host(s, host, now_ms - all);
 }
 
 /* --- The database ---------------------------------------------------------------------------------- */
@@ -141,6 +154,8 @@ static int tend_once(struct store *s, const struct store_retention *retention, u
                 r = store_drop_episodes(s, retention->bytes / 4);
                 return r < 0 ? r : adjust_squeeze(s, retention, now_ms);
         }
+        if (next > s->tending.host + 1)
+                s->tending.free_host = s->tending.host + 1;
         r = tend_host(s, next, retention, now_ms, &more);
         if (r == 0 && !more)
                 s->tending.host = next;
