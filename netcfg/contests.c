@@ -3,6 +3,7 @@
 
 #include "io.h"
 #include "log.h"
+#include "pass_lines.h"
 
 /* In memory of the host; -errno is no failure of a pass. */
 static void save_list(struct netcfg *n, const struct contested_list *l) {

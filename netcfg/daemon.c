@@ -13,6 +13,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "observe_file.h"
+#include "pass_lines.h"
 #include "paths.h"
 #include "runtime.h"
 #include "watch.h"

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "paths.h"
 #include "pass.h"
+#include "pass_lines.h"
 #include "runtime.h"
 #include "source.h"
 
@@ -22,46 +23,6 @@ void netcfg_clear(struct netcfg *n) {
         netns_clear(&n->netns);
         host_close(&n->host);
         *n = NETCFG_NULL;
-}
-
-/* --- Lines in the journal ----------------------------------------------------------------------------- */
-
-#define LINES_BURST 6u /* and 4 more in a minute: 10 */
-#define LINE_EVERY (15 * USEC_PER_SEC)
-
-static void fill_lines(struct netcfg *n) {
-        struct line_budget *b = &n->lines;
-        usec_t now = host_now(&n->host);
-        usec_t fresh = (now - b->filled) / LINE_EVERY;
-
-        if (b->filled == 0 || fresh >= LINES_BURST)
-                *b = (struct line_budget) { b->counted, LINES_BURST, b->kept, now };
-        else {
-                b->tokens = (unsigned) MIN(b->tokens + fresh, (usec_t) LINES_BURST);
-                b->filled += fresh * LINE_EVERY;
-        }
-}
-
-static void log_kept(struct netcfg *n) {
-        fill_lines(n);
-        if (n->lines.kept == 0 || n->lines.tokens < LINES_BURST / 2)
-                return;
-        log_notice("%u lines about changed settings were left out: there were more than 10 in a minute",
-                   n->lines.kept);
-        n->lines.kept = 0;
-        n->lines.tokens--;
-}
-
-bool pass_may_log(struct netcfg *n, bool important) {
-        if (!n->lines.counted)
-                return true;
-        fill_lines(n);
-        if (n->lines.tokens <= (important ? 0U : 1U)) {
-                n->lines.kept++;
-                return false;
-        }
-        n->lines.tokens--;
-        return true;
 }
 
 /* --- Troubles ----------------------------------------------------------------------------------------- */
@@ -174,23 +135,6 @@ static int judge_pass(struct netcfg *n, const struct found *found) {
 }
 
 /* --- Writes ------------------------------------------------------------------------------------------- */
-
-/* What a subject is, in front of it. */
-const char *pass_label(enum op_kind kind) {
-        static const char *const labels[] = {
-                [OP_SYSCTL] = "",
-                [OP_PARAMETER] = "parameter ",
-                [OP_MTU] = "MTU of ",
-                [OP_ROUTE] = "least RTO of ",
-                [OP_RULE] = "rule ",
-                [OP_SOURCE_ROUTE] = "route ",
-                [OP_NIC_SETTING + NIC_FEATURE] = "feature of ",
-                [OP_NIC_SETTING + NIC_PRIVATE_FLAG] = "private_flag of ",
-        };
-
-        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
-        return labels[kind];
-}
 
 int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error) {
         if (was_said(n, op, error))
@@ -448,7 +392,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
 
         n->lines.counted = n->daemon && kind == PASS_REPAIR;
         if (n->daemon)
-                log_kept(n);
+                pass_log_kept(n);
         read_found(n, &found);
         plan_clear(&n->plan);
         if (source_wanted(&n->intent, &found, &sources) == -ENOMEM)

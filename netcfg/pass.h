@@ -82,14 +82,6 @@ enum pass_kind {
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 
 /*
- * Whether one more line may be logged: of the daemon's repairs 10 a minute, whatever changes. An important one
- * may take the last. Lines that were kept back are counted, and the count is logged.
- */
-bool pass_may_log(struct netcfg *n, bool important);
-/* What a subject is, in front of it: "MTU of ". */
-const char *pass_label(enum op_kind kind);
-
-/*
  * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong (not
  * again when the pass before met the same). A
  * change of the MTU or of a private flag of the NIC that carries the only default route is taken back when

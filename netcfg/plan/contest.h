@@ -6,7 +6,7 @@
  * until tpu-netcfg --once has set it. Two trials tell whether the other side still answers: one
  * CONTEST_TRIAL after it began, one CONTEST_WINDOW before the quiet time is over.
  *
- * A NIC that was made anew is another one. A route whose link was lost and came back begins afresh, and so
+ * A NIC that was made anew has no history. A route whose link was lost and came back begins afresh, and so
  * does one that was taken away and added again, as DHCP clients do; but for one that went within
  * CONTEST_REACTION of our repair. What nothing asks for any more has no history. A rule of ours that made
  * room for somebody else's was changed by him. Pure: time is an argument (boot clock).

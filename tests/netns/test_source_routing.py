@@ -289,7 +289,7 @@ class Daemon(Routed):
             time.sleep(0.3)
         self.assertEqual(len(self.rules()), 1)
         self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
-        self.wait_for(lambda: "no longer contested: nothing asks for it any more" in self.host.stderr(), True)
+        self.wait_for(lambda: "contested: nothing asks for it any more" in self.host.stderr(), True)
         self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")
         self.gateways_of_ipv4()
         self.wait_until_right()

@@ -200,7 +200,7 @@ static void test_a_rule_follows_its_address(void) {
                 if (i < 2)
                         ASSERT_OK(contest_note_repair(&c, &op, SECONDS(100 + i)));
         }
-        contest_look(&c, &none, &none, &with, SECONDS(103)); /* somebody else's stands in: the fight goes on */
+        contest_look(&c, &none, &none, &with, SECONDS(103)); /* somebody else's stands in */
         contest_sweep(&c, note_end, NULL);
         ASSERT_EQ(contest_judge(&c, &op, SECONDS(104)), CONTEST_LEFT);
         contest_look(&c, &none, &none, &gone, SECONDS(105));
