@@ -5,6 +5,7 @@
 #include <systemd/sd-event.h>
 
 #include "check_words.h"
+#include "contests.h"
 #include "daemon.h"
 #include "daemon_status.h"
 #include "frame.h"
@@ -12,6 +13,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "observe_file.h"
+#include "pass_lines.h"
 #include "paths.h"
 #include "runtime.h"
 #include "watch.h"
@@ -111,13 +113,16 @@ static void tell_findings(struct daemon *d) {
         size_t bad = 0;
 
         for (size_t i = 0; i < l->n; i++)
-                if (l->items[i].verdict != VERDICT_OK && bad++ == 0)
+                /* contests have lines of their own */
+                if (l->items[i].verdict != VERDICT_OK &&
+                    !startswith(l->items[i].reason, "contested since") && bad++ == 0)
                         first = &l->items[i];
         if (first)
                 finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n,
                             first->check, first->subject,
                             first->reason[0] ? first->reason : verdict_name(first->verdict));
-        if (first && !streq(line, d->said)) /* what was found may change with each pass: not compared */
+        /* What was found may change with each pass: it is not compared. */
+        if (first && !streq(line, d->said) && pass_may_log(d->n, false))
                 log_warning("%s (found '%s', wanted '%s')", line, first->found, first->wanted);
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }
@@ -183,7 +188,8 @@ static void look_at_host(struct daemon *d, enum pass_kind kind) {
         else if (d->idle_until > IDLE_PACE)
                 d->idle_until -= IDLE_PACE;
         /* -EAGAIN: a one-shot is at work: look again when it is through */
-        look_again_in(d, r == -EAGAIN ? LOCKED_RETRY : REREAD_INTERVAL);
+        look_again_in(d, r == -EAGAIN ? LOCKED_RETRY :
+                                     contest_wait(&d->n->contest, now, REREAD_INTERVAL));
 }
 
 static void on_change(void *userdata) {
@@ -343,6 +349,7 @@ int daemon_run(struct netcfg *n) {
         r = set_up_loop(&d);
         if (r < 0)
                 return r;
+        contests_start(n);
         r = run_pass(&d, PASS_APPLY, START_WAIT);
         if (r == -EAGAIN)
                 return log_error_errno(r, "another tpu-netcfg holds " PATH_NETCFG_RUNTIME "/lock");

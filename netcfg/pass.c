@@ -2,11 +2,13 @@
 #include <sys/socket.h>
 
 #include "check_words.h"
+#include "contests.h"
 #include "gateway.h"
 #include "kernel.h"
 #include "log.h"
 #include "paths.h"
 #include "pass.h"
+#include "pass_lines.h"
 #include "runtime.h"
 #include "source.h"
 
@@ -91,9 +93,11 @@ static void explain_finding(const struct netcfg *n, struct finding *f) {
         if (f->verdict == VERDICT_OK || !f->found[0])
                 return;
         t = trouble_of(n, f);
+        if (!t || t->error == 0)
+                contested_explain(&n->host, f);
         if (t && t->error == 0)
-                check_say(f, WORDS_CONTESTED);
-        else if (t && op_is_source(t->kind))
+                return;
+        if (t && op_is_source(t->kind))
                 finding_set(f->reason, "%s could not be set: %s", t->subject, strerror(-t->error));
         else if (t && t->error == -EHOSTUNREACH)
                 finding_set(
@@ -132,31 +136,13 @@ static int judge_pass(struct netcfg *n, const struct found *found) {
 
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
-/* What a subject is, in front of it. */
-static const char *op_label(const struct plan_op *op) {
-        static const char *const labels[] = {
-                [OP_SYSCTL] = "",
-                [OP_PARAMETER] = "parameter ",
-                [OP_MTU] = "MTU of ",
-                [OP_ROUTE] = "least RTO of ",
-                [OP_RULE] = "rule ",
-                [OP_SOURCE_ROUTE] = "route ",
-                [OP_MAIN_RULE] = "rule ",
-                [OP_NIC_SETTING + NIC_FEATURE] = "feature of ",
-                [OP_NIC_SETTING + NIC_PRIVATE_FLAG] = "private_flag of ",
-        };
-
-        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
-        return labels[op->kind];
-}
-
 int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error) {
         if (was_said(n, op, error))
                 return error;
         return log_error_errno(error,
                                "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
                                "writable /proc/sys/net)",
-                               op_label(op), op->subject, op->from, op->to);
+                               pass_label(op->kind), op->subject, op->from, op->to);
 }
 
 static int roll_back(struct netcfg *n, const struct plan_op *op) {
@@ -171,10 +157,10 @@ static int roll_back(struct netcfg *n, const struct plan_op *op) {
                         r,
                         "%s%s: its gateway does not answer since it became %s, and it cannot be "
                         "set back to %s: %m",
-                        op_label(op), op->subject, op->to, op->from);
+                        pass_label(op->kind), op->subject, op->to, op->from);
         return log_error_errno(-EHOSTUNREACH,
                                "%s%s: %s → %s was taken back: its gateway did not answer within 2 s",
-                               op_label(op), op->subject, op->from, op->to);
+                               pass_label(op->kind), op->subject, op->from, op->to);
 }
 
 /* Each question to one who does not answer blocks the loop: not with every event. */
@@ -228,18 +214,21 @@ int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
         if (guarded && n->gateway_silent)
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
-                        op_label(op), op->subject, op->from);
-        if (r < 0 && was_said(n, op, r))
+                        pass_label(op->kind), op->subject, op->from);
+        if (r < 0 && (was_said(n, op, r) || !pass_may_log(n, true)))
                 return r;
         if (r < 0)
-                return log_error_errno(r, "%s%s: %s → %s: %m", op_label(op), op->subject, op->from, op->to);
-        /* One for each container's route, in each table: they would hide everything else. */
-        if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
-                log_debug("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
-        else
-                log_notice("%s%s: %s → %s (%s)", op_label(op), op->subject, op->from, op->to, op->source);
+                return log_error_errno(r, "%s%s: %s → %s: %m", pass_label(op->kind), op->subject, op->from,
+                                       op->to);
         n->writes++;
         n->applied = host_now(&n->host);
+        /* One for each container's route, in each table: they would hide everything else. */
+        if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
+                log_debug("%s%s: %s → %s (%s)", pass_label(op->kind), op->subject, op->from, op->to,
+                          op->source);
+        else if (pass_may_log(n, false))
+                log_notice("%s%s: %s → %s (%s)", pass_label(op->kind), op->subject, op->from, op->to,
+                           op->source);
         return 0;
 }
 
@@ -272,33 +261,37 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         return 0;
 }
 
-/* Whether a repair may be done now; notes why not. Returns 0 or 1, -ENOMEM. */
-static int is_allowed(struct netcfg *n, const struct plan_op *op) {
+/* Whether a write may be done now; notes why not. Returns 0 or 1, -ENOMEM. */
+static int is_allowed(struct netcfg *n, enum pass_kind kind, const struct plan_op *op) {
         const struct trouble *before = find_trouble(&n->before, op);
+        const struct contest_entry *e = contest_entry_of(&n->contest, op);
         usec_t now = host_now(&n->host);
-        int why;
+        enum contest_answer answer;
 
-        if (before && now < before->again) {
+        if (kind == PASS_REPAIR && before && now < before->again) {
                 struct trouble same = *before;
 
                 return add_trouble(&n->troubles, &same);
         }
-        if (streq(op->to, SOURCE_ABSENT) || contest_allows(&n->contest, op, now))
+        if (streq(op->to, SOURCE_ABSENT) || (kind == PASS_APPLY && (!e || e->since == 0 || e->error != 0)))
                 return 1;
-        why = contest_why(&n->contest, op);
-        if (why == 0 && (!before || before->error != 0))
-                log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
-                            "left alone",
-                            op_label(op), op->subject, op->from, CONTEST_REPAIRS);
-        return note_trouble(n, op, why);
+        answer = contest_judge(&n->contest, op, now);
+        if (answer == CONTEST_REPAIR)
+                return 1;
+        if (answer == CONTEST_BEGINS && pass_may_log(n, true))
+                log_warning("%s%s is contested: changed to %s, %d repairs in the last %u s did not last; "
+                            "left alone until nobody changes it for ten minutes, or tpu-netcfg --once",
+                            pass_label(op->kind), op->subject, op->from, CONTEST_REPAIRS,
+                            (unsigned) ((now - e->repaired[0]) / USEC_PER_SEC) + 1);
+        return note_trouble(n, op, contest_why(&n->contest, op));
 }
 
 /* Takes out of *p what is not to be written now. */
-static int drop_held(struct netcfg *n, struct plan *p) {
+static int drop_held(struct netcfg *n, enum pass_kind kind, struct plan *p) {
         size_t kept = 0;
 
         for (size_t i = 0; i < p->n; i++) {
-                int r = is_allowed(n, &p->ops[i]);
+                int r = is_allowed(n, kind, &p->ops[i]);
 
                 if (r < 0)
                         return r;
@@ -321,7 +314,20 @@ static bool was_wanted(const struct plan *before, const struct plan_op *op) {
         return false;
 }
 
-static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op *op) {
+/* Our rule goes because somebody else has one for the address. */
+static bool is_yield(const struct found *f, const struct plan_op *op) {
+        for (size_t k = 0; op->kind == OP_RULE && streq(op->to, SOURCE_ABSENT) && k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+
+                if (a->index == op->index && a->family == op->rule.family &&
+                    memcmp(a->bytes, op->rule.src, sizeof(a->bytes)) == 0)
+                        return source_foreign_rule(f, a) != NULL;
+        }
+        return false;
+}
+
+static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op *op,
+                     const struct found *found) {
         int r = pass_apply_one(n, op, false);
 
         if (r < 0 && note_failed(n, op, r) < 0)
@@ -330,13 +336,17 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
         /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the
          * next. */
-        if (kind != PASS_REPAIR || (r < 0 && r != -EIO) || !was_wanted(&n->sources, op))
+        if (!n->daemon || (r < 0 && r != -EIO))
+                return 0;
+        if (streq(op->to, SOURCE_ABSENT))
+                return is_yield(found, op) ? contest_note_yield(&n->contest, op) : 0;
+        if (kind != PASS_REPAIR || (!was_wanted(&n->sources, op) && !contest_yielded(&n->contest, op)))
                 return 0;
         return contest_note_repair(&n->contest, op, host_now(&n->host));
 }
 
 static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *p,
-                     const struct link_table *links) {
+                     const struct found *found) {
         const struct plan_op *refused = NULL;
         int r;
 
@@ -346,12 +356,12 @@ static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *
         if (r < 0)
                 r = pass_log_refused(n, refused, r);
         else
-                r = save_originals(n, p, links);
+                r = save_originals(n, p, &found->links);
         for (size_t i = 0; r < 0 && i < p->n; i++)
                 if (note_trouble(n, &p->ops[i], r) < 0)
                         return -ENOMEM;
         for (size_t i = 0; r == 0 && i < p->n; i++)
-                r = write_one(n, kind, &p->ops[i]);
+                r = write_one(n, kind, &p->ops[i], found);
         return r;
 }
 
@@ -380,6 +390,9 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         _cleanup_plan_ struct plan due = PLAN_NULL, sources = PLAN_NULL;
         int r, written = 0;
 
+        n->lines.counted = n->daemon && kind == PASS_REPAIR;
+        if (n->daemon)
+                pass_log_kept(n);
         read_found(n, &found);
         plan_clear(&n->plan);
         if (source_wanted(&n->intent, &found, &sources) == -ENOMEM)
@@ -389,19 +402,20 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
                 if (!n->parameters_only || n->plan.ops[i].kind == OP_PARAMETER)
                         r = plan_add(&due, &n->plan.ops[i]);
-        if (found.links_error == 0 && found.routes_error == 0)
-                contest_forget_routes(&n->contest, &found, host_now(&n->host));
-        if (r == 0 && kind == PASS_REPAIR)
-                r = drop_held(n, &due);
+        if (r == 0 && n->daemon)
+                contests_begin(n, &sources, &found);
+        if (r == 0 && n->daemon)
+                r = drop_held(n, kind, &due);
         if (r < 0)
                 return r;
         if (due.n > 0) {
-                written = write_plan(n, kind, &due, &found.links);
+                written = write_plan(n, kind, &due, &found);
                 if (written == -ENOMEM)
                         return written;
                 found_clear(&found);
                 read_found(n, &found);
         }
+        contests_end(n, kind, written);
         plan_clear(&n->sources);
         n->sources = sources;
         sources = PLAN_NULL;

@@ -5,6 +5,7 @@
  * made of it.
  */
 #include "contest.h"
+#include "contested.h"
 #include "finding.h"
 #include "host.h"
 #include "intent.h"
@@ -42,6 +43,13 @@ struct netcfg {
         bool parameters_only;   /* nothing else is written */
         struct observe observe; /* what a person ordered; not of a container's namespace */
         struct contest contest;
+        bool daemon; /* it keeps contests over passes, and says in its directory which there are */
+        struct contested_list contested; /* as that file has it */
+        struct line_budget {
+                bool counted; /* this pass repairs: what it logs counts */
+                unsigned tokens, kept; /* kept: lines that were not logged */
+                usec_t filled;         /* boot clock */
+        } lines;
 
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */

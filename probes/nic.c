@@ -4,6 +4,7 @@
 
 #include "neighbour.h"
 #include "nic_qdisc.h"
+#include "contested.h"
 #include "plan.h"
 #include "tpu_sysfs.h"
 #include "words.h"
@@ -17,7 +18,7 @@ static int look_at_settings(const struct host *h, const struct intent *i, struct
         f->nic_settings_error = nic_settings_read(h, i, &f->links, &f->nic_settings);
         r = plan_judge_nic_settings(i, f, &list); /* the same words as tpu-netcfg's */
         if (r == 0)
-                probe_tell_all(s, &list);
+                probe_tell_all(h, s, &list);
         return r;
 }
 
@@ -85,7 +86,8 @@ static void nic_check_count(const struct host *h, size_t found, const struct pro
 
 /* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 
-static void check_mtu(const struct probe_context *c, const struct link *l, const char *nic, struct sink *s) {
+static void check_mtu(const struct host *h, const struct probe_context *c, const struct link *l,
+                      const char *nic, struct sink *s) {
         struct finding f;
 
         if (l->mtu == 0)
@@ -95,6 +97,7 @@ static void check_mtu(const struct probe_context *c, const struct link *l, const
         else {
                 intent_judge_mtu(c->intent, l, &f); /* the same words as tpu-netcfg's */
                 (void) make_printable(f.subject);
+                contested_explain(h, &f);
                 s->finding(s, &f);
         }
 }
@@ -116,7 +119,7 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
                    l->no_arp  ? "up, without ARP" :
                    l->carrier ? "up" :
                                 "up, no carrier");
-        check_mtu(c, l, nic, s);
+        check_mtu(h, c, l, nic, s);
         put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
         if (l->mtu != 0)
                 put_int(s, METRIC_NIC_MTU, l->mtu, nic, NULL, NULL);

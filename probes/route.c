@@ -36,7 +36,7 @@ static int judge_routes(const struct host *h, const struct intent *i, struct fou
         f->addresses_error = addresses_read(h, &f->addresses);
         r = judge_both(i, f, &list, s);
         if (r == 0)
-                probe_tell_all(s, &list);
+                probe_tell_all(h, s, &list);
         return r;
 }
 

@@ -13,7 +13,7 @@ static int judge_filters(const struct host *h, const struct intent *i, struct fo
         plan_read_rp_filters(h, i, f);
         r = plan_judge_rp_filters(i, f, &list); /* the same words as tpu-netcfg's */
         if (r == 0)
-                probe_tell_all(s, &list);
+                probe_tell_all(h, s, &list);
         if (r == 0 && list.n == 0)
                 probe_tell(s, WORDS_RP_FILTER_ANY, "rp_filter", NULL, "any will do");
         return r;

@@ -17,7 +17,7 @@ int probe_sysctl(const struct host *h, const struct probe_context *c, struct sin
                 plan_read_sysctls(h, c->intent, &f);
                 r = plan_judge_sysctls(c->intent, &f, &list); /* the same words as tpu-netcfg's */
                 if (r == 0)
-                        probe_tell_all(s, &list);
+                        probe_tell_all(h, s, &list);
         }
         return r;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 
+#include "contested.h"
 #include "utf8.h"
 
 /* --- Numbers ------------------------------------------------------------------------------------------- */
@@ -118,8 +119,9 @@ void probe_tell(struct sink *s, enum check_words w, const char *subject, const c
         s->finding(s, &f);
 }
 
-void probe_tell_all(struct sink *s, const struct finding_list *l) {
+void probe_tell_all(const struct host *h, struct sink *s, const struct finding_list *l) {
         for (size_t i = 0; i < l->n; i++) {
+                contested_explain(h, &l->items[i]);
                 (void) make_printable(l->items[i].subject);
                 (void) make_printable(l->items[i].found);
                 s->finding(s, &l->items[i]);

@@ -12,4 +12,4 @@ void probe_words(struct finding *f, enum check_words w, const char *subject, con
 void probe_tell(struct sink *s, enum check_words w, const char *subject, const char *detail, const char *fmt,
                 ...) _printf_(5, 6);
 /* Says what was judged elsewhere. */
-void probe_tell_all(struct sink *s, const struct finding_list *l);
+void probe_tell_all(const struct host *h, struct sink *s, const struct finding_list *l);

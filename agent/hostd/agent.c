@@ -12,6 +12,7 @@
 #include "calls.h"
 #include "capture_part.h"
 #include "checks_part.h"
+#include "contests_part.h"
 #include "deaths_part.h"
 #include "identity_part.h"
 #include "leave.h"
@@ -48,6 +49,7 @@ static const struct part *const parts[] = {
         &notice_part,
         &stack_files_part,
         &checks_part,
+        &contests_part,
         &watch_part,
         &member_part,
         &net_part,

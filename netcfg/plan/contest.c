@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "source.h"
+
 static struct contest_entry *find_entry(struct contest *c, const struct plan_op *op) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->entries[i].kind == op->kind && c->entries[i].index == op->index &&
@@ -11,59 +13,130 @@ static struct contest_entry *find_entry(struct contest *c, const struct plan_op 
         return NULL;
 }
 
+const struct contest_entry *contest_entry_of(struct contest *c, const struct plan_op *op) {
+        return find_entry(c, op);
+}
+
 static void start_entry(struct contest_entry *e, const struct plan_op *op) {
         *e = (struct contest_entry) { .kind = op->kind,
                                       .index = op->index,
                                       .carrier_changes = op->carrier_changes };
         finding_set(e->subject, "%s", op->subject);
+        memcpy(e->nic, op->nic, sizeof(e->nic));
+        if (op->kind == OP_RULE)
+                e->rule = op->rule;
 }
 
-bool contest_allows(struct contest *c, const struct plan_op *op, usec_t now) {
-        struct contest_entry *e = find_entry(c, op);
+/* --- What a pass sees ---------------------------------------------------------------------------------- */
 
-        if (!e)
-                return true;
-        if (e->carrier_changes != op->carrier_changes) { /* it went with the link, and was made anew */
-                start_entry(e, op);
-                return true;
-        }
-        if (!e->contested) {
-                if (e->repaired[0] == 0 || now - e->repaired[0] >= CONTEST_WINDOW)
+/* What puts it right; what takes something of ours away is not meant. */
+static const struct plan_op *find_op(const struct plan *p, const struct contest_entry *e) {
+        for (size_t i = 0; i < p->n; i++)
+                if (p->ops[i].kind == e->kind && p->ops[i].index == e->index &&
+                    !streq(p->ops[i].to, SOURCE_ABSENT) && streq(p->ops[i].subject, e->subject))
+                        return &p->ops[i];
+        return NULL;
+}
+
+static bool has_address(const struct found *f, const struct contest_entry *e) {
+        for (size_t k = 0; k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+
+                if (a->index == e->index && a->family == e->rule.family &&
+                    memcmp(a->bytes, e->rule.src, sizeof(a->bytes)) == 0)
                         return true;
-                e->contested = true;
-                e->changed = now;
-                finding_set(e->value, "%s", op->from);
-                return false;
         }
-        if (!streq(e->value, op->from)) {
-                e->changed = now;
-                finding_set(e->value, "%s", op->from);
-        }
-        if (now - e->changed < CONTEST_QUIET)
-                return false;
-        e->contested = false;
-        e->error = 0;
-        memset(e->repaired, 0, sizeof(e->repaired));
-        return true;
+        return false;
 }
 
-void contest_forget_routes(struct contest *c, const struct found *f, usec_t now) {
+/* A rule is asked for by its address also while somebody else's stands in for it. */
+static bool is_asked_for(const struct contest_entry *e, const struct plan *sources, const struct found *f) {
+        if (!op_is_source(e->kind) || source_error(f) < 0)
+                return true;
+        return e->kind == OP_RULE ? has_address(f, e) : find_op(sources, e) != NULL;
+}
+
+static void look_at_entry(struct contest_entry *e, const struct plan_op *op, usec_t now) {
+        const char *value = op ? op->from : e->ours;
+
+        if (!streq(value, e->value)) {
+                e->changed = now;
+                finding_set(e->value, "%s", value);
+                if (op) {
+                        e->times++;
+                        finding_set(e->theirs, "%s", value);
+                }
+        }
+        if (now - e->changed >= CONTEST_QUIET)
+                e->ended = "nobody has changed it for ten minutes";
+}
+
+/* One more repair and it would be contested: only then is the route looked for, which takes time. */
+static bool went_by_itself(const struct contest_entry *e, const struct found *f, usec_t now) {
+        return e->kind == OP_ROUTE && e->since == 0 && f->routes_error == 0 && f->links_error == 0 &&
+               now - e->repaired[CONTEST_REPAIRS - 1] >= CONTEST_REACTION && e->repaired[0] > 0 &&
+               now - e->repaired[0] < CONTEST_WINDOW &&
+               !route_by_subject(&f->routes, &f->links, e->subject);
+}
+
+void contest_look(struct contest *c, const struct plan *wrong, const struct plan *sources,
+                  const struct found *f, usec_t now) {
         for (size_t i = 0; i < c->n; i++) {
                 struct contest_entry *e = &c->entries[i];
-                usec_t last = e->repaired[CONTEST_REPAIRS - 1];
+                const struct plan_op *op = find_op(wrong, e);
 
-                if (e->kind != OP_ROUTE || e->contested || now - last < CONTEST_REACTION)
-                        continue;
-                /* One more repair and it would be contested: only then is it looked for, which takes
-                 * time. */
-                if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW &&
-                    !route_by_subject(&f->routes, &f->links, e->subject))
-                        memset(e->repaired, 0, sizeof(e->repaired));
+                if (e->index != 0 && f->links_error == 0 && !op && !link_by_index(&f->links, e->index))
+                        e->ended = "its NIC is gone";
+                else if (!is_asked_for(e, sources, f))
+                        e->ended = "nothing asks for it any more";
+                else if (op && op->carrier_changes != e->carrier_changes)
+                        e->ended = "its link was lost and came back";
+                else if (went_by_itself(e, f, now))
+                        e->ended = "it was taken away";
+                else if (e->since > 0 && op && e->ours[0] && !streq(op->to, e->ours))
+                        e->ended = "another value is wanted";
+                else if (e->since > 0 && e->error == 0)
+                        look_at_entry(e, op, now);
         }
 }
 
-/* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and
- * go). */
+static bool trial_is_due(const struct contest_entry *e, usec_t now) {
+        return (e->trial == 0 && now - e->since >= CONTEST_TRIAL) ||
+               (e->trial <= e->changed && now - e->changed >= CONTEST_QUIET - CONTEST_WINDOW);
+}
+
+static enum contest_answer judge_contested(struct contest_entry *e, usec_t now) {
+        if (e->error != 0 && now - e->changed >= CONTEST_HELD) {
+                e->ended = "it is tried again";
+                return CONTEST_REPAIR;
+        }
+        if (e->error != 0 || !trial_is_due(e, now))
+                return CONTEST_LEFT;
+        e->trial = now;
+        return CONTEST_REPAIR;
+}
+
+enum contest_answer contest_judge(struct contest *c, const struct plan_op *op, usec_t now) {
+        struct contest_entry *e = find_entry(c, op);
+
+        if (!e || e->ended)
+                return CONTEST_REPAIR;
+        if (e->since > 0)
+                return judge_contested(e, now);
+        if (e->repaired[0] == 0 || now - e->repaired[0] >= CONTEST_WINDOW)
+                return CONTEST_REPAIR;
+        e->since = e->changed = now;
+        e->times = CONTEST_REPAIRS + 1;
+        finding_set(e->value, "%s", op->from);
+        finding_set(e->theirs, "%s", op->from);
+        finding_set(e->ours, "%s", op->to);
+        return CONTEST_BEGINS;
+}
+
+/* --- What was done ------------------------------------------------------------------------------------- */
+
+/* A new entry. With as many as there can be settings, the one repaired longest ago makes room: NICs come and
+ * go. */
 static struct contest_entry *add_entry(struct contest *c) {
         struct contest_entry *grown, *oldest = c->entries;
 
@@ -85,12 +158,11 @@ static struct contest_entry *add_entry(struct contest *c) {
 static struct contest_entry *find_or_add_entry(struct contest *c, const struct plan_op *op) {
         struct contest_entry *e = find_entry(c, op);
 
-        if (e)
+        if (e && !e->ended)
                 return e;
-        e = add_entry(c);
-        if (!e)
-                return NULL;
-        start_entry(e, op);
+        e = e ? e : add_entry(c);
+        if (e)
+                start_entry(e, op);
         return e;
 }
 
@@ -99,17 +171,16 @@ int contest_hold(struct contest *c, const struct plan_op *op, int error, usec_t 
 
         if (!e)
                 return -ENOMEM;
-        e->contested = true;
+        e->since = e->changed = now;
         e->error = error;
-        e->changed = now;
-        finding_set(e->value, "%s", op->from);
+        finding_set(e->ours, "%s", op->to);
         return 0;
 }
 
 int contest_why(struct contest *c, const struct plan_op *op) {
         const struct contest_entry *e = find_entry(c, op);
 
-        return e && e->contested ? e->error : 0;
+        return e && e->since > 0 ? e->error : 0;
 }
 
 int contest_note_repair(struct contest *c, const struct plan_op *op, usec_t now) {
@@ -117,9 +188,90 @@ int contest_note_repair(struct contest *c, const struct plan_op *op, usec_t now)
 
         if (!e)
                 return -ENOMEM;
+        e->yielded = false;
+        if (e->since > 0) {
+                finding_set(e->value, "%s", e->ours); /* ours, and no change of others */
+                return 0;
+        }
         memmove(e->repaired, e->repaired + 1, sizeof(e->repaired) - sizeof(e->repaired[0]));
         e->repaired[CONTEST_REPAIRS - 1] = now;
         return 0;
+}
+
+int contest_note_yield(struct contest *c, const struct plan_op *op) {
+        struct contest_entry *e = find_or_add_entry(c, op);
+
+        if (!e)
+                return -ENOMEM;
+        e->yielded = true;
+        return 0;
+}
+
+bool contest_yielded(struct contest *c, const struct plan_op *op) {
+        const struct contest_entry *e = find_entry(c, op);
+
+        return e && e->yielded;
+}
+
+/* --- Contests as others see them ----------------------------------------------------------------------- */
+
+static bool is_listed(const struct contest_entry *e) {
+        return e->since > 0 && e->error == 0 && !e->ended;
+}
+
+static void fill_contested(const struct contest_entry *e, struct contested *ret) {
+        *ret = (struct contested) { .times = e->times, .since = e->since };
+        finding_set(ret->check, "%s", op_check(e->kind));
+        finding_set(ret->subject, "%s", op_is_source(e->kind) ? e->nic : e->subject);
+        finding_set(ret->setting, "%s", e->subject);
+        finding_set(ret->ours, "%s", e->ours);
+        finding_set(ret->theirs, "%s", e->theirs);
+}
+
+void contest_list(const struct contest *c, struct contested_list *ret) {
+        ret->n = 0;
+        for (size_t i = 0; i < c->n && ret->n < CONTESTED_MAX; i++)
+                if (is_listed(&c->entries[i]))
+                        fill_contested(&c->entries[i], &ret->items[ret->n++]);
+}
+
+void contest_follow(struct contest *c, const struct contested_list *l) {
+        struct contested mine;
+
+        for (size_t i = 0, listed = 0; i < c->n && listed < CONTESTED_MAX; i++) {
+                if (!is_listed(&c->entries[i]))
+                        continue;
+                listed++; /* more were not in the list, and nobody took them out */
+                fill_contested(&c->entries[i], &mine);
+                if (!contested_find(l, &mine))
+                        c->entries[i].ended = "tpu-netcfg --once has set it";
+        }
+}
+
+usec_t contest_wait(const struct contest *c, usec_t now, usec_t wait) {
+        for (size_t i = 0; i < c->n; i++) {
+                const struct contest_entry *e = &c->entries[i];
+
+                if (is_listed(e) && e->trial == 0)
+                        wait = MIN(wait, now < e->since + CONTEST_TRIAL ? e->since + CONTEST_TRIAL - now :
+                                                                          USEC_PER_SEC);
+        }
+        return wait;
+}
+
+void contest_sweep(struct contest *c, void (*ended)(const struct contest_entry *e, void *userdata),
+                   void *userdata) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < c->n; i++) {
+                const struct contest_entry *e = &c->entries[i];
+
+                if (!e->ended)
+                        c->entries[kept++] = *e;
+                else if (ended && e->since > 0 && e->error == 0)
+                        ended(e, userdata);
+        }
+        c->n = kept;
 }
 
 void contest_clear(struct contest *c) {

@@ -61,6 +61,30 @@ class Service(Case):
         self.assertEqual(h.notified("STOPPING=1"), 1)
         self.assertIn("tpu-hostd is stopping", h.output.read_text())
 
+    def test_contests_are_events(self):
+        h = self.hostd().start()
+        boot = (h.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+        file = h.root / "run/tpu-netcfg/contested"
+        file.parent.mkdir(parents=True, exist_ok=True)
+
+        def say(since):
+            file.with_suffix(".new").write_text(
+                f"tpu-contested 1\nboot {boot}\nsysctl\tnet.ipv4.tcp_rmem\tnet.ipv4.tcp_rmem\t4096 1 2\t"
+                f"4096 3 4\t3\t{since}\t0\t-\t-\n")
+            file.with_suffix(".new").rename(file)
+
+        say(5000000)
+        wait_until(lambda: h.events("tpu.netcfg.contested"), 60, "the event")
+        fields = h.events("tpu.netcfg.contested")[0]
+        self.assertIn("net.ipv4.tcp_rmem", json.dumps(fields))
+        self.assertIn("writer not seen", json.dumps(fields))
+        self.assertIn("sudo tpu-netcfg --once", json.dumps(fields))
+        say(6000000)  # another contest over the same setting
+        wait_until(lambda: len(h.events("tpu.netcfg.contested")) == 2, 60, "the second")
+        self.assertEqual(len(h.events("tpu.netcfg.uncontested")), 1)
+        file.unlink()
+        wait_until(lambda: len(h.events("tpu.netcfg.uncontested")) == 2, 60, "its end")
+
     def test_stopped_loop_pings_no_more(self):
         """The ping comes from the loop: a process that does not turn is found out."""
         h = self.hostd().start(watchdog_usec=200_000)

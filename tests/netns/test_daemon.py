@@ -68,6 +68,64 @@ class Daemon(Case):
         # others are still repaired
         self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth1"))
 
+    def fight(self, setting, words):
+        """Three changes by a script: the third is left alone. Waits for it."""
+        for _ in range(3):
+            self.host.check(*words)
+            time.sleep(0.3)
+        self.wait_for(lambda: f"\t{setting}\t" in self.contested(), True)
+        self.assertIn("contested since", self.report())
+
+    def contested(self):
+        return self.host.run("cat", f"{RUNTIME}/contested").stdout
+
+    def test_once_ends_a_contest_and_a_later_single_change_is_repaired(self):
+        self.start()
+        for setting, words, right in (
+                ("net.ipv4.tcp_no_metrics_save", ("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=0"),
+                 lambda: self.host.sysctl("net.ipv4.tcp_no_metrics_save") == "1"),
+                ("eth0", ("ip", "link", "set", "eth0", "mtu", "1400"),
+                 lambda: self.host.mtu("eth0") == 8896)):
+            with self.subTest(setting):
+                self.fight(setting, words)
+                self.assertFalse(right())
+                self.assertEqual(len(self.contested().splitlines()), 3, self.contested())
+                self.netcfg("--once")
+                self.assertTrue(right())
+                self.assertEqual(self.contested(), "")
+                self.wait_for(lambda: "contested" in self.report(), False)
+                self.host.check(*words)
+                self.wait_for(right, True)
+                self.assertEqual(self.contested(), "")
+        self.assertIn("tcp_no_metrics_save is no longer contested: tpu-netcfg --once has set it",
+                      self.host.stderr())
+
+    def test_the_other_side_is_tried_once_and_then_left(self):
+        """Someone who changes it three times and no more: right again after some 15 s, without a person."""
+        self.start()
+        self.fight("eth0", ("ip", "link", "set", "eth0", "mtu", "1400"))
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        start = time.monotonic()
+        self.wait_for(lambda: self.host.mtu("eth0"), 8896)
+        print(f"tried {time.monotonic() - start:.0f} s after the contest began", file=sys.stderr)
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")  # it answers: left alone
+        time.sleep(0.5)
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+        self.assertEqual(self.contested().splitlines()[2].split("\t")[5], "4")
+
+    def test_a_flood_of_changes_leaves_the_journal_readable(self):
+        self.start()
+        before = len(self.host.stderr().splitlines())
+        names = [*SYSCTLS, "net.ipv4.tcp_rmem"]
+        for turn in range(15):
+            for name in names:
+                self.host.run("sysctl", "-qw", f"{name}={'0 0' if 'range' in name else 1 + turn % 2}")
+            self.host.check("ip", "link", "set", "eth0", "mtu", str(1400 + turn))
+            self.host.check("ip", "link", "set", "eth1", "mtu", str(1400 + turn))
+            time.sleep(0.2)
+        self.assertLessEqual(len(self.host.stderr().splitlines()) - before, 10, self.host.stderr())
+
     def test_sigkill_leaves_the_settings_and_a_restart_the_originals(self):
         self.assertEqual(self.host.stop(self.start(), signal.SIGKILL), -signal.SIGKILL)
         self.assertEqual(self.state(), (RMEM, 8896, 8896))

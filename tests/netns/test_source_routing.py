@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from namespace import hold, run_tests
-from netcfg_case import NETCFG, Case
+from netcfg_case import NETCFG, RUNTIME, Case
 
 FAR = {4: "192.0.2.1", 6: "2001:db8::1"}
 SOURCES = {4: ("10.10.0.10", "10.10.1.10"), 6: ("fd00::10", "fd00:1::10")}
@@ -263,6 +263,38 @@ class Daemon(Routed):
         self.host.check("ip", "rule", "del", "from", "10.10.1.10", "lookup", table)
         time.sleep(0.5)
         self.assertEqual(len(self.rules()), 1)
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+
+    def test_a_rule_of_others_that_comes_and_goes_is_left_to_them(self):
+        """Rewritten each 3 s, as some agents do: ours does not go along for ever, nor does the journal."""
+        self.start()
+        before = len(self.host.stderr().splitlines())
+        for _ in range(6):
+            self.host.check("ip", "rule", "add", "from", "10.10.1.10", "lookup", "100", "priority", "99")
+            time.sleep(0.3)
+            self.host.check("ip", "rule", "del", "from", "10.10.1.10", "lookup", "100", "priority", "99")
+            time.sleep(0.3)
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+        self.assertLessEqual(len(self.host.stderr().splitlines()) - before, 10)
+        self.assertEqual(len(self.rules()), 1)  # left alone
+        self.netcfg("--once")
+        self.assertEqual(len(self.rules()), 2)
+        self.assertNotEqual(self.host.run("test", "-e", f"{RUNTIME}/contested").returncode, 0)
+
+    def test_an_address_that_comes_back_has_no_history(self):
+        self.start()
+        table = self.rules()[1].split()[4]
+        for _ in range(3):
+            self.host.check("ip", "rule", "del", "from", "10.10.1.10", "lookup", table)
+            time.sleep(0.3)
+        self.assertEqual(len(self.rules()), 1)
+        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
+        self.wait_for(lambda: "contested: nothing asks for it any more" in self.host.stderr(), True)
+        self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")
+        self.gateways_of_ipv4()
+        self.wait_until_right()
+        self.host.check("ip", "rule", "del", "from", "10.10.1.10", "lookup", table)
+        self.wait_until_right()
         self.assertEqual(self.host.stderr().count("is contested"), 1)
 
     def test_our_own_writes_end(self):
