@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <net/if_arp.h>
 
+#include "neighbour.h"
 #include "nic_qdisc.h"
 #include "plan.h"
 #include "tpu_sysfs.h"
@@ -148,6 +150,37 @@ static void look_at_qdiscs(const struct host *h, const struct probe_context *c, 
         }
 }
 
+/* nic.gateway, as far as the kernel has asked for it: no packet is sent for this. */
+static void look_at_gateway(const struct host *h, const struct route *r, const char *nic, struct sink *s) {
+        char address[INET6_ADDRSTRLEN];
+        struct neighbour n;
+
+        if (neighbour_read(h, r->hops[0], r->gateway_family, r->gateway, &n) < 0 ||
+            !inet_ntop(r->gateway_family, r->gateway, address, sizeof(address)))
+                return;
+        probe_tell(s,
+                   neighbour_is_silent(&n) ? WORDS_GATEWAY_SILENT :
+                   neighbour_is_fixed(&n)  ? WORDS_GATEWAY_FIXED :
+                                             WORDS_GATEWAY,
+                   nic, address, "%s%s", address, neighbour_is_silent(&n) ? " is silent" : "");
+}
+
+static void look_at_gateways(const struct host *h, const struct probe_context *c, const struct link_table *t,
+                             struct sink *s) {
+        _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
+
+        if (!h->real_root || routes_read(h, &routes) < 0)
+                return;
+        for (size_t i = 0; i < routes.n; i++) {
+                const struct route *r = &routes.routes[i];
+                const struct link *l = r->n_hops == 1 ? link_by_index(t, r->hops[0]) : NULL;
+
+                if (l && route_is_default(r) && r->has_gateway &&
+                    (c->intent ? intent_is_data_nic(c->intent, l) : link_is_data_nic(l)))
+                        look_at_gateway(h, r, l->name, s);
+        }
+}
+
 int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_found_ struct found f = FOUND_NULL;
         const struct link_table *t = &f.links;
@@ -166,6 +199,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                 }
         look_at_loopback(t, s);
         look_at_qdiscs(h, c, t, s);
+        look_at_gateways(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);
         if (found == 0)
                 probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");

@@ -70,6 +70,10 @@ static int on_registered(const struct registry_host *h, void *userdata) {
                               seconds_between(h->heard, l->now));
         int r = v && more ? 0 : -ENOMEM;
 
+        /* which run it is the registry knows; its step may have come by telemetry alone */
+        if (json_is_null(json_object_get(more, "step")) && json_object_get(more, "run") &&
+            json_equal(json_object_get(more, "run"), json_object_get(known, "run")))
+                (void) json_object_del(more, "step"); /* it is there */
         if (!known)
                 known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
                                   "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",

@@ -120,7 +120,8 @@ int lane_send(struct lane *l, const union path_address *to, const struct proof_p
                                         .target = (uint32_t) packet->target,
                                         .size = packet->size,
                                         .sequence = ++l->sequence,
-                                        .kind = (uint16_t) packet->kind };
+                                        .kind = (uint8_t) packet->kind,
+                                        .number = (uint8_t) packet->number };
         /* identifier and checksum are the kernel's */
         struct icmphdr echo = { .type = l->source.sa.sa_family == AF_INET ? ICMP_ECHO : ICMPV6_ECHO_REQUEST,
                                 .un.echo.sequence = htons(l->sequence) };
@@ -159,7 +160,10 @@ int lane_parse_quote(uint64_t secret, const void *data, size_t got, struct proof
         memcpy(&p, data, sizeof(p));
         if (p.secret != secret || (p.kind != PROOF_ECHO && p.kind != PROOF_UDP))
                 return -EBADMSG;
-        *ret = (struct proof_packet){ .target = p.target, .kind = (enum proof_kind) p.kind, .size = p.size };
+        *ret = (struct proof_packet){ .target = p.target,
+                                      .kind = (enum proof_kind) p.kind,
+                                      .size = p.size,
+                                      .number = p.number };
         return 0;
 }
 

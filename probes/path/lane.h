@@ -45,7 +45,8 @@ int lane_receive(struct lane *l, struct lane_answer *ret);
 struct lane_payload {
         uint64_t secret;
         uint32_t target, size;
-        uint16_t sequence, kind;
+        uint16_t sequence;
+        uint8_t kind, number;
 };
 /* data: the first `got` bytes of an ICMP or ICMPv6 message of len bytes, as a ping socket gives it. -EBADMSG
  * when it is no answer to an echo of ours. */

@@ -19,6 +19,8 @@ int path_report_add(struct path_report *report, const struct path_result *r) {
         x->finding = report->findings.n;
         path_judge(r, &f);
         k = finding_list_add(&report->findings, &f);
+        if (k == 0 && path_judge_loss(r, &f))
+                k = finding_list_add(&report->findings, &f);
         report->n_results += k == 0;
         return k;
 }
@@ -35,14 +37,28 @@ static const char *const directions[] = {
         [PROOF_BACK] = "back",
 };
 
+/* What the kernel would do: empty or 0 for what it did not say. */
+static json_t *view_to_json(const struct path_view *v) {
+        char words[ROUTE_WORDS_MAX];
+
+        return json_pack("{s:s, s:I, s:b, s:I, s:I, s:s, s:I}", "route",
+                         v->matched ? route_words(&v->route, v->by, words) : "", "route_mtu",
+                         (json_int_t) (v->mtu > 0 ? v->mtu : v->nic_mtu), "connected", v->connected, "pmtu",
+                         (json_int_t) v->pmtu, "mss", (json_int_t) v->mss, "qdisc", v->qdisc, "dropped",
+                         (json_int_t) v->dropped);
+}
+
 static json_t *result_to_json(const struct path_result *r) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i}", "nic", r->nic, "peer",
-                         r->peer, "from", address_text(&r->from, from), "to", address_text(&r->to, to),
-                         "mtu", (json_int_t) r->mtu, "answer", answers[r->proof.answer], "direction",
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:o}", "nic", r->nic,
+                         "peer", r->peer, "from", address_text(&r->from, from), "to",
+                         address_text(&r->to, to), "mtu", (json_int_t) r->mtu, "answer",
+                         answers[r->proof.answer], "direction",
                          directions[r->proof.direction], "exact", r->proof.exact, "passes",
-                         (json_int_t) r->proof.passes, "error", -r->proof.error);
+                         (json_int_t) r->proof.passes, "error", -r->proof.error, "echoes",
+                         (int) r->proof.echoes, "lost", (int) r->proof.lost, "kernel",
+                         view_to_json(&r->view));
 }
 
 json_t *path_report_to_json(const struct path_report *r) {

@@ -3,7 +3,9 @@
 
 #include "addresses.h"
 #include "check_words.h"
+#include "neighbour.h"
 #include "netlink.h"
+#include "tcp_figures.h"
 
 #define ALL_OF_TCP 40 /* headers of IPv4 and TCP; 20 more of IPv6 */
 
@@ -137,6 +139,47 @@ void path_view_read(struct path_viewer *v, const struct link *nic, const union p
                 find_subnet(v, nic, to, ret);
 }
 
+bool path_view_is_of(const struct tcp_connection *c, const union path_address *from,
+                     const union path_address *to) {
+        size_t size = from->sa.sa_family == AF_INET ? 4 : 16;
+
+        return c->family == from->sa.sa_family && memcmp(c->local, bytes_of(from), size) == 0 &&
+               memcmp(c->peer, bytes_of(to), size) == 0;
+}
+
+void path_view_add_connection(struct path_view *v, const struct tcp_connection *c) {
+        struct tcp_figures info;
+
+        if (!c->info)
+                return;
+        tcp_connection_info(c, &info, sizeof(info));
+        if (v->connected && info.segs_out <= v->sent)
+                return;
+        v->connected = true;
+        v->pmtu = info.pmtu;
+        v->mss = info.snd_mss;
+        v->sent = info.segs_out;
+        v->resent = info.total_retrans;
+        v->received = info.segs_in;
+        v->disordered = info.rcv_ooopack;
+}
+
+void path_view_add_hop(struct path_view *v, const struct host *h, int nic, const union path_address *to) {
+        union path_address hop = *to;
+        struct neighbour n;
+
+        v->hop_is_gateway = v->matched && v->route.has_gateway;
+        if (v->hop_is_gateway)
+                address_fill(&hop, (uint8_t) v->route.gateway_family, v->route.gateway);
+        if (neighbour_read(h, nic, hop.sa.sa_family, bytes_of(&hop), &n) < 0)
+                return;
+        (void) address_text(&hop, v->hop);
+        v->hop_silent = neighbour_is_silent(&n);
+        v->hop_fixed = neighbour_is_fixed(&n);
+        if (v->hop_fixed)
+                (void) link_format_mac(n.mac, v->hop_mac);
+}
+
 void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,
                          const struct qdisc_table *after) {
         const struct qdisc *limit = qdisc_that_limits(after, nic);
@@ -216,7 +259,8 @@ static uint32_t full_mss(const struct path_view *v) {
 
 /* Smaller packets than the NIC could send or take. */
 static bool is_held(const struct path_view *v) {
-        return (v->mtu > 0 && v->mtu < v->nic_mtu) ||
+        return (v->connected && v->pmtu > 0 && v->pmtu < v->nic_mtu) ||
+               (v->mtu > 0 && v->mtu < v->nic_mtu) ||
                (v->matched && v->route.metrics[RTAX_ADVMSS] > 0 && v->nic_mtu > 100 &&
                 v->route.metrics[RTAX_ADVMSS] < full_mss(v));
 }
@@ -229,7 +273,10 @@ static void say_held(const struct path_view *v, struct finding *f) {
         words_of(v, words);
         own = v->matched ? v->route.metrics[RTAX_MTU] : 0;
         limited = advmss > 0 || (own > 0 && own <= v->mtu);
-        (void) snprintf(most, sizeof(most), "%" PRIu32, v->mtu > 0 ? v->mtu : v->nic_mtu);
+        (void) snprintf(most, sizeof(most), "%" PRIu32,
+                        v->connected && v->pmtu > 0 ? MIN(v->pmtu, v->nic_mtu) :
+                        v->mtu > 0                  ? v->mtu :
+                                                      v->nic_mtu);
         if (advmss > 0 && advmss < full_mss(v))
                 finding_set(f->found, "this host's route holds connections to packets of %s, segments of "
                             "%" PRIu32, most, advmss);
@@ -251,6 +298,30 @@ static void say_held(const struct path_view *v, struct finding *f) {
         check_say(f, WORDS_PATH_HELD, words, route_owner(v->route.protocol), remedy);
 }
 
+#define SEGMENTS_MIN 100 /* fewer prove no direction */
+
+const char *path_view_direction(const struct path_view *v) {
+        bool there = v->sent >= SEGMENTS_MIN && v->resent >= v->sent / 50;
+        bool back = v->received >= SEGMENTS_MIN && v->disordered >= v->received / 50;
+
+        if (v->qdisc[0] && v->dropped > 0)
+                return "this host's own queueing discipline dropped some";
+        if (there != back)
+                return there ? "a connection's own segments are lost towards the peer" :
+                               "a connection's segments are lost from the peer";
+        return there ? "a connection loses segments in both directions" :
+                       "direction UNKNOWN: an echo goes there and back";
+}
+
+bool path_view_say_hop(const struct path_view *v, const char *nic, struct finding *f) {
+        if (v->hop_fixed)
+                check_say(f, WORDS_PATH_HOP_FIXED, v->hop, nic, v->hop_mac);
+        else if (v->hop_silent)
+                check_say(f, v->hop_is_gateway ? WORDS_PATH_GATEWAY_SILENT : WORDS_PATH_HOP_SILENT, v->hop,
+                          nic);
+        return v->hop_fixed || v->hop_silent;
+}
+
 bool path_view_say_dropped(const struct path_view *v, const char *nic, struct finding *f) {
         char dropped[24];
 
@@ -259,6 +330,22 @@ bool path_view_say_dropped(const struct path_view *v, const char *nic, struct fi
         (void) snprintf(dropped, sizeof(dropped), "%" PRIu64, v->dropped);
         check_say(f, WORDS_PATH_QDISC, nic, v->qdisc, dropped);
         return true;
+}
+
+/* Options of TCP take 12 bytes of each segment, or up to 40; less than that is a smaller offer. */
+#define OPTIONS_MAX 40
+
+static bool is_small(const struct path_view *v) {
+        return v->connected && v->mss > 0 && v->sent >= SEGMENTS_MIN && v->nic_mtu > 1000 &&
+               v->mss + OPTIONS_MAX < full_mss(v);
+}
+
+static void say_small(const struct path_view *v, const char *to, struct finding *f) {
+        char mss[16];
+
+        (void) snprintf(mss, sizeof(mss), "%" PRIu32, v->mss);
+        finding_set(f->found, "a connection's segments have %s bytes", mss);
+        check_say(f, WORDS_PATH_SMALL_SEGMENTS, mss, to);
 }
 
 bool path_view_say(const struct path_view *v, const char *nic, const union path_address *to,
@@ -278,6 +365,8 @@ bool path_view_say(const struct path_view *v, const char *nic, const union path_
                 say_diverted(v, nic, text, f);
         else if (streq(v->by, nic) && is_held(v))
                 say_held(v, f);
+        else if (streq(v->by, nic) && is_small(v))
+                say_small(v, text, f);
         else
                 return false;
         return true;

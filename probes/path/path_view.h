@@ -21,6 +21,13 @@ struct path_view {
         uint32_t nic_mtu;
         char qdisc[QDISC_WORDS_MAX]; /* of the NIC, that limits; empty: none */
         uint64_t dropped;            /* by qdiscs of the NIC while the path was tried */
+        /* of a TCP connection between the two addresses, the one that sent most */
+        bool connected;
+        uint32_t pmtu, mss;
+        uint32_t sent, resent, received, disordered; /* segments */
+        /* The next hop, as it was asked when the path was silent. */
+        char hop[ADDRESS_TEXT_MAX], hop_mac[LINK_MAC_TEXT];
+        bool hop_is_gateway, hop_silent, hop_fixed;
         bool diverted; /* the address is in the subnet of a NIC that the route does not take */
         char subnet[ROUTE_WORDS_MAX]; /* diverted: the route of that subnet as ip(8) takes it */
 };
@@ -40,6 +47,20 @@ void path_viewer_clear(struct path_viewer *v);
 /* from NULL: as a program that binds no address. What the kernel does not say is left out. */
 void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,
                     const union path_address *to, struct path_view *ret);
+
+/* A connection is there: c is of the two addresses. */
+struct tcp_connection;
+void path_view_add_connection(struct path_view *v, const struct tcp_connection *c);
+bool path_view_is_of(const struct tcp_connection *c, const union path_address *from,
+                     const union path_address *to);
+
+/* Of a path that lost small packets: in which direction, as far as this host can know. */
+const char *path_view_direction(const struct path_view *v);
+
+/* The path was silent: what the neighbour table says of its next hop. */
+void path_view_add_hop(struct path_view *v, const struct host *h, int nic, const union path_address *to);
+/* The same in words. As path_view_say(). */
+bool path_view_say_hop(const struct path_view *v, const char *nic, struct finding *f);
 
 /* What the qdiscs of nic did between two looks. */
 void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,

@@ -7,9 +7,11 @@
 #include "path_plan.h"
 #include "pathproof.h"
 #include "resolve.h"
+#include "tcp_connections.h"
 #include "verdict.h"
 
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */
+#define CONNECTIONS_BYTES (4 * 1024 * 1024) /* of the kernel's answer: some ten thousand */
 #define PING_GROUPS "/proc/sys/net/ipv4/ping_group_range"
 
 struct pathproof {
@@ -133,15 +135,49 @@ static void add_qdiscs(struct pathproof *p, const struct qdisc_table *now) {
         }
 }
 
+static int take_connection(const struct tcp_connection *c, void *userdata) {
+        struct pathproof *p = userdata;
+
+        for (size_t i = 0; i < p->plan.n; i++) {
+                struct path_result *r = &p->plan.paths[i].what;
+
+                if (path_view_is_of(c, &r->from, &r->to))
+                        path_view_add_connection(&r->view, c);
+        }
+        return 0;
+}
+
+/* Real connections to the peers say what the kernel holds them to; without them the route does. */
+static void add_connections(struct pathproof *p) {
+        const struct tcp_query established = { .states = TCP_ESTABLISHED_BIT,
+                                               .with_info = true,
+                                               .max = CONNECTIONS_BYTES };
+
+        /* More than that, or none at all: nothing is said of them. */
+        (void) tcp_connections_read(p->host, &established, take_connection, p);
+}
+
+static const struct link *find_link(const struct pathproof *p, const char *name) {
+        for (size_t i = 0; i < p->links.n; i++)
+                if (streq(p->links.links[i].name, name))
+                        return &p->links.links[i];
+        return NULL;
+}
+
 static void judge_paths(struct pathproof *p) {
         _cleanup_qdiscs_ struct qdisc_table now = QDISC_TABLE_NULL;
 
+        add_connections(p);
         if (qdiscs_read(p->host, &now) == 0)
                 add_qdiscs(p, &now);
         for (size_t i = 0; i < p->plan.n; i++) {
                 struct path_result *r = &p->plan.paths[i].what;
+                const struct link *nic;
 
                 proof_result(p->proof, i, &r->proof);
+                nic = find_link(p, r->nic);
+                if (r->proof.answer == PROOF_SILENT && nic)
+                        path_view_add_hop(&r->view, p->host, nic->index, &r->to);
                 if (path_report_add(&p->report, r) < 0)
                         break; /* no memory: fewer results than paths */
         }

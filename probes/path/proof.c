@@ -22,6 +22,9 @@ struct state {
         unsigned rounds, udp_sent, udp_full_sent;
         struct packet batch[BATCH_MAX]; /* of this round */
         size_t n, at;
+        bool counting, counted; /* full size passed: small ones are counted; all have had their time */
+        unsigned numbers;       /* sent of those */
+        uint64_t answered;      /* bits by number, from 0 */
         usec_t until; /* when the round is over; counts once all of it was sent */
 };
 
@@ -142,16 +145,30 @@ static bool take_token(struct sender *l, usec_t now) {
         return true;
 }
 
+_Static_assert(PROOF_ECHOES <= 64, "each has a bit");
+
+static bool all_answered(const struct state *s) {
+        return s->answered == UINT64_MAX >> (64 - PROOF_ECHOES);
+}
+
+static void begin_counting(struct state *s) {
+        s->counting = true;
+        s->n = s->at = 0;
+        s->until = 0;
+}
+
 /* 1: *ret is to be sent; 0: nothing before *ret_wake. */
 static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *ret, usec_t *ret_wake) {
         struct state *s = &p->states[i];
 
-        if (!s->done && s->at == s->n && now >= s->until)
+        if (s->counting && s->numbers == PROOF_ECHOES && (all_answered(s) || now >= s->until))
+                s->done = s->counted = true;
+        if (!s->done && !s->counting && s->at == s->n && now >= s->until)
                 end_round(s);
         *ret_wake = USEC_INFINITY;
         if (s->done)
                 return 0;
-        if (s->at == s->n) {
+        if (s->counting ? s->numbers == PROOF_ECHOES : s->at == s->n) {
                 *ret_wake = s->until;
                 return 0;
         }
@@ -159,11 +176,17 @@ static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *r
                 *ret_wake = (now / PROOF_SLOT + 1) * PROOF_SLOT;
                 return 0;
         }
+        s->until = now + PROOF_ROUND;
+        if (s->counting) {
+                *ret = (struct proof_packet){
+                        .target = i, .kind = PROOF_ECHO, .size = PROOF_SMALL, .number = ++s->numbers
+                };
+                return 1;
+        }
         *ret = (struct proof_packet){ .target = i,
                                       .kind = s->batch[s->at].kind,
                                       .size = s->batch[s->at].size };
         s->at++;
-        s->until = now + PROOF_ROUND;
         return 1;
 }
 
@@ -206,10 +229,18 @@ void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t
                 s->udp_full |= packet->size == s->target.full;
                 return;
         }
+        if (packet->number > 0) {
+                if (packet->number <= s->numbers && packet->size == PROOF_SMALL)
+                        s->answered |= UINT64_C(1) << (packet->number - 1);
+                return;
+        }
         if (packet->size == s->target.full) {
                 s->low = s->target.full;
                 s->fragment = fragment;
-                s->done = true;
+                if (fragment > 0)
+                        s->done = true;
+                else if (!s->done && !s->counting)
+                        begin_counting(s);
         } else if (fragment == 0 && packet->size > s->low) {
                 s->low = packet->size;
                 /* What was taken for too large was only lost. */
@@ -242,5 +273,9 @@ void proof_result(const struct proof *p, size_t target, struct proof_result *ret
                 r.direction = PROOF_BACK;
         else if (r.answer == PROOF_SMALLER && s->udp_small && s->udp_full_sent >= 3)
                 r.direction = PROOF_THERE;
+        if (s->counted) {
+                r.echoes = PROOF_ECHOES;
+                r.lost = PROOF_ECHOES - (unsigned) __builtin_popcountll(s->answered);
+        }
         *ret = r;
 }

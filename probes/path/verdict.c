@@ -84,7 +84,8 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         case PROOF_SILENT:
                 finding_set(f.found, "no answer to an echo of any size");
                 remedy_ping(p, PROOF_SMALL, text, sizeof(text));
-                check_say(&f, WORDS_PATH_SILENT, text);
+                if (!path_view_say_hop(&p->view, p->nic, &f))
+                        check_say(&f, WORDS_PATH_SILENT, text);
                 break;
         case PROOF_REFUSED:
                 finding_set(f.found, "cannot be sent: %s", strerror(-r->error));
@@ -101,6 +102,19 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         if (r->answer == PROOF_SMALLER || r->answer == PROOF_SILENT || r->answer == PROOF_OPEN)
                 (void) path_view_say_dropped(&p->view, p->nic, &f);
         *ret = f;
+}
+
+bool path_judge_loss(const struct path_result *p, struct finding *ret) {
+        struct finding f;
+
+        if (p->proof.lost < PROOF_LOST_MIN)
+                return false;
+        path_finding_init(&f, p);
+        finding_set(f.check, "path.loss");
+        finding_set(f.found, "%u of %u small echoes lost", p->proof.lost, p->proof.echoes);
+        check_say(&f, WORDS_PATH_LOSS, path_view_direction(&p->view), p->nic);
+        *ret = f;
+        return true;
 }
 
 /* --- The direction, by two hosts' results ----------------------------------------------------------- */

@@ -13,6 +13,8 @@
 /* Makes the subject: "eth0→h3 (10.10.0.13)"; a long name is cut, never the address. */
 void path_finding_init(struct finding *f, const struct path_result *p);
 void path_judge(const struct path_result *p, struct finding *ret);
+/* Finding "path.loss". False: no more was lost than by chance, or it was not counted. */
+bool path_judge_loss(const struct path_result *p, struct finding *ret);
 
 enum path_leg {
         PATH_LEG_UNKNOWN,

@@ -14,7 +14,7 @@ import threading
 import time
 
 from namespace import NO_RIGHTS, run_tests
-from test_path import TPUCTL, Path as PathCase
+from test_path import EACH, TPUCTL, Path as PathCase
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from openapi import OpenApi  # noqa: E402
@@ -81,7 +81,8 @@ class Agent(PathCase):
         self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass in both directions")
         self.assertEqual(self.get("GET", "/v1/path"), report)
         seen = self.counters()
-        self.assertEqual((seen["full_echo"], seen["without_df"], seen["any_udp"]), (report["packets"], 0, 0))
+        self.assertEqual((seen["full_echo"], seen["without_df"], seen["any_udp"]),
+                         (report["packets"] / EACH, 0, 0))
         done = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3")
         self.assertEqual(report.keys(), json.loads(done.stdout).keys())
         self.assertEqual({frozenset(r) for r in report["results"]},

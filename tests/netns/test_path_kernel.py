@@ -5,11 +5,27 @@ with a connection's. Each case is provoked by ip(8), named, and mended by the re
 root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
 import json
 import shlex
-import unittest
+import subprocess
+import sys
 
 from namespace import run_tests
 from test_path import TPUCTL, Path
 
+SERVER = """
+import socket
+listening = socket.create_server(("10.10.1.13", 5000))
+print("ready", flush=True)
+connection = listening.accept()[0]
+while connection.recv(65536):
+    pass
+"""
+CLIENT = """
+import socket, time
+connection = socket.create_connection(("10.10.1.13", 5000), source_address=("10.10.1.10", 0))
+connection.sendall(bytes(1000000))
+print("sent", flush=True)
+time.sleep(60)
+"""
 PEER = "eth1→10.10.1.13"
 
 
@@ -117,6 +133,76 @@ class Qdisc(KernelView):
                          r"burst 4096 bytes\) dropped [1-9]\d* packets while the path was tried")
         self.mend(f["remedy"])
         self.look(0)
+
+
+class Loss(KernelView):
+    def lost(self):
+        report = self.path("--peer", "eth1=10.10.1.13", code=1)
+        found = [c for c in report["checks"] if c["check"] == "path.loss"]
+        self.assertEqual([(f["subject"], f["verdict"]) for f in found], [(PEER, "WARN")], report)
+        self.assertRegex(found[0]["found"], r"^\d+ of 40 small echoes lost$")
+        return found[0]
+
+    def test_one_packet_in_five_one_way(self):
+        self.drop("there", '"p-eth1" numgen inc mod 5 < 1')
+        f = self.lost()
+        self.assertIn(int(f["found"].split()[0]), range(7, 10))
+        self.assertIn("direction UNKNOWN", f["reason"])
+        self.peer("nft", "flush", "chain", "inet", "fault", "there")
+        self.look(0)
+        self.drop("back", '"p-eth1" numgen inc mod 5 < 1')
+        self.lost()
+
+    def test_one_lost_packet_is_chance(self):
+        self.drop("there", '"p-eth1" numgen inc mod 30 == 29')
+        self.look(0)
+
+    def test_a_connection_is_looked_at(self):
+        """Its segments are small because the peer asked for that: named, though full packets pass."""
+        self.peer("ip", "route", "add", "10.10.1.10/32", "dev", "p-eth1", "advmss", "1000")
+        server = subprocess.Popen(["nsenter", "-t", str(self.host.wire.pid), "-n", sys.executable, "-c",
+                                   SERVER], stdout=subprocess.PIPE, text=True)
+        client = None
+        try:
+            self.assertEqual(server.stdout.readline(), "ready\n")
+            client = subprocess.Popen(self.host.command(sys.executable, "-c", CLIENT),
+                                      stdout=subprocess.PIPE, text=True)
+            self.assertEqual(client.stdout.readline(), "sent\n")
+            report = self.path("--peer", "eth1=10.10.1.13", code=1)
+            kernel = report["results"][0]["kernel"]
+            self.assertEqual((kernel["connected"], kernel["pmtu"]), (True, 8896), kernel)
+            f = self.finding(report, PEER)
+            self.assertEqual(f["found"], f"a connection's segments have {kernel['mss']} bytes")
+            self.assertIn("the peer, its route back or a firewall between asked", f["reason"])
+        finally:
+            for process in (server, client):
+                if process:
+                    process.kill()
+                    process.communicate()
+        self.assertFalse(self.path("--peer", "eth1=10.10.1.13")["results"][0]["kernel"]["connected"])
+
+
+class NextHop(KernelView):
+    def test_a_fixed_entry_with_a_wrong_mac(self):
+        self.host.check("ip", "neigh", "replace", "10.10.1.13", "lladdr", "02:00:00:00:00:99", "dev", "eth1")
+        self.assert_named(2, "FAIL", "no answer to an echo of any size",
+                          "10.10.1.13 on eth1 is 02:00:00:00:00:99")
+
+    def test_a_silent_gateway(self):
+        self.route("add", "default", "via", "10.10.1.77", "dev", "eth1")
+        f = self.look(2, address="10.30.0.1")
+        self.assertIn("the gateway 10.10.1.77 does not answer on eth1", f["reason"])
+        checks = json.loads(self.host.run(TPUCTL, "check", "nic.gateway", "--json").stdout)["checks"]
+        self.assertEqual([(c["subject"], c["verdict"], c["found"]) for c in checks],
+                         [("eth1", "WARN", "10.10.1.77 is silent")])
+        self.peer("ip", "addr", "add", "10.10.1.77/32", "dev", "p-eth1")
+        self.host.run("ping", "-c1", "-W2", "10.10.1.77")
+        done = self.host.run(TPUCTL, "check", "nic.gateway", "--json")
+        self.assertEqual([c["verdict"] for c in json.loads(done.stdout)["checks"]], ["OK"])
+
+    def test_a_peer_that_is_away(self):
+        f = self.look(3, address="10.10.1.78")
+        self.assertIn("nobody says on eth1 that 10.10.1.78 is there", f["reason"])
 
 
 class Links(KernelView):

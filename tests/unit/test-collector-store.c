@@ -241,6 +241,10 @@ static void the_latest_goes_by_its_time(void) {
         ASSERT_OK(store_list_hosts(s, NULL, visit_host, line));
         ASSERT_STREQ(line, "h s 2 ready j 7 new;g - -1 - - -1 -;");
         ASSERT_EQ(ask("SELECT last_seen FROM hosts WHERE name = 'h'"), 101);
+        line[0] = '\0'; /* a run whose steps have not come for a minute has ended */
+        ASSERT_OK(store_set_state(s, h, "ready", 50 + 60 * USEC_PER_SEC));
+        ASSERT_OK(store_list_hosts(s, "h", visit_host, line));
+        ASSERT_STREQ(line, "h s 2 ready - -1 new;");
         s = store_free(s);
 }
 

@@ -88,8 +88,11 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
 
 /* --- Statements ------------------------------------------------------------------------------------ */
 
+/* Each push has the step of a run that lives: one that is a minute older than the host's state is over. */
+#define RUN_LIVES "state_time - step_time < 60000000"
 #define HOST_COLUMNS \
-        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, run, step, " \
+        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, " \
+        "iif(" RUN_LIVES ", run, NULL), iif(" RUN_LIVES ", step, NULL), " \
         "first_seen, last_seen, max(state_time, identity_time, step_time)"
 #define EVENT_QUERY(condition, order) \
         "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, " \
