@@ -147,7 +147,8 @@ def before_boot(host):
     scenario.configure(host, 1, scenario.WANTED_MTU)
     if host.name != "collector":  # not the tests' cadence
         host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
-                   f"[Hostd]\nEndpoint=http://{host.lab_collector_address}:4318\n")
+                   f"[Hostd]\nEndpoint=http://{host.lab_collector_address}:4318\n"
+                   "[Registry]\nKind=collector\n")
 
 
 def metadata_server(lab):
