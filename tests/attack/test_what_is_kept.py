@@ -50,7 +50,8 @@ class Kept(Attack):
             taken += r.status == 200
         self.assertIn(b"holds 64 worker ids", r.content)
         self.assertEqual(taken, 64)
-        self.assertLess(self.memory() - before, 24 * 1024)  # it was 5.5 MiB for each
+        # It was 5.5 MiB for each, 352 in all. A sanitizer holds back what was freed: 36 MiB.
+        self.assertLess(self.memory() - before, 64 * 1024)
         kept = self.c.sql("SELECT sum(length(value)) FROM registry WHERE key LIKE 'slice/%'")[0][0]
         self.assertLess(kept, 2 << 20)
         self.assertEqual(self.sync("b", same="s0/0", incarnation="life-b").status, 200)
