@@ -22,7 +22,7 @@ STATUS = {
 
 class Usage(Ctl):
     def test_errors_exit_64(self):
-        for args in ([], ["frob"], ["check", "nothing"], ["check", "a", "b"], ["status", "--bad"], ["run"],
+        for args in ([], ["frob"], ["check", "a", "b"], ["status", "--bad"], ["run"],
                      ["run", "--malloc", "x", "--", "true"],
                      ["run", "--framework", "tf", "--", "true"], ["run", "--directory", "rel", "--", "true"],
                      ["stop"], ["stop", "Bad_Name"],
@@ -35,6 +35,11 @@ class Usage(Ctl):
             with self.subTest(args=args):
                 done = self.expect(args, 64, stdout="")
                 self.assertTrue(done.stderr)
+
+    def test_an_unknown_check_is_named_with_those_there_are(self):
+        said = self.expect(["check", "nothing"], 1, stdout="").stderr
+        self.assertIn("there is no check 'nothing'", said)
+        self.assertIn("enroll", said)
 
     def test_help_names_every_verb(self):
         text = self.expect(["--help"], 0, stderr="").stdout

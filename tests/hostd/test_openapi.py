@@ -107,6 +107,7 @@ class Agent(unittest.TestCase):
     def runs(self, h, launchd):
         self.call(h, "POST", "/v1/captures", 400, run="?")
         self.call(h, "POST", "/v1/captures", 403, uid=NOBODY)
+        self.call(h, "GET", "/v1/captures", 403, uid=NOBODY)
         self.assertEqual(len(capture_wire.captures(self.call(h, "POST", "/v1/captures"))), 1)
         self.assertEqual(len(capture_wire.captures(self.call(h, "GET", "/v1/captures"))), 1)
         self.call(h, "POST", "/v1/runs/{name}/capture", 404, name="?")

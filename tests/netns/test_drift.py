@@ -96,7 +96,7 @@ class Routes(Drift):
         self.host.check("sysctl", "-qw", "net.ipv4.conf.eth1.rp_filter=1")
         for code in (2, 0):
             mine = [f for f in self.findings(NETCFG, "--dry-run", "--json", code=code)["findings"]
-                    if f["check"] == "route.rto_min" or "rp_filter" in f["subject"]]
+                    if f["check"].startswith("route.") or "rp_filter" in f["subject"]]
             probes = [f for name in ("rp_filter", "route")
                       for f in self.findings(TPUCTL, "check", name, "--json", code=code)["checks"]
                       if f["check"] != "route.source"]  # SourceRouting=no here

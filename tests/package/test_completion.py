@@ -93,7 +93,7 @@ class Completion(Shell):
 
     def test_checks(self):
         checks = set(re.findall(r"^PROBE\((\w+)", (SOURCE / "probes/probes.def").read_text(),
-                                re.MULTILINE)) | {"identity", "bpf", "path"}
+                                re.MULTILINE)) | {"identity", "bpf", "path", "enroll", "preflight"}
         self.assertEqual(self.complete("tpuctl", "check", ""), checks)
         self.assertEqual(self.complete("tpuctl", "check", "--json", "ni"), {"nic"})
         self.assertEqual(self.complete("tpuctl", "check", "--probe", "ni"), {"nic"})
