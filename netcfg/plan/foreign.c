@@ -383,8 +383,14 @@ int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct find
         struct finding finding;
         int r = 0;
 
-        if (i->no_tpu || f->qdiscs_error < 0) /* tpuctl check says that they cannot be read */
+        if (i->no_tpu)
                 return 0;
+        if (f->qdiscs_error < 0) {
+                finding_init(&finding, "nic.qdisc", "");
+                finding_set(finding.reason, "queueing disciplines cannot be read: %s",
+                            strerror(-f->qdiscs_error));
+                return finding_list_add(l, &finding);
+        }
         for (size_t k = 0; r == 0 && k < f->links.n; k++)
                 if (intent_is_data_nic(i, &f->links.links[k]) &&
                     nic_qdisc_judge(&f->qdiscs, &f->links.links[k], &finding))
