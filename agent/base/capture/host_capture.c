@@ -19,6 +19,9 @@ void host_capture_clear(struct host_capture *c) {
         free(c->details);
         free(c->locals);
         free(c->modules);
+        free(c->waits);
+        free(c->sockets);
+        free(c->ends);
         host_capture_init(c);
 }
 
@@ -32,7 +35,8 @@ int host_capture_add_process(struct host_capture *c, struct captured_process **r
         *ret = &c->processes[c->n_processes++];
         **ret = (struct captured_process){ .rank = CAPTURE_RANK_NONE,
                                            .first_thread = (uint32_t) c->n_threads,
-                                           .first_module = (uint32_t) c->n_modules };
+                                           .first_module = (uint32_t) c->n_modules,
+                                           .first_socket = (uint32_t) c->n_sockets };
         return 0;
 }
 
@@ -50,7 +54,7 @@ int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret
         if (c->detailed)
                 c->details[c->n_threads] = (struct thread_detail){ .first_local = (uint32_t) c->n_locals };
         *ret = &c->threads[c->n_threads++];
-        **ret = (struct captured_thread){ .stack = STACK_NONE };
+        **ret = (struct captured_thread){ .stack = STACK_NONE, .first_wait = (uint32_t) c->n_waits };
         c->processes[c->n_processes - 1].n_threads++;
         return 0;
 }
@@ -107,8 +111,46 @@ int host_capture_add_module(struct host_capture *c, const struct captured_module
         return 0;
 }
 
+int host_capture_add_wait(struct host_capture *c, const struct captured_wait *w) {
+        int r = c->n_waits >= CAPTURE_WAITS_MAX
+                        ? -E2BIG
+                        : grow(&c->waits, &c->waits_size, c->n_waits + 1, sizeof(*c->waits));
+
+        assert(c->n_threads > 0 && w->kind < _WAIT_KIND_MAX);
+        if (r < 0)
+                return r;
+        c->waits[c->n_waits++] = *w;
+        c->threads[c->n_threads - 1].n_waits++;
+        return 0;
+}
+
+int host_capture_add_socket(struct host_capture *c, const struct captured_socket *s) {
+        int r = c->n_sockets >= CAPTURE_SOCKETS_MAX
+                        ? -E2BIG
+                        : grow(&c->sockets, &c->sockets_size, c->n_sockets + 1, sizeof(*c->sockets));
+
+        assert(c->n_processes > 0);
+        if (r < 0)
+                return r;
+        c->sockets[c->n_sockets++] = *s;
+        c->processes[c->n_processes - 1].n_sockets++;
+        return 0;
+}
+
+int host_capture_add_end(struct host_capture *c, const struct captured_end *e) {
+        int r = c->n_ends >= CAPTURE_ENDS_MAX
+                        ? -E2BIG
+                        : grow(&c->ends, &c->ends_size, c->n_ends + 1, sizeof(*c->ends));
+
+        if (r < 0)
+                return r;
+        c->ends[c->n_ends++] = *e;
+        return 0;
+}
+
 void host_capture_empty(struct host_capture *c) {
         c->n_processes = c->n_threads = c->n_locals = c->n_modules = 0;
+        c->n_waits = c->n_sockets = c->n_ends = 0;
 }
 
 void host_capture_drop_others(struct host_capture *c) {

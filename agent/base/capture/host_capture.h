@@ -7,6 +7,7 @@
  *
  * Everything comes from other machines: whoever fills it keeps to the bounds below.
  */
+#include "captured_waits.h"
 #include "stack_table.h"
 
 #define CAPTURE_NAME_MAX 64u
@@ -18,6 +19,9 @@
 #define CAPTURE_RANK_NONE UINT32_MAX
 #define CAPTURE_MODULES_MAX 16384u
 #define CAPTURE_OWN_MAX 16u
+#define CAPTURE_WAITS_MAX 40000u
+#define CAPTURE_SOCKETS_MAX 16384u
+#define CAPTURE_ENDS_MAX 16384u
 #define CAPTURE_REACHED_NONE UINT32_MAX
 #define CAPTURE_STEP_NONE UINT64_MAX
 
@@ -26,7 +30,8 @@ struct captured_thread {
         uint32_t name;          /* strings from here */
         uint32_t wait, syscall; /* kernel function, system call it is in; "" when not known */
         uint32_t tid;           /* 0: not known */
-        char state;             /* R S D T t Z X of /proc; 0: not known */
+        uint32_t first_wait, n_waits;
+        char state; /* R S D T t Z X of /proc; 0: not known */
         bool gil;
         bool changed; /* it changed while read: no evidence */
 };
@@ -59,6 +64,11 @@ struct captured_process {
         uint32_t other_threads;           /* that run no Python */
         uint32_t first_thread, n_threads; /* main thread first */
         uint32_t first_module, n_modules;
+        uint32_t first_socket, n_sockets;
+        uint32_t parent;                  /* pid; 0: not known, or outside of the run */
+        uint32_t children_gone;           /* children that have ended, and that it has not waited for */
+        uint64_t cpu_usec;                /* user and system so far; 0: not known */
+        uint64_t start_ticks;             /* as /proc/PID/stat has it: tells pids that are used again */
         char state;                       /* as above, of its main thread */
 };
 
@@ -100,9 +110,12 @@ struct host_capture {
         struct thread_detail *details; /* one for each thread; NULL where it is not detailed */
         struct captured_local *locals;
         struct captured_module *modules;
-        size_t n_processes, n_threads, n_cores, n_findings, n_locals, n_modules;
+        struct captured_wait *waits;
+        struct captured_socket *sockets;
+        struct captured_end *ends;
+        size_t n_processes, n_threads, n_cores, n_findings, n_locals, n_modules, n_waits, n_sockets, n_ends;
         size_t processes_size, threads_size, cores_size, findings_size, details_size, locals_size,
-                modules_size;
+                modules_size, waits_size, sockets_size, ends_size;
 };
 void host_capture_init(struct host_capture *c);
 void host_capture_clear(struct host_capture *c);
@@ -117,6 +130,12 @@ int host_capture_add_finding(struct host_capture *c, struct captured_finding **r
 /* Of the thread and the process added last. */
 int host_capture_add_local(struct host_capture *c, const struct captured_local *l);
 int host_capture_add_module(struct host_capture *c, const struct captured_module *m);
+/* What the thread added last waits for. */
+int host_capture_add_wait(struct host_capture *c, const struct captured_wait *w);
+/* Of the process added last. */
+int host_capture_add_socket(struct host_capture *c, const struct captured_socket *s);
+/* Of the host. */
+int host_capture_add_end(struct host_capture *c, const struct captured_end *e);
 /* Without its processes, to be filled again. */
 void host_capture_empty(struct host_capture *c);
 /* Beside Python processes those without (shells, launchers) say nothing: they are left out. */
