@@ -32,6 +32,11 @@ static void write_threads(struct capture_writer *w, const struct host_capture *c
                 if (!capture_writer_has_room(w) || host_capture_add_thread(&w->c, &t) < 0)
                         return;
                 *t = c->threads[i];
+                t->first_wait = (uint32_t) w->c.n_waits;
+                t->n_waits = 0;
+                for (uint32_t k = 0; k < c->threads[i].n_waits && capture_writer_takes_wait(w); k++)
+                        (void) host_capture_add_wait(&w->c,
+                                                     &c->waits[c->threads[i].first_wait + k]);
                 w->c.details[w->c.n_threads - 1] = c->details[i];
                 if (capture_writer_thread(w) < 0)
                         return;
@@ -54,10 +59,15 @@ static void write_again(const struct host_capture *c, struct stack_table *t) {
                         break;
                 *p = c->processes[i];
                 p->first_thread = p->n_threads = p->first_module = p->n_modules = 0;
+                p->first_socket = p->n_sockets = 0;
+                for (uint32_t k = 0; k < c->processes[i].n_sockets && capture_writer_takes_socket(&w); k++)
+                        (void) host_capture_add_socket(&w.c, &c->sockets[c->processes[i].first_socket + k]);
                 write_threads(&w, c, &c->processes[i]);
                 if (capture_writer_process(&w) < 0)
                         break;
         }
+        for (size_t i = 0; i < c->n_ends && capture_writer_takes_end(&w); i++)
+                (void) host_capture_add_end(&w.c, &c->ends[i]); /* out of memory is all it can say */
         if (capture_writer_end(&w) == 0 && !w.cut &&
             (w.len > CAPTURE_PACKED_MAX || capture_text_make(w.data, w.len, 4096, &text, why) < 0 ||
              text.threads != c->n_threads))

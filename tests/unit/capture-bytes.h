@@ -21,17 +21,29 @@ static inline void capture_bytes(const struct host_capture *c, struct stack_tabl
                 ASSERT_OK(host_capture_add_process(&w.c, &p));
                 *p = *from;
                 p->first_thread = p->n_threads = p->first_module = p->n_modules = 0;
+                p->first_socket = p->n_sockets = 0;
+                for (uint32_t k = 0; k < from->n_sockets; k++)
+                        ASSERT_OK(host_capture_add_socket(&w.c, &c->sockets[from->first_socket + k]));
                 for (uint32_t k = 0; k < from->n_threads; k++) {
+                        const struct captured_thread *given = &c->threads[from->first_thread + k];
                         struct captured_thread *th;
 
                         ASSERT_OK(host_capture_add_thread(&w.c, &th));
-                        *th = c->threads[from->first_thread + k];
+                        *th = *given;
+                        th->first_wait = (uint32_t) w.c.n_waits;
+                        th->n_waits = 0;
+                        for (uint32_t n = 0; n < given->n_waits; n++)
+                                ASSERT_OK(host_capture_add_wait(&w.c, &c->waits[given->first_wait + n]));
                         if (c->detailed)
                                 w.c.details[w.c.n_threads - 1] = c->details[from->first_thread + k];
                         ASSERT_OK(capture_writer_thread(&w));
                 }
                 ASSERT_OK(capture_writer_process(&w));
         }
+        for (size_t i = 0; i < c->n_ends; i++)
+                ASSERT_OK(host_capture_add_end(&w.c, &c->ends[i]));
+        if (c->n_ends > 0)
+                ASSERT_OK(capture_writer_process(&w));
         h.slice = capture_part_text(c->slice);
         h.host = capture_part_text(c->host);
         h.address = capture_part_text(c->address);

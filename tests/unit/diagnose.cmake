@@ -1,4 +1,5 @@
 unit_test(capture KNOWS base hostcapture capturewire packing)
+unit_test(capture-waits KNOWS base hostcapture capturewire LIBRARIES PkgConfig::JANSSON)
 unit_test(diagnose KNOWS base hostcapture diagnose)
 unit_test(diagnose-unseen KNOWS base hostcapture diagnose)
 unit_test(diagnose-links KNOWS base hostcapture diagnose)

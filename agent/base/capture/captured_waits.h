@@ -34,7 +34,7 @@ enum wait_kind {
 
 #define WAIT_FD_NONE UINT32_MAX
 
-/* A thread that runs has none. Behind poll, select and epoll it has one for each descriptor, with any set. */
+/* A thread that runs has none. In poll, select and epoll it has one for each descriptor, with any set. */
 struct captured_wait {
         uint8_t kind; /* enum wait_kind */
         bool any;     /* one of several of this thread: whichever comes first ends the wait */
@@ -65,7 +65,7 @@ struct captured_socket {
         uint64_t bytes_acked, bytes_received; /* since it was connected */
 };
 
-/* Who has an end of an object that a captured thread waits for: a captured process, or any other of the host.
+/* Who has an end of an object that a captured thread waits for: a captured process, or another of the host.
  * Sockets of captured processes are not repeated here. */
 struct captured_end {
         uint8_t kind; /* enum wait_kind: WAIT_SOCKET (AF_UNIX), WAIT_PIPE, WAIT_EVENTFD, WAIT_DEVICE … */

@@ -68,7 +68,7 @@ struct captured_process {
         uint32_t parent;                  /* pid; 0: not known, or outside of the run */
         uint32_t children_gone;           /* children that have ended, and that it has not waited for */
         uint64_t cpu_usec;                /* user and system so far; 0: not known */
-        uint64_t start_ticks;             /* as /proc/PID/stat has it: tells pids that are used again */
+        uint64_t start_ticks;             /* as /proc/PID/stat has it: tells numbers that are used again */
         char state;                       /* as above, of its main thread */
 };
 

@@ -3,11 +3,18 @@
 
 #include <assert.h>
 
+#include "render_waits.h"
+
 #define LINE_BYTES (40u * 1024) /* a frame in text: two strings, each byte escaped to four */
+
+/* Where the sink must be at most when something has been put. */
+static uint64_t render_limit(const struct render *o) {
+        return o->max - MIN(o->max / 2, (size_t) LINE_BYTES);
+}
 
 /* Whether so many bytes more may be put; if not, sets cut. */
 static bool render_has_room(struct render *o, size_t bytes) {
-        if (sink_bytes_put(&o->sink) + bytes > o->max - MIN(o->max / 2, (size_t) LINE_BYTES))
+        if (sink_bytes_put(&o->sink) + bytes > render_limit(o))
                 o->cut = true;
         return !o->cut;
 }
@@ -136,7 +143,7 @@ static void put_native_detail(struct text_sink *s, const struct stack_table *t,
 }
 
 static void put_json_thread(struct render *o, const struct host_capture *c, const struct stack_table *t,
-                       size_t index) {
+                            const struct captured_process *p, size_t index) {
         const struct captured_thread *th = &c->threads[index];
         const struct thread_detail *d = &c->details[index];
         struct text_sink *s = &o->sink;
@@ -158,6 +165,7 @@ static void put_json_thread(struct render *o, const struct host_capture *c, cons
         put_text(s, ",\"state\":", (char[]){ th->state, '\0' });
         put_known(s, t, ",\"wait\":", th->wait);
         put_known(s, t, ",\"syscall\":", th->syscall);
+        o->cut |= !render_thread_waits(s, c, t, p, th, true, render_limit(o));
 }
 
 static void put_modules(struct render *o, const struct host_capture *c, const struct stack_table *t,
@@ -192,10 +200,11 @@ static void put_json_process(struct render *o, const struct host_capture *c, con
                 put_known(s, t, ",\"no_python\":", p->no_python);
                 put_known(s, t, ",\"python\":", p->python);
                 put_number(s, ",\"other_threads\":", p->other_threads);
+                o->cut |= !render_process_waits(s, c, t, p, true, render_limit(o));
                 sink_text(s, ",\"threads\":[");
                 for (uint32_t i = 0; i < p->n_threads && render_has_room(o, THREAD_BYTES); i++) {
                         sink_text(s, i > 0 ? ",{" : "{");
-                        put_json_thread(o, c, t, p->first_thread + i);
+                        put_json_thread(o, c, t, p, p->first_thread + i);
                         sink_text(s, "}");
                 }
                 sink_text(s, "]");
@@ -318,7 +327,7 @@ static void put_locals(struct render *o, const struct host_capture *c, const str
 }
 
 static void text_thread(struct render *o, const struct host_capture *c, const struct stack_table *t,
-                        size_t index) {
+                        const struct captured_process *p, size_t index) {
         const struct captured_thread *th = &c->threads[index];
         const struct thread_detail *d = &c->details[index];
         const uint32_t *frames = th->stack == STACK_NONE ? NULL : stack_table_frames(t, th->stack);
@@ -327,6 +336,7 @@ static void text_thread(struct render *o, const struct host_capture *c, const st
         size_t shown = 0;
 
         put_thread(&o->sink, t, th, d);
+        o->cut |= !render_thread_waits(&o->sink, c, t, p, th, false, render_limit(o));
         for (uint32_t i = 0; i < n && render_has_room(o, 0); i++) { /* innermost first */
                 const struct stack_frame *f = &t->frames[frames[n - 1 - i]];
 
@@ -366,12 +376,13 @@ static void text_process(struct render *o, const struct host_capture *c, const s
         }
         put_head(&o->sink, t, p);
         for (uint32_t i = 0; i < p->n_threads && render_has_room(o, 0); i++)
-                text_thread(o, c, t, p->first_thread + i);
+                text_thread(o, c, t, p, p->first_thread + i);
         if (!native && p->other_threads > 0)
                 sink_format(&o->sink,
                             p->other_threads == 1 ? "%ld other thread of this process runs no Python\n"
                                                   : "%ld other threads of this process run no Python\n",
                             (long) p->other_threads);
+        o->cut |= !render_process_waits(&o->sink, c, t, p, false, render_limit(o));
 }
 
 void render_begin(struct render *o, FILE *file, bool json, size_t max) {
@@ -394,6 +405,10 @@ void render_capture(struct render *o, const struct host_capture *c, const struct
                 o->processes++;
         }
         o->was_cut |= c->cut;
+        if (c->n_ends == 0)
+                return;
+        sink_text(&o->sink, o->json ? "],\"ends\":[" : "");
+        o->cut |= !render_ends(&o->sink, c, t, o->json, render_limit(o));
 }
 
 int render_end(struct render *o) {

@@ -21,7 +21,7 @@ struct render {
 };
 
 void render_begin(struct render *o, FILE *file, bool json, size_t max);
-/* The processes of a capture. */
+/* The processes of a capture; behind the last one who has the other ends of what they wait for. */
 void render_capture(struct render *o, const struct host_capture *c, const struct stack_table *t);
 /* Writes what is left. -EIO when the file could not be written. */
 int render_end(struct render *o);

@@ -15,8 +15,11 @@
 #define FRAME_BYTES   40u
 #define STACK_BYTES   12u
 #define THREAD_BYTES  80u
-#define PROCESS_BYTES 80u
+#define PROCESS_BYTES 120u
 #define MODULE_BYTES  26u
+#define WAIT_BYTES    80u
+#define SOCKET_BYTES  130u
+#define END_BYTES     48u
 
 int capture_writer_init(struct capture_writer *w) {
         *w = (struct capture_writer){ .table = STACK_TABLE_NULL };
@@ -44,7 +47,8 @@ static size_t pending_bytes(const struct capture_writer *w) {
         return t->text_len - w->text + STRING_BYTES * (t->n_strings - w->strings) +
                FRAME_BYTES * (t->n_frames - w->frames) + STACK_BYTES * (t->n_stacks - w->stacks) +
                4 * (t->n_frames_of - w->frames_of) + THREAD_BYTES * w->c.n_threads +
-               PROCESS_BYTES * w->c.n_processes + MODULE_BYTES * w->c.n_modules;
+               PROCESS_BYTES * w->c.n_processes + MODULE_BYTES * w->c.n_modules +
+               WAIT_BYTES * w->c.n_waits + SOCKET_BYTES * w->c.n_sockets + END_BYTES * w->c.n_ends;
 }
 
 bool capture_writer_has_room(struct capture_writer *w) {
@@ -78,10 +82,22 @@ bool capture_writer_takes_module(struct capture_writer *w) {
         return takes_more(w, w->modules + w->c.n_modules, CAPTURE_MODULES_MAX);
 }
 
+bool capture_writer_takes_wait(struct capture_writer *w) {
+        return capture_writer_has_room(w) && takes_more(w, w->waits + w->c.n_waits, CAPTURE_WAITS_MAX);
+}
+
+bool capture_writer_takes_socket(struct capture_writer *w) {
+        return capture_writer_has_room(w) && takes_more(w, w->sockets + w->c.n_sockets, CAPTURE_SOCKETS_MAX);
+}
+
+bool capture_writer_takes_end(struct capture_writer *w) {
+        return capture_writer_has_room(w) && takes_more(w, w->ends + w->c.n_ends, CAPTURE_ENDS_MAX);
+}
+
 /* --- A part -------------------------------------------------------------------------------------------- */
 
 struct building {
-        void *blocks[16];
+        void *blocks[24];
         size_t n;
         bool failed;
 };
@@ -150,6 +166,33 @@ static void build_table(struct building *b, const struct capture_writer *w, Capt
         part->n_stacks = n_stacks;
 }
 
+static void build_sockets(struct building *b, const struct host_capture *c, Capture__Process *to) {
+        Capture__Socket *m = MESSAGES(b, c->n_sockets, Capture__Socket, capture__socket, &to->sockets);
+
+        for (size_t i = 0; m && i < c->n_sockets; i++) {
+                const struct captured_socket *s = &c->sockets[i];
+
+                m[i].inode = s->inode;
+                m[i].net = s->net;
+                m[i].peer = s->peer;
+                m[i].fd = s->fd;
+                m[i].family = s->family;
+                m[i].protocol = s->protocol;
+                m[i].state = s->state;
+                m[i].retransmits = s->retransmits;
+                m[i].local = s->local;
+                m[i].remote = s->remote;
+                m[i].unread = s->unread;
+                m[i].unsent = s->unsent;
+                m[i].unacknowledged = s->unacknowledged;
+                m[i].sent_ms_plus_1 = s->sent_ms + 1; /* SOCKET_MS_NONE becomes 0 */
+                m[i].received_ms_plus_1 = s->received_ms + 1;
+                m[i].bytes_acked = s->bytes_acked;
+                m[i].bytes_received = s->bytes_received;
+        }
+        to->n_sockets = m ? c->n_sockets : 0;
+}
+
 static void build_process(struct building *b, const struct host_capture *c, Capture__Process *to) {
         const struct captured_process *p = &c->processes[0];
         Capture__Module *modules = MESSAGES(b, c->n_modules, Capture__Module, capture__module, &to->modules);
@@ -164,12 +207,32 @@ static void build_process(struct building *b, const struct host_capture *c, Capt
         to->other_threads = p->other_threads;
         to->kernel_by = p->kernel_by;
         to->kernel_unknown = p->kernel_unknown;
+        to->parent = p->parent;
+        to->children_gone = p->children_gone;
+        to->cpu_usec = p->cpu_usec;
+        to->start_ticks = p->start_ticks;
         for (size_t i = 0; modules && i < c->n_modules; i++) {
                 modules[i].path = c->modules[i].path;
                 modules[i].build_id = c->modules[i].build_id;
                 modules[i].start = c->modules[i].start;
         }
         to->n_modules = modules ? c->n_modules : 0;
+        build_sockets(b, c, to);
+}
+
+static void build_wait(const struct captured_wait *w, Capture__Wait *to) {
+        to->kind = w->kind;
+        to->any = w->any;
+        to->writes = w->writes;
+        to->limited = w->limited;
+        to->spins = w->spins;
+        to->fd_plus_1 = w->fd + 1; /* WAIT_FD_NONE becomes 0 */
+        to->space = w->space;
+        to->number = w->number;
+        to->holder_pid = w->holder_pid;
+        to->holder_tid = w->holder_tid;
+        to->text = w->text;
+        to->since_usec = w->since_usec;
 }
 
 static void build_thread(const struct captured_thread *t, const struct thread_detail *d, Capture__Thread *to,
@@ -198,12 +261,33 @@ static void build_threads(struct building *b, const struct host_capture *c, Capt
         Capture__Thread *threads =
                 MESSAGES(b, c->n_threads, Capture__Thread, capture__thread, &part->threads);
         Capture__Native **natives;
+        Capture__Wait **list, *waits = MESSAGES(b, c->n_waits, Capture__Wait, capture__wait, &list);
 
         if (!MESSAGES(b, c->n_threads, Capture__Native, capture__native, &natives))
                 return;
-        for (size_t i = 0; i < c->n_threads; i++)
+        for (size_t i = 0; i < c->n_waits; i++)
+                build_wait(&c->waits[i], &waits[i]);
+        for (size_t i = 0; i < c->n_threads; i++) {
                 build_thread(&c->threads[i], &c->details[i], &threads[i], &natives[i]);
+                threads[i].waits = list + c->threads[i].first_wait;
+                threads[i].n_waits = c->threads[i].n_waits;
+        }
         part->n_threads = c->n_threads;
+}
+
+static void build_ends(struct building *b, const struct host_capture *c, Capture__Part *part) {
+        Capture__End *ends = MESSAGES(b, c->n_ends, Capture__End, capture__end, &part->ends);
+
+        for (size_t i = 0; ends && i < c->n_ends; i++) {
+                ends[i].kind = c->ends[i].kind;
+                ends[i].reads = c->ends[i].reads;
+                ends[i].writes = c->ends[i].writes;
+                ends[i].pid = c->ends[i].pid;
+                ends[i].command = c->ends[i].command;
+                ends[i].space = c->ends[i].space;
+                ends[i].number = c->ends[i].number;
+        }
+        part->n_ends = ends ? c->n_ends : 0;
 }
 
 int capture_writer_add(struct capture_writer *w, const Capture__Part *part, bool last) {
@@ -233,6 +317,7 @@ static int write_part(struct capture_writer *w, bool last) {
         part.cut = last && w->cut;
         build_table(&b, w, &part);
         build_threads(&b, &w->c, &part);
+        build_ends(&b, &w->c, &part);
         if (w->c.n_processes > 0 && !w->opened) {
                 build_process(&b, &w->c, &process);
                 part.process = processes;
@@ -242,6 +327,9 @@ static int write_part(struct capture_writer *w, bool last) {
         w->processes += part.n_process;
         w->threads += part.n_threads;
         w->modules += process.n_modules;
+        w->sockets += process.n_sockets;
+        w->waits += w->c.n_waits;
+        w->ends += part.n_ends;
         w->strings = w->table.n_strings;
         w->text = w->table.text_len;
         w->frames = w->table.n_frames;
@@ -257,7 +345,8 @@ int capture_writer_thread(struct capture_writer *w) {
                 return 0;
         r = write_part(w, false);
         w->opened = true;
-        w->c.n_threads = w->c.n_modules = 0; /* the process stays, for those that follow */
+        w->c.n_threads = w->c.n_modules = w->c.n_waits = w->c.n_sockets = w->c.n_ends = 0;
+        /* the process stays, for those that follow */
         w->c.processes[0].first_thread = w->c.processes[0].n_threads = 0;
         return r;
 }

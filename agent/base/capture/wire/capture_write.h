@@ -17,7 +17,8 @@ struct capture_writer {
         const uint8_t *data; /* all so far, as gzip */
         size_t len, raw;
         size_t strings, frames, stacks, text, frames_of; /* of the table, that are written */
-        size_t processes, threads, modules; /* that are written: host_capture.h bounds what a reader takes */
+        /* that are written: host_capture.h bounds what a reader takes */
+        size_t processes, threads, modules, waits, sockets, ends;
         size_t kept, to_come; /* bytes that are not for this process: there are others to come, so many */
         bool opened;  /* the process in c is written already */
         bool full, cut; /* something found no room: of this process, of any */
@@ -35,6 +36,10 @@ bool capture_writer_has_room(struct capture_writer *w);
 bool capture_writer_takes_process(struct capture_writer *w);
 bool capture_writer_takes_thread(struct capture_writer *w);
 bool capture_writer_takes_module(struct capture_writer *w);
+/* Likewise one more wait, socket or end. Sockets stand before their process's threads. */
+bool capture_writer_takes_wait(struct capture_writer *w);
+bool capture_writer_takes_socket(struct capture_writer *w);
+bool capture_writer_takes_end(struct capture_writer *w);
 /* Behind a thread: what has gathered becomes a part, if it is much. -ENOMEM. */
 int capture_writer_thread(struct capture_writer *w);
 /* Behind a process. -ENOMEM. */
