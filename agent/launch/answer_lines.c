@@ -3,9 +3,6 @@
 
 #include "answer.h"
 
-/* Those that may read the journal's files on Debian and Ubuntu. */
-static const char *const journal_groups[] = { "systemd-journal", "adm" };
-
 /* Another start follows that of a run over slices, under the same name. */
 static bool is_over(const struct kept_run *kept) {
         return kept && kept->state == LAUNCH_EXITED && kept->generation == 0;
@@ -14,13 +11,10 @@ static bool is_over(const struct kept_run *kept) {
 static int find_reader(const struct runs *r, const struct caller *c, const char *name, uid_t *ret,
                        struct problem *p) {
         const struct kept_run *kept = runs_find(r, name);
-        bool all = c->uid == 0;
         int k;
 
-        for (size_t i = 0; i < ELEMENTSOF(journal_groups) && !all; i++)
-                all = caller_is_in(c, journal_groups[i]);
-        if (all || !kept || kept->uid == c->uid) {
-                *ret = all ? LINES_OF_ALL : c->uid;
+        if (c->reads_journal || !kept || kept->uid == c->uid) {
+                *ret = c->reads_journal ? LINES_OF_ALL : c->uid;
                 return 0;
         }
         k = problem_set(p, -EACCES, "sudo tpuctl logs NAME",

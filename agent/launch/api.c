@@ -10,9 +10,11 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "owners.h"
-#include "request.h"
+#include "questions.h"
+#include "rights.h"
 
 #define COMMAND_TEXT_MAX 256
+#define USER_NAME_MAX 256
 #define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
 
 struct api {
@@ -24,6 +26,8 @@ struct api {
         /* Who gets the list again whenever a run starts or ends; NULL: a free place. */
         struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
+        struct questions questions;
+        struct refusals refusals;
 };
 
 /* --- What the runs report ---------------------------------------------------------------------------- */
@@ -112,44 +116,6 @@ const struct runs_events api_runs_events = { .started = on_started,
                                              .ended = on_ended,
                                              .captured = on_captured };
 
-/* --- Rights: authority.h, asked about the runs that are there ------------------------------------------ */
-
-/* Finds the run for an action and asks whether this caller may do it. */
-static int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
-                        struct problem *p) {
-        const struct kept_run *kept = runs_find(r, name);
-        struct refusal refusal;
-
-        /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
-         * what it sees. */
-        if (kept ? authority_decide(c, action, kept->uid, kept->user, &refusal) < 0 :
-                !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!kept)
-                return no_such_run(r, name, p);
-        return 0;
-}
-
-/* A run of a higher generation ends the one before, which may be another user's. */
-static int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
-                                  struct problem *p) {
-        const struct kept_run *before = kept->generation > 0 ? runs_find(r, kept->name) : NULL;
-        struct refusal refusal;
-
-        if (!before || before->generation == 0 || before->uid == kept->uid ||
-            authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
-                return 0;
-        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-}
-
-static int rights_check_hint(const struct caller *c, struct problem *p) {
-        struct refusal refusal;
-
-        if (authority_decide(c, ACTION_HINT, c->uid, c->name, &refusal) == 0)
-                return 0;
-        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-}
-
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
 /* Whether its start is still to be reported. */
@@ -158,56 +124,104 @@ static bool is_coming(const struct api *a, const struct kept_run *kept) {
                runs_next_generation(a->runs, kept->name) == kept->generation;
 }
 
-static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
-                      const Local__RunRequest *q, struct problem *p) {
-        struct request_result result = { 0 };
+/* The answer of a start comes later, from what the runs report. */
+static int begin_start(struct api *a, struct frame_peer *peer, const struct caller *c,
+                       struct request_result *result, struct problem *p) {
         const struct kept_run *kept = NULL;
         char command[COMMAND_TEXT_MAX];
         struct asker *w = NULL;
-        int r;
+        int r = runs_start(a->runs, TAKE_PTR(result->kept), &kept, p);
 
-        r = request_build(a->host, a->identity_config, q, c, &result, p);
-        if (r < 0)
-                return r;
-        r = rights_check_replacing(a->runs, c, result.kept, p);
-        if (r < 0)
-                (void) kept_run_free(result.kept);
-        else
-                r = runs_start(a->runs, result.kept, &kept, p);
         if (r == 1 && !is_coming(a, kept)) {
                 answer_run(peer, kept, true, NULL);
-                (void) strings_free(result.conflicts);
                 return 0;
         }
         if (r >= 0)
                 w = asker_new(&a->askers, peer, ACTION_START, kept->name);
-        if (!w) {
-                (void) strings_free(result.conflicts);
+        if (!w)
                 return r < 0 ? r : problem_no_memory(p);
-        }
         w->generation = kept->generation;
-        w->conflicts = result.conflicts;
+        w->conflicts = TAKE_PTR(result->conflicts);
         log_notice("run %s: start asked for by %s (pid %d) as %s: %s", kept->name, c->name, (int) c->pid,
                    kept->user, run_command(kept, command, sizeof(command)));
         return 0;
 }
 
 /* As a start is answered, and nothing begins. */
-static int handle_check(struct api *a, struct frame_peer *peer, const struct caller *c,
-                        const Local__RunRequest *q, struct problem *p) {
-        struct request_result result = { 0 };
-        int r = request_build(a->host, a->identity_config, q, c, &result, p);
+static int answer_check(struct api *a, struct frame_peer *peer, const struct request_result *result,
+                        struct problem *p) {
+        int r = runs_check(a->runs, result->kept, p);
 
+        if (r >= 0)
+                answer_run(peer, result->kept, false, result->conflicts);
+        return MIN(r, 0);
+}
+
+static int refuse_unanswered(const struct question *q, int error, struct problem *p) {
+        const struct ucred *creds = frame_peer_creds(q->peer);
+        char remedy[256];
+
+        if (error != -ETIMEDOUT)
+                return problem_set(p, error, "see: journalctl -b -u tpu-launchd",
+                                   "what the request needs cannot be found out: %s", strerror(-error));
+        if (!q->result.kept) {
+                (void) snprintf(remedy, sizeof(remedy), "id %u # must answer; see: systemctl --failed",
+                                (unsigned) creds->uid);
+                return problem_set(p, -EAGAIN, remedy,
+                                   "the user database of this host does not answer (asked for uid %u)",
+                                   (unsigned) creds->uid);
+        }
+        (void) snprintf(remedy, sizeof(remedy), "sudo -u %.64s timeout 5 ls %.100s", q->result.kept->user,
+                        q->result.kept->spec->directory[0] ? q->result.kept->spec->directory : "~");
+        return problem_set(p, -EAGAIN, remedy,
+                           "run %s: its directory or its command lies on a mount that does not answer",
+                           q->result.kept->name[0] ? q->result.kept->name : "without a name");
+}
+
+/* What its user sees of it is known. */
+static void on_looked(struct question *q, int error, const char *answer, size_t len) {
+        struct request_result result = q->result;
+        struct caller c = q->who.caller;
+        struct frame_peer *peer = q->peer;
+        struct asked asked = { .action = q->frame.kind == LOCAL__KIND__KIND_CHECK_REQUEST ? ACTION_LIST
+                                                                                        : ACTION_START };
+        struct api *a = q->userdata;
+        struct problem p = { 0 };
+        int r = error < 0 ? refuse_unanswered(q, error, &p) : request_finish(answer, len, &result, &p);
+
+        asked_note(&asked, asked.action, result.kept->name, result.kept->user);
+        q->result = (struct request_result){ 0 };
+        (void) question_free(q);
+        if (r >= 0)
+                r = rights_check_replacing(a->runs, &c, result.kept, &p);
+        if (r >= 0)
+                r = asked.action == ACTION_START ? begin_start(a, peer, &c, &result, &p) :
+                                                   answer_check(a, peer, &result, &p);
+        asked_record(&a->refusals, host_now(a->host), &c, &asked, r, p.text);
+        if (r < 0)
+                answer_problem(peer, r, &p);
+        request_result_clear(&result);
+}
+
+/* Returns 1: on_looked() answers. */
+static int handle_run(struct api *a, struct question *question, const Local__RunRequest *q,
+                      struct problem *p) {
+        struct request_look look = { .host = a->host, .identity_config = a->identity_config, .request = q,
+                                     .target = &question->who.target };
+        int r;
+
+        r = request_begin(a->host, a->identity_config, q, &question->who, &question->result, p);
         if (r < 0)
                 return r;
-        r = rights_check_replacing(a->runs, c, result.kept, p);
-        if (r == 0)
-                r = runs_check(a->runs, result.kept, p);
+        look.kept = question->result.kept;
+        r = rights_check_replacing(a->runs, &question->who.caller, look.kept, p);
         if (r >= 0)
-                answer_run(peer, result.kept, false, result.conflicts);
-        (void) kept_run_free(result.kept);
-        (void) strings_free(result.conflicts);
-        return r < 0 ? r : 0;
+                r = question_start(question,
+                                   (struct child_work){ .name = "run-paths", .timeout = QUESTION_LOOK_TIMEOUT,
+                                                        .max = REQUEST_LOOKED_MAX, .run = request_look,
+                                                        .data = &look },
+                                   on_looked, p);
+        return r < 0 ? r : 1;
 }
 
 static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -329,26 +343,13 @@ static int malformed(uint16_t kind, struct problem *p) {
                            "a request of kind %u cannot be understood", (unsigned) kind);
 }
 
-/* What was asked for, for its record. */
-struct asked {
-        enum action action;
-        char name[RUN_NAME_MAX + 1], detail[AUDIT_DETAIL_MAX];
-};
-
-static void note(struct asked *k, enum action action, const char *name, const char *detail) {
-        k->action = action;
-        (void) snprintf(k->name, sizeof(k->name), "%s", run_name_is_valid(name) ? name : "");
-        (void) snprintf(k->detail, sizeof(k->detail), "%.64s",
-                        environment_text_is_valid(detail) ? detail : "");
-}
-
 #define HANDLE(KIND, type, Type, action, run, detail, call)                                                 \
         if (f->kind == LOCAL__KIND__##KIND) {                                                               \
                 Local__##Type *q = local__##type##__unpack(NULL, f->len, f->data);                          \
                 int k = malformed(f->kind, p);                                                              \
                                                                                                             \
                 if (q) {                                                                                    \
-                        note(asked, action, run, detail);                                                   \
+                        asked_note(asked, action, run, detail);                                                   \
                         k = call;                                                                           \
                 }                                                                                           \
                 local__##type##__free_unpacked(q, NULL);                                                    \
@@ -362,12 +363,13 @@ static const Run__Spec *spec_of(const Local__RunRequest *q) {
         return q->spec ? q->spec : &nothing;
 }
 
+/* Returns 1: it is answered, and recorded, later. question: NULL for what needs none. */
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
-                  struct asked *asked, struct problem *p) {
+                  struct question *question, struct asked *asked, struct problem *p) {
         HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, spec_of(q)->name, spec_of(q)->user,
-               handle_run(a, peer, c, q, p))
+               handle_run(a, question, q, p))
         HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, spec_of(q)->name, spec_of(q)->user,
-               handle_check(a, peer, c, q, p))
+               handle_run(a, question, q, p))
         HANDLE(KIND_RUN_LIST_REQUEST, run_list_request, RunListRequest, ACTION_LIST, q->name, "",
                handle_run_list(a, peer, q, p))
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, q->name, "",
@@ -389,21 +391,104 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         return malformed(f->kind, p);
 }
 
+/* --- Who asks ------------------------------------------------------------------------------------------ */
+
+/* What the caller's rights are for; ACTION_LIST: everybody has it. */
+static enum action action_of(uint16_t kind) {
+        switch (kind) {
+        case LOCAL__KIND__KIND_RUN_REQUEST:
+        case LOCAL__KIND__KIND_CHECK_REQUEST:
+                return ACTION_START;
+        case LOCAL__KIND__KIND_STOP_REQUEST:
+                return ACTION_STOP;
+        case LOCAL__KIND__KIND_CAPTURE_REQUEST:
+                return ACTION_CAPTURE;
+        case LOCAL__KIND__KIND_SIGNAL_REQUEST:
+                return ACTION_SIGNAL;
+        case LOCAL__KIND__KIND_ENVIRONMENT_REQUEST:
+                return ACTION_ENVIRONMENT;
+        case LOCAL__KIND__KIND_LINES_REQUEST:
+                return ACTION_LINES;
+        case LOCAL__KIND__KIND_HINT:
+                return ACTION_HINT;
+        default:
+                return ACTION_LIST;
+        }
+}
+
+static void on_who(struct question *q, int error, const char *answer, size_t len) {
+        bool start = action_of(q->frame.kind) == ACTION_START;
+        struct asked asked = { .action = ACTION_LIST };
+        struct frame_peer *peer = q->peer;
+        struct api *a = q->userdata;
+        struct problem p = { 0 };
+        struct caller c;
+        int r = error < 0 ? error : who_take(answer, len, &q->who);
+
+        if (r < 0)
+                r = refuse_unanswered(q, r, &p);
+        else {
+                if (!start)
+                        question_release(q);
+                r = handle(a, peer, &q->frame, &q->who.caller, q, &asked, &p);
+        }
+        if (r == 1)
+                return;
+        c = q->who.caller;
+        (void) question_free(q);
+        asked_record(&a->refusals, host_now(a->host), &c, &asked, r, p.text);
+        if (r < 0)
+                answer_problem(peer, r, &p);
+}
+
+static int ask_who(struct api *a, struct frame_peer *peer, const struct frame *f, struct problem *p) {
+        const struct ucred *creds = frame_peer_creds(peer);
+        struct who_asked asked = { .host = a->host, .config = a->identity_config,
+                                   .action = action_of(f->kind), .uid = creds->uid, .pid = creds->pid,
+                                   .groups = { creds->gid }, .n_groups = 1 };
+        Local__RunRequest *run = NULL;
+        struct question *q = NULL;
+        int r;
+
+        if (asked.action == ACTION_START) {
+                run = local__run_request__unpack(NULL, f->len, f->data);
+                if (!run)
+                        return malformed(f->kind, p);
+                asked.user = strlen(spec_of(run)->user) < USER_NAME_MAX ? spec_of(run)->user : "?";
+        }
+        asked.n_groups += frame_peer_groups(peer, asked.groups + 1, WHO_GROUPS_MAX - 1);
+        r = question_new(&a->questions, &a->askers, peer, f, a, &q, p);
+        if (r >= 0)
+                r = question_start(q,
+                                   (struct child_work){ .name = "who", .timeout = QUESTION_WHO_TIMEOUT,
+                                                        .max = sizeof(struct who), .run = who_look,
+                                                        .data = &asked },
+                                   on_who, p);
+        if (run)
+                local__run_request__free_unpacked(run, NULL);
+        if (r < 0)
+                (void) question_free(q);
+        return r;
+}
+
 static void on_frame(struct frame_peer *peer, const struct frame *f, void *userdata) {
+        uid_t uid = frame_peer_creds(peer)->uid;
+        struct caller c = { .uid = uid, .pid = frame_peer_creds(peer)->pid, .reads_journal = uid == 0 };
+        enum action action = action_of(f->kind);
         struct asked asked = { .action = ACTION_LIST };
         struct api *a = userdata;
         struct problem p = { 0 };
-        struct caller caller;
         int r;
 
         if (frame_peer_state(peer))
                 r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection",
                                 "this connection still waits for an answer");
+        else if (action != ACTION_LIST && (uid != 0 || action == ACTION_START))
+                r = ask_who(a, peer, f, &p);
         else {
-                authority_identify(a->host, a->identity_config, frame_peer_creds(peer), &caller);
-                r = handle(a, peer, f, &caller, &asked, &p);
-                if (asked.action != ACTION_LIST && (asked.action != ACTION_LINES || r == -EACCES))
-                        audit(&caller, asked.action, asked.name, asked.detail, r, p.text);
+                (void) snprintf(c.name, sizeof(c.name), uid == 0 ? "root" : "%u", (unsigned) uid);
+                r = handle(a, peer, f, &c, NULL, &asked, &p);
+                asked_record(&a->refusals, host_now(a->host), &c, &asked, r, p.text);
         }
         if (r < 0)
                 answer_problem(peer, r, &p);
@@ -416,7 +501,9 @@ static void on_closed(struct frame_peer *peer, void *userdata) {
         for (size_t i = 0; i < WATCHERS_MAX; i++)
                 if (a->watchers[i] == peer)
                         a->watchers[i] = NULL;
-        if (w)
+        if (w && w->question)
+                (void) question_free(w->question);
+        else if (w)
                 asker_free(w);
 }
 
@@ -428,6 +515,7 @@ int api_new(sd_event *e, const struct host *h, const char *identity_config, stru
         if (!a)
                 return -ENOMEM;
         a->event = sd_event_ref(e);
+        a->questions.event = e;
         a->host = h;
         a->identity_config = identity_config;
         *ret = a;
@@ -441,6 +529,8 @@ void api_attach(struct api *a, struct runs *r) {
 struct api *api_free(struct api *a) {
         if (!a)
                 return NULL;
+        for (struct asker *w; (w = asker_find(&a->askers, _ACTION_MAX, ""));)
+                (void) question_free(w->question);
         askers_clear(&a->askers);
         a->event = sd_event_unref(a->event);
         free(a);

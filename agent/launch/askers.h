@@ -14,6 +14,7 @@ struct asker {
         char name[RUN_NAME_MAX + 1];
         uint64_t generation; /* of a start */
         char **conflicts;
+        struct question *question; /* what is found out first; its action is then _ACTION_MAX */
         /* Of ACTION_LINES. */
         struct runs *runs;
         struct lines *lines; /* being read */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <grp.h>
 
 #include "authority.h"
 #include "io.h"
@@ -162,21 +163,46 @@ static void test_catalog(void) {
         ASSERT_TRUE(strstr(text, event_def(EVENT_LAUNCH_ASKED)->message_id) != NULL);
 }
 
+static struct caller identify(const struct host *h, enum action a, uid_t uid, gid_t gid, const gid_t *groups,
+                              size_t n) {
+        struct caller c = { .uid = uid, .gids = { gid }, .pid = 1 };
+
+        authority_identify(h, NULL, a, groups, n, &c);
+        return c;
+}
+
 static void test_identify(void) {
-        const struct ucred root = { .pid = 1, .uid = 0, .gid = 0 },
-                           unknown = { .pid = 1, .uid = 3999999999u, .gid = 3999999999u };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
         struct caller c;
 
         ASSERT_OK(host_open(s.path, &h));
-        authority_identify(&h, NULL, &root, &c);
+        c = identify(&h, ACTION_STOP, 0, 0, NULL, 0);
         ASSERT_EQ(c.uid, 0);
         ASSERT_STREQ(c.name, "root");
         ASSERT_FALSE(c.remote);
-        authority_identify(&h, NULL, &unknown, &c);
+        c = identify(&h, ACTION_STOP, 3999999999u, 3999999999u, NULL, 0);
         ASSERT_STREQ(c.name, "3999999999");
-        ASSERT_FALSE(c.member || c.remote);
+        ASSERT_FALSE(c.member || c.remote || c.reads_journal);
 }
 
-TEST_MAIN(test_table, test_never_root, test_granted, test_file, test_words, test_catalog, test_identify)
+/* The groups that the process has, of which the database knows nothing, count as well. */
+static void test_groups_of_the_process(void) {
+        const struct group *adm = getgrnam("adm");
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        gid_t groups[2];
+
+        ASSERT_TRUE(adm != NULL);
+        groups[0] = 77777;
+        groups[1] = adm->gr_gid;
+        scratch_write(&s, "etc/tpu-hostd/authority.conf.d/1.conf", "[Authority]\nGroup=adm\n");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_FALSE(identify(&h, ACTION_STOP, 3999999999u, 1, groups, 1).member);
+        ASSERT_TRUE(identify(&h, ACTION_STOP, 3999999999u, 1, groups, 2).member);
+        ASSERT_TRUE(identify(&h, ACTION_LINES, 3999999999u, 1, groups, 2).reads_journal);
+        ASSERT_FALSE(identify(&h, ACTION_STOP, 3999999999u, 1, groups, 2).reads_journal);
+}
+
+TEST_MAIN(test_table, test_never_root, test_granted, test_file, test_words, test_catalog, test_identify,
+          test_groups_of_the_process)

@@ -131,4 +131,30 @@ static void test_free_kills(void) {
         sd_event_unref(loop);
 }
 
-TEST_MAIN(test_answers, test_programs, test_holds_nothing_of_ours, test_free_kills)
+/* Counted while it is there, also behind child_free(), which does not wait for it. */
+static void test_counted(void) {
+        unsigned there = 0;
+        struct child_work w = { .name = "test", .run = hang, .done = on_done, .there = &there,
+                                .timeout = 20 * USEC_PER_MSEC };
+        struct ended e = { .result = 1 };
+        sd_event *loop = NULL;
+
+        w.userdata = &e;
+        ASSERT_OK(sd_event_new(&loop));
+        ASSERT_OK(child_start(loop, &w, &e.child));
+        ASSERT_EQ(there, 1);
+        while (e.calls == 0)
+                ASSERT_TRUE(sd_event_run(loop, 5 * USEC_PER_SEC) >= 0);
+        ASSERT_EQ(e.result, -ETIMEDOUT);
+        ASSERT_EQ(there, 0);
+        w.timeout = 0;
+        ASSERT_OK(child_start(loop, &w, &e.child));
+        e.child = child_free(e.child);
+        ASSERT_EQ(there, 1);
+        while (there > 0)
+                ASSERT_TRUE(sd_event_run(loop, 5 * USEC_PER_SEC) >= 0);
+        ASSERT_EQ(e.calls, 1);
+        (void) sd_event_unref(loop);
+}
+
+TEST_MAIN(test_answers, test_programs, test_holds_nothing_of_ours, test_free_kills, test_counted)

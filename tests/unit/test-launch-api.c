@@ -2,6 +2,7 @@
 /* The frames of tpu-launchd against runs with a backend of the test's: what a caller asks, what systemd is
  * asked, what is answered. */
 #include "launch-bench.h"
+#include "rights.h"
 #include "run_table.h"
 
 static void test_run_and_exit(void) {
@@ -346,6 +347,34 @@ static void test_owners(void) {
         (void) close(fd);
 }
 
+/* A refusal costs the caller nothing: of a flood a few have a record, and the next one counts the others. */
+static void test_refusals_are_bounded(void) {
+        const usec_t at = 1000 * USEC_PER_SEC;
+        _cleanup_free_ struct refusals *all = calloc(1, sizeof(*all));
+        const struct asked k = { .action = ACTION_STOP, .name = "a" };
+        struct caller c = { .uid = 1000, .name = "alice" };
+        struct refusals_of *of;
+
+        ASSERT_TRUE(all != NULL);
+        for (unsigned i = 0; i < 1000; i++)
+                asked_record(all, at + i, &c, &k, -EACCES, "no");
+        of = &all->of[0];
+        ASSERT_EQ(of->n, REFUSALS_A_MINUTE);
+        ASSERT_EQ(of->left_out, 990);
+        c.uid = 1001; /* another's are recorded beside them */
+        asked_record(all, at + 1000, &c, &k, -EACCES, "no");
+        ASSERT_EQ(all->of[1].n, 1);
+        c.uid = 1000;
+        asked_record(all, at + 60 * USEC_PER_SEC, &c, &k, -EACCES, "no");
+        ASSERT_EQ(of->n, 1);
+        ASSERT_EQ(of->left_out, 0);
+        for (c.uid = 2000; c.uid < 3000; c.uid++) /* as many users as there are: one place is left to all */
+                for (unsigned i = 0; i < 20; i++)
+                        asked_record(all, at + 60 * USEC_PER_SEC, &c, &k, -EACCES, "no");
+        c.uid = 0; /* root's are no flood of a stranger's */
+        asked_record(all, at + 60 * USEC_PER_SEC, &c, &k, -EACCES, "no");
+}
+
 int main(void) {
         void (*const tests[])(void) = {
                 test_run_and_exit,
@@ -362,6 +391,7 @@ int main(void) {
                 test_runs_of_another_machine, test_a_new_id_before_a_reboot,
                 test_prune,
                 test_owners,
+                test_refusals_are_bounded,
         };
 
         return bench_main(tests, ELEMENTSOF(tests));

@@ -12,7 +12,7 @@ static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", 
 struct row {
         const char *result, *code, *status;
         uint32_t oom_kills;
-        bool rebooted, stop_asked, preempted, checkpoint;
+        bool not_executed, rebooted, stop_asked, preempted, checkpoint;
         int unkillable;
         unsigned hints;
         const char *line; /* of its log, or NULL */
@@ -46,8 +46,15 @@ static const struct row table[] = {
         { .result = "exit-code", .code = "exited", .status = "93", .preempted = true, .hints = 15,
           .cause = CAUSE_NEVER_RESTART },
         { .result = "exit-code", .code = "exited", .status = "203", .cause = CAUSE_NOT_STARTED },
-        { .result = "exit-code", .code = "exited", .status = "127", .cause = CAUSE_NOT_STARTED,
-          .why = "127" },
+        { .result = "exit-code", .code = "exited", .status = "127", .not_executed = true,
+          .cause = CAUSE_NOT_STARTED, .why = "127" },
+        { .result = "exit-code", .code = "exited", .status = "126", .not_executed = true,
+          .cause = CAUSE_NOT_STARTED, .why = "126" },
+        /* a shell's, after days */
+        { .result = "exit-code", .code = "exited", .status = "127", .cause = CAUSE_EXIT_CODE, .why = "127" },
+        /* the mode of a run's own file is not why it ended */
+        { .result = "exit-code", .code = "exited", .status = "3", .not_executed = true,
+          .cause = CAUSE_EXIT_CODE, .why = "3" },
         { .result = "resources", .code = "", .status = "", .cause = CAUSE_NOT_STARTED, .why = "resources" },
         { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL,
           .why = "killed 1 " },
@@ -129,7 +136,7 @@ static const struct row table[] = {
 static void test_table(void) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const struct row *t = &table[i];
-                struct exit_record r = { .oom_kills = t->oom_kills };
+                struct exit_record r = { .oom_kills = t->oom_kills, .not_executed = t->not_executed };
                 struct end_evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
                                       .preempted = t->preempted, .checkpoint = t->checkpoint,
                                       .checkpoint_step = 41, .unkillable = t->unkillable, .hints = t->hints,

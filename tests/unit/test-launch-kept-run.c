@@ -267,6 +267,7 @@ static void test_handover(void) {
         ASSERT_OK(setenv("TEST_GONE", "inherited", 1));
         ASSERT_OK(setenv("TEST_KEPT", "k", 1));
         ASSERT_EQ(handover_main(&h, "a"), HANDOVER_EXIT_NOT_STARTED); /* no handover */
+        ASSERT_TRUE(handover_failed(&h, "a"));
         ASSERT_EQ(handover_main(&h, "../a"), HANDOVER_EXIT_NOT_STARTED);
         for (int command = 0; command < 2; command++) {
                 int status, out[2];
@@ -289,6 +290,7 @@ static void test_handover(void) {
                 ASSERT_EQ(waitpid(pid, &status, 0), pid);
                 ASSERT_TRUE(WIFEXITED(status));
                 ASSERT_EQ(WEXITSTATUS(status), command ? HANDOVER_EXIT_NO_COMMAND : 0);
+                ASSERT_EQ(handover_failed(&h, "a"), command == 1);
                 if (!command)
                         ASSERT_STREQ(text, "/usr\n");
         }

@@ -10,12 +10,15 @@
 #include "grow.h"
 #include "io.h"
 
+#define CHILD_LAST_MOMENT (100 * USEC_PER_MSEC) /* for one that was killed to be gone */
+
 struct child {
         struct child_work work;
         pid_t pid;
         int pidfd, answer_fd;
         int failure;  /* why we killed it; 0: we have not */
         bool program; /* not forked only */
+        bool freed;   /* it could not be ended at once, and is only waited for */
         char *answer;
         size_t len, size;
         sd_event_source *end, *limit, *more;
@@ -46,6 +49,8 @@ static bool reap(struct child *c, int *ret) {
         else
                 *ret = -info.si_status;
         c->pid = 0;
+        if (c->work.there)
+                --*c->work.there;
         return true;
 }
 
@@ -101,6 +106,10 @@ static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
         (void) s, (void) fd, (void) revents;
         if (!reap(c, &result))
                 return 0;
+        if (c->freed) {
+                (void) child_free(c);
+                return 0;
+        }
         (void) sd_event_source_set_enabled(c->end, SD_EVENT_OFF);
         if (c->limit)
                 (void) sd_event_source_set_enabled(c->limit, SD_EVENT_OFF);
@@ -112,8 +121,15 @@ static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
-        (void) s, (void) usec;
-        give_child_up(userdata, -ETIMEDOUT);
+        struct child *c = userdata;
+        bool again = c->failure == -ETIMEDOUT;
+
+        (void) usec;
+        give_child_up(c, -ETIMEDOUT);
+        if (again)
+                c->work.done(-ETIMEDOUT, "", 0, c->work.userdata);
+        else if (c->work.there && sd_event_source_set_time_relative(s, CHILD_LAST_MOMENT) >= 0)
+                (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -179,6 +195,8 @@ int child_start(sd_event *e, const struct child_work *w, struct child **ret) {
         c->work.outlives = w->outlives && r >= 0; /* nobody would hear of one that is not watched */
         if (r < 0)
                 return r;
+        if (w->there)
+                ++*w->there;
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -193,6 +211,13 @@ static void end_child(pid_t pid) {
 struct child *child_free(struct child *c) {
         if (!c)
                 return NULL;
+        if (c->pid > 0 && c->work.there && c->end) {
+                give_child_up(c, -ECANCELED);
+                c->freed = true;
+                c->limit = sd_event_source_disable_unref(c->limit);
+                c->more = sd_event_source_disable_unref(c->more);
+                return NULL;
+        }
         c->end = sd_event_source_disable_unref(c->end);
         c->limit = sd_event_source_disable_unref(c->limit);
         c->more = sd_event_source_disable_unref(c->more);

@@ -4,8 +4,8 @@
  * One thing that may block (a name to look up, a file to make durable) or takes long, in a process of its
  * own, so that the loop does not wait for it: a function in a forked process, or another program. What it
  * writes comes back when it ends; at its time limit, or when it writes too much, it is killed. A child that
- * cannot be killed (state D) is left alone: done is then not called, so that a caller who starts one at a
- * time never has two of them.
+ * cannot be killed (state D) is left alone. done is then not called, so that a caller who starts one at a
+ * time never has two of them; a caller who counts them (there) is told at the limit all the same.
  *
  * A forked child shares no descriptor with its parent but the pipe (a lock of ours must not outlive us).
  */
@@ -29,6 +29,9 @@ struct child_work {
         const struct spawn_options *program;
         size_t max;    /* of a program's answer, or of a long one of run; more is -E2BIG */
         bool outlives; /* it ends its work, also when we end or free it; else it dies with us */
+        /* NULL, or how many processes there are: also those that child_free() could not end at once, for
+         * which it does not wait. It stays valid as long as the loop runs. */
+        unsigned *there;
         /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. answer:
          * NUL-terminated, and there until done returns, also behind child_free(). */
         void (*done)(int result, const char *answer, size_t len, void *userdata);

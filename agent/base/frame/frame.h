@@ -67,6 +67,8 @@ int frame_peer_connect(sd_event *e, const char *path, const struct frame_handler
 int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m);
 /* Who is at the other end. */
 const struct ucred *frame_peer_creds(const struct frame_peer *p);
+/* The supplementary groups that its process had then. Returns how many; 0 also when there is no room. */
+size_t frame_peer_groups(const struct frame_peer *p, gid_t *ret, size_t n);
 /* A place for the user of the connection to hang its own state (not freed). */
 void frame_peer_set_state(struct frame_peer *p, void *state);
 void *frame_peer_state(const struct frame_peer *p);

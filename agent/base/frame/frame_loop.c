@@ -301,6 +301,12 @@ const struct ucred *frame_peer_creds(const struct frame_peer *p) {
         return &p->creds;
 }
 
+size_t frame_peer_groups(const struct frame_peer *p, gid_t *ret, size_t n) {
+        socklen_t len = (socklen_t) (n * sizeof(*ret));
+
+        return getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, ret, &len) < 0 ? 0 : len / sizeof(*ret);
+}
+
 void frame_peer_set_state(struct frame_peer *p, void *state) {
         p->state = state;
 }

@@ -162,7 +162,8 @@ static void by_record(const struct end_evidence *e, struct cause_found *f) {
         else if (r->code[0] == '\0' || exited_with(r, EXIT_EXEC))
                 found(f, CAUSE_NOT_STARTED, "see: journalctl -b -u tpu-run-NAME.service",
                       "systemd could not start it: %s%s%s", r->result, r->status[0] ? " " : "", r->status);
-        else if (exited_with(r, HANDOVER_EXIT_NO_COMMAND) || exited_with(r, HANDOVER_EXIT_NOT_STARTED))
+        else if (r->not_executed &&
+                 (exited_with(r, HANDOVER_EXIT_NO_COMMAND) || exited_with(r, HANDOVER_EXIT_NOT_STARTED)))
                 found(f, CAUSE_NOT_STARTED, "see: tpuctl logs NAME",
                       "its command could not be executed (code %s)", r->status);
         else if (streq(r->result, "timeout"))

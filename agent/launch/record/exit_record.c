@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "cgroup.h"
+#include "handover.h"
 #include "kept_run.h"
 #include "json_fields.h"
 #include "log.h"
@@ -42,6 +43,7 @@ static const struct json_field fields[] = {
         FIELD(WORD, "result", result),
         FIELD(WORD, "code", code),
         FIELD(WORD, "status", status),
+        FIELD(FLAG, "not_executed", not_executed),
         FIELD(WORD, "boot_id", boot_id),
         FIELD(NUMBER, "real_usec", real),
         FIELD(NUMBER, "boot_usec", boot),
@@ -91,6 +93,7 @@ int exit_record_main(const struct host *h, const char *name, const char *id) {
                 return log_error_errno(
                         r, "run %s: no exit status: this is for the ExecStopPost= of a run's unit only",
                         name);
+        record.not_executed = handover_failed(h, name);
         exits = host_open_file(h, STATE_EXITS, O_RDONLY | O_DIRECTORY);
         if (exits < 0)
                 return log_error_errno(exits, "run %s: " STATE_EXITS " cannot be opened: %m", name);

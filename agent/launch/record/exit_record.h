@@ -22,6 +22,7 @@ struct exit_record {
         char result[32];
         char code[16]; /* exited, killed, dumped; empty when the command was never started */
         char status[16]; /* "0", "TERM" */
+        bool not_executed; /* the process that was to become the command could not (handover.h) */
         char boot_id[BOOT_ID_MAX];
         usec_t real, boot;
         uint32_t oom_kills; /* processes of the run that the kernel killed for lack of memory, as its control

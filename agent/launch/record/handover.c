@@ -10,6 +10,9 @@
 #include "log.h"
 #include "secret.h"
 
+#define MODE_KEPT 0400
+#define MODE_FAILED 0600 /* handover_failed() */
+
 static int put_text(FILE *f, const char *text) {
         return fwrite(text, 1, strlen(text) + 1, f) == strlen(text) + 1 ? 0 : -EIO;
 }
@@ -40,7 +43,7 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 
         assert(argv[0]); /* a run has a command */
         handover_remove(handover_fd, name);
-        fd = openat(handover_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+        fd = openat(handover_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_KEPT);
         if (fd < 0)
                 return -errno;
         f = fdopen(fd, "w");
@@ -58,6 +61,21 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 void handover_remove(int handover_fd, const char *name) {
         /* there may be none; what stays is overwritten by the next run of this name */
         (void) unlinkat(handover_fd, name, 0);
+}
+
+/* It is the run's own file; a failure leaves what a shell would say, the exit code alone. */
+static void set_mode(const struct host *h, const char *name, mode_t mode) {
+        _cleanup_close_ int dir = host_open_file(h, STATE_HANDOVER, O_PATH | O_DIRECTORY);
+
+        if (dir >= 0 && fchmodat(dir, name, mode, 0) < 0 && mode != MODE_KEPT)
+                (void) log_warning_errno(errno, "run %s: its handover cannot be marked: %m", name);
+}
+
+bool handover_failed(const struct host *h, const char *name) {
+        _cleanup_close_ int dir = host_open_file(h, STATE_HANDOVER, O_PATH | O_DIRECTORY);
+        struct stat st;
+
+        return dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_mode & S_IWUSR;
 }
 
 /* What is left of a handover in memory. */
@@ -155,11 +173,15 @@ int handover_main(const struct host *h, const char *name) {
                 (void) log_error_errno(EINVAL, "--exec '%.64s' is not the name of a run", name);
                 return HANDOVER_EXIT_NOT_STARTED;
         }
+        set_mode(h, name, MODE_KEPT); /* of a start before */
         r = enter(h, name, argv);
-        if (r < 0)
+        if (r < 0) {
+                set_mode(h, name, MODE_FAILED);
                 return HANDOVER_EXIT_NOT_STARTED;
+        }
         (void) execvp(argv[0], argv);
         r = -errno;
+        set_mode(h, name, MODE_FAILED);
         (void) log_error_errno(r, "run %s: command '%s': %m", name, argv[0]);
         return r == -ENOENT ? HANDOVER_EXIT_NO_COMMAND : HANDOVER_EXIT_NOT_STARTED;
 }

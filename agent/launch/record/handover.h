@@ -29,6 +29,10 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 /* It is no error when there is none. */
 void handover_remove(int handover_fd, const char *name);
 
+/* Whether its process could not execute the command: it had no handover, or it said so in the mode of that
+ * file, the only thing there that it may change. A command that ran may end with any code. */
+bool handover_failed(const struct host *h, const char *name);
+
 /* The whole of "tpu-launchd --exec": does not return when the command was started, else the exit code of the
  * process. */
 int handover_main(const struct host *h, const char *name);

@@ -73,12 +73,18 @@ static int parse_users(const char *value, void *dest, char why[static 96]) {
         return r;
 }
 
-int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
-                unsigned *ret_warnings) {
+/* Another caller's business, which is not looked up. */
+static int pass_users(const char *value, void *dest, char why[static 96]) {
+        (void) value, (void) dest, (void) why;
+        return 0;
+}
+
+static int load_grants(const struct host *h, const char *config, bool users, FILE *show, struct grants *ret,
+                       unsigned *ret_warnings) {
         struct grants g = { .n_users = 0 };
         const struct config_item items[] = {
                 CONFIG_ITEM("Authority", "Group", config_parse_string63, g.group, GROUP_RUN),
-                CONFIG_ITEM("Remote", "Start", parse_users, &g, ""),
+                CONFIG_ITEM("Remote", "Start", users ? parse_users : pass_users, &g, ""),
         };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r;
@@ -92,6 +98,11 @@ int grants_load(const struct host *h, const char *config, FILE *show, struct gra
         }
         config_clear(&c);
         return r;
+}
+
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings) {
+        return load_grants(h, config, true, show, ret, ret_warnings);
 }
 
 /* --- Who asks ------------------------------------------------------------------------------------------ */
@@ -110,50 +121,55 @@ static bool is_member(const char *user, gid_t own, gid_t wanted) {
         return false;
 }
 
-/* Of the file, what concerns this caller: it has no say over root. */
-static void read_grants(const struct host *h, const char *config, struct caller *c) {
+/* Of the file, what concerns this caller: it has no say over root. Users are looked up for remote alone. */
+static void read_grants(const struct host *h, const char *config, bool users, struct caller *c) {
         struct grants g = { .n_users = 0 };
         unsigned warnings = 0;
         int r;
 
         (void) snprintf(c->group, sizeof(c->group), "%s", GROUP_RUN);
-        if (c->uid == 0)
-                return;
-        r = grants_load(h, config, NULL, &g, &warnings);
-        if (r < 0) {
+        r = c->uid == 0 ? 0 : load_grants(h, config, users, NULL, &g, &warnings);
+        if (r < 0)
                 (void) log_warning_errno(r, "the authority file cannot be read, it grants nothing now: %m");
+        if (r < 0 || c->uid == 0)
                 return;
-        }
         memcpy(c->group, g.group, sizeof(c->group));
-        if (!c->remote)
-                return;
         memcpy(c->granted, g.users, sizeof(c->granted));
         c->n_granted = g.n_users;
 }
 
-bool caller_is_in(const struct caller *c, const char *group) {
+/* groups: of the process. */
+static bool is_in(const struct caller *c, const char *group, const gid_t *groups, size_t n) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct group gr, *found = NULL;
 
-        return buf && getgrnam_r(group, &gr, buf, LOOKUP_SIZE, &found) == 0 && found &&
-               (c->gids[0] == gr.gr_gid || is_member(c->name, c->gids[1], gr.gr_gid));
+        if (!buf || getgrnam_r(group, &gr, buf, LOOKUP_SIZE, &found) != 0 || !found)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (groups[i] == gr.gr_gid)
+                        return true;
+        return c->gids[0] == gr.gr_gid || is_member(c->name, c->gids[1], gr.gr_gid);
 }
 
-void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
-                        struct caller *ret) {
+void authority_identify(const struct host *h, const char *config, enum action a, const gid_t *groups,
+                        size_t n, struct caller *c) {
+        /* Those that may read the journal's files on Debian and Ubuntu. */
+        static const char *const journal_groups[] = { "systemd-journal", "adm" };
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
-        struct caller c = { .uid = peer->uid, .gids = { peer->gid, peer->gid }, .pid = peer->pid };
         struct passwd pw, *user = NULL;
 
-        (void) snprintf(c.name, sizeof(c.name), "%u", (unsigned) peer->uid);
-        if (buf && getpwuid_r(peer->uid, &pw, buf, LOOKUP_SIZE, &user) == 0 && user) {
-                (void) snprintf(c.name, sizeof(c.name), "%s", pw.pw_name);
-                c.remote = streq(pw.pw_name, USER_HOSTD);
-                c.gids[1] = pw.pw_gid;
+        (void) snprintf(c->name, sizeof(c->name), "%u", (unsigned) c->uid);
+        c->gids[1] = c->gids[0];
+        if (buf && getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &user) == 0 && user) {
+                (void) snprintf(c->name, sizeof(c->name), "%s", pw.pw_name);
+                c->remote = streq(pw.pw_name, USER_HOSTD);
+                c->gids[1] = pw.pw_gid;
         }
-        read_grants(h, config, &c);
-        c.member = caller_is_in(&c, c.group);
-        *ret = c;
+        read_grants(h, config, c->remote && (a == ACTION_START || a == ACTION_STOP), c);
+        c->member = c->uid != 0 && !c->remote && is_in(c, c->group, groups, n);
+        c->reads_journal = c->uid == 0;
+        for (size_t i = 0; a == ACTION_LINES && i < ELEMENTSOF(journal_groups) && !c->reads_journal; i++)
+                c->reads_journal = is_in(c, journal_groups[i], groups, n);
 }
 
 /* --- What they may ------------------------------------------------------------------------------------- */

@@ -50,6 +50,7 @@ struct caller {
         char name[64]; /* of the user, or its number */
         bool remote; /* the user tpu-hostd */
         bool member; /* of the group */
+        bool reads_journal; /* all of it: asked for ACTION_LINES alone */
         char group[64]; /* the group's name */
         uid_t granted[AUTHORITY_USERS_MAX]; /* to remote: whose runs it may start and stop */
         size_t n_granted;
@@ -66,20 +67,18 @@ struct grants {
 int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
                 unsigned *ret_warnings);
 
-/* Whether the caller is in this group, by the user database. */
-bool caller_is_in(const struct caller *c, const char *group);
-
 struct refusal {
         char reason[256], remedy[256];
 };
 
 /*
- * Looks the peer up in the user database (its own group, and the supplementary ones by getgrouplist(3)), and
- * in the authority file (config: --config, or NULL) where that says something about it. A file that cannot
- * be read grants nothing.
+ * Looks the caller up (uid, gids[0] and pid are known) in the user database, and in the authority file
+ * (config: --config, or NULL) where that says something about it and this action. A file that cannot be
+ * read grants nothing. groups: those of the caller's process, as the kernel knows them: who has the group
+ * there is a member, and the database, which may be far away, is not asked for all groups of the user.
  */
-void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
-                        struct caller *ret);
+void authority_identify(const struct host *h, const char *config, enum action a, const gid_t *groups,
+                        size_t n, struct caller *c);
 
 /*
  * owner, name: the user whose run it is, or is to be. Returns 0, or -EACCES with *ret filled.

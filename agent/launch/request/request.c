@@ -2,7 +2,6 @@
 #include "request.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <assert.h>
 #include <systemd/sd-id128.h>
 
@@ -14,8 +13,8 @@
 #include "platform.h"
 #include "request_world.h"
 #include "secret.h"
+#include "io.h"
 
-#define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
 #define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -33,22 +32,12 @@ static int refuse_user(const char *user, int error, struct problem *p) {
         return problem_set(p, -ESRCH, remedy, "user %.64s is not known on this host", user);
 }
 
-static int set_user(const Run__Spec *s, const struct caller *c, struct kept_run *kept, char **ret_home,
-                    struct problem *p) {
-        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
-        struct passwd pw, *found = NULL;
-        int r;
-
-        if (!buf)
-                return problem_no_memory(p);
-        r = s->user[0] ? getpwnam_r(s->user, &pw, buf, LOOKUP_SIZE, &found) :
-                         getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
-        if (!found)
-                return refuse_user(s->user[0] ? s->user : c->name, r, p);
-        kept->uid = pw.pw_uid;
-        kept->user = strdup(pw.pw_name);
-        *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
-        return kept->user && *ret_home ? 0 : problem_no_memory(p);
+static int set_user(const Run__Spec *s, const struct who *w, struct kept_run *kept, struct problem *p) {
+        if (!w->target.found)
+                return refuse_user(s->user[0] ? s->user : w->caller.name, w->target.error, p);
+        kept->uid = w->target.uid;
+        kept->user = strdup(w->target.name);
+        return kept->user ? 0 : problem_no_memory(p);
 }
 
 /* 1, 0, or -errno when it cannot be seen from here (a network file system that keeps root out). */
@@ -172,41 +161,17 @@ int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct 
         return 0;
 }
 
-static int fill_run(const struct host *h, const char *identity_config, const Local__RunRequest *q,
-                const struct caller *c, struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
-        _cleanup_free_ char *home = NULL;
-        struct refusal refusal;
-        int r = request_take_spec(q, kept, p);
-
-        if (r < 0)
-                return r;
-        kept->remote = c->remote;
-        r = set_user(q->spec, c, kept, &home, p);
-        if (r < 0)
-                return r;
-        if (authority_decide(c, ACTION_START, kept->uid, kept->user, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        r = set_directory(h, q->spec, home, kept, p);
-        if (r >= 0)
-                r = request_environment(h, identity_config, q, kept, ret_conflicts, p);
-        if (r >= 0)
-                r = secrets_from_request(q, &kept->secrets, p);
-        return r < 0 ? r : check_command(h, kept, p);
-}
-
 /* remote is no user to run as: it names one. */
-static int decide_start(const Local__RunRequest *q, const struct caller *c, struct problem *p) {
+static int decide_start(const Local__RunRequest *q, const struct who *w, struct problem *p) {
         const char *user = q->spec ? q->spec->user : "";
-        struct passwd pw = { .pw_uid = c->uid }, *found = NULL;
-        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        const struct caller *c = &w->caller;
         struct refusal refusal;
-        int r = ENOMEM;
+        bool named = c->remote && user[0];
 
-        if (c->remote && user[0] && buf)
-                r = getpwnam_r(user, &pw, buf, LOOKUP_SIZE, &found);
-        if (c->remote && user[0] && !found)
-                return refuse_user(user, r, p);
-        if (authority_decide(c, ACTION_START, pw.pw_uid, c->remote ? user : c->name, &refusal) < 0)
+        if (named && !w->target.found)
+                return refuse_user(user, w->target.error, p);
+        if (authority_decide(c, ACTION_START, named ? w->target.uid : c->uid, named ? user : c->name,
+                             &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         return 0;
 }
@@ -239,35 +204,126 @@ static int add_settings(const struct host *h, const char *config, Run__Spec *s, 
         return r < 0 ? problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "%s", why) : 0;
 }
 
-int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
-                  const struct caller *c, struct request_result *ret, struct problem *p) {
+void request_result_clear(struct request_result *r) {
+        r->kept = kept_run_free(r->kept);
+        r->conflicts = strings_free(r->conflicts);
+}
+
+int request_begin(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                  const struct who *w, struct request_result *ret, struct problem *p) {
         _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
-        char **conflicts = NULL;
+        struct refusal refusal;
         sd_id128_t id;
         int r;
 
         /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
          * this host. */
-        r = decide_start(q, c, p);
+        r = decide_start(q, w, p);
         if (r < 0)
                 return r;
         if (!kept)
                 return problem_no_memory(p);
         r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
+        if (r >= 0)
+                r = request_take_spec(q, kept, p);
         if (r < 0)
                 return r;
-        r = fill_run(h, identity_config, q, c, kept, &conflicts, p);
+        kept->remote = w->caller.remote;
+        r = set_user(q->spec, w, kept, p);
+        if (r < 0)
+                return r;
+        if (authority_decide(&w->caller, ACTION_START, kept->uid, kept->user, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        r = secrets_from_request(q, &kept->secrets, p);
         if (r >= 0)
                 r = add_settings(h, identity_config, kept->spec, p);
-        if (r >= 0)
-                r = sd_id128_randomize(&id);
-        if (r < 0) {
-                (void) strings_free(conflicts);
+        if (r < 0)
                 return r;
-        }
+        if (sd_id128_randomize(&id) < 0)
+                return problem_no_memory(p);
         (void) sd_id128_to_string(id, kept->id);
         (void) host_boot_id(h, kept->boot_id); /* empty when unreadable: then the unit alone decides */
-        ret->kept = TAKE_PTR(kept);
-        ret->conflicts = conflicts;
+        *ret = (struct request_result){ .kept = TAKE_PTR(kept) };
         return 0;
+}
+
+/* --- In the child -------------------------------------------------------------------------------------- */
+
+static int look_at_run(const struct host *h, const struct request_look *l, char ***ret_conflicts,
+                       struct problem *p) {
+        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
+        int r;
+
+        /* the site's file: whoever's run it is */
+        r = identity_load(h, l->identity_config, &identity);
+        if (r < 0)
+                return problem_set(p, r, "see: tpuctl identity",
+                                   "the identity of this host cannot be read: %s", strerror(-r));
+        r = who_become(l->target);
+        if (r < 0)
+                return problem_set(p, r, "see: journalctl -b -u tpu-launchd",
+                                   "user %.64s cannot be taken on: %s", l->target->name, strerror(-r));
+        r = set_directory(h, l->request->spec, l->target->home, l->kept, p);
+        if (r >= 0)
+                r = request_environment(h, &identity, l->request, l->kept, ret_conflicts, p);
+        return r < 0 ? r : check_command(h, l->kept, p);
+}
+
+int request_look(int fd, const void *data) {
+        Local__Looked looked = LOCAL__LOOKED__INIT;
+        Local__Error error = LOCAL__ERROR__INIT;
+        const struct request_look *l = data;
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct problem p = { 0 };
+        char **conflicts = NULL;
+        uint8_t *bytes;
+        int r = host_open(l->host->real_root ? NULL : l->host->root, &h);
+
+        if (r < 0)
+                return r;
+        r = look_at_run(&h, l, &conflicts, &p);
+        if (r < 0) {
+                error = (Local__Error){ .base = error.base, .code = -r, .text = p.text, .remedy = p.remedy };
+                looked.error = &error;
+        } else {
+                looked.directory = l->kept->directory;
+                looked.malloc = l->kept->malloc;
+                looked.env = l->kept->env;
+                while (looked.env[looked.n_env])
+                        looked.n_env++;
+                looked.conflict = conflicts;
+                while (conflicts[looked.n_conflict])
+                        looked.n_conflict++;
+        }
+        bytes = malloc(local__looked__get_packed_size(&looked) + 1);
+        return bytes ? io_write_all(fd, bytes, local__looked__pack(&looked, bytes)) : -ENOMEM;
+}
+
+/* --- Behind it ----------------------------------------------------------------------------------------- */
+
+static int take_looked(const Local__Looked *l, struct request_result *ret, struct problem *p) {
+        struct kept_run *kept = ret->kept;
+
+        if (l->error && environment_text_is_valid(l->error->text) && environment_text_is_valid(l->error->remedy))
+                return problem_set(p, l->error->code > 0 ? -l->error->code : -EIO, l->error->remedy, "%s",
+                                   l->error->text);
+        if (l->error || !l->directory[0] || strlen(l->malloc) >= sizeof(kept->malloc))
+                return problem_set(p, -EBADMSG, "see: journalctl -b -u tpu-launchd",
+                                   "what was found out about the run cannot be read");
+        kept->directory = strdup(l->directory);
+        memcpy(kept->malloc, l->malloc, strlen(l->malloc) + 1);
+        kept->env = strings_copy((const char *const *) l->env, l->n_env);
+        ret->conflicts = strings_copy((const char *const *) l->conflict, l->n_conflict);
+        return kept->directory && kept->env && ret->conflicts ? 0 : problem_no_memory(p);
+}
+
+int request_finish(const char *answer, size_t len, struct request_result *ret, struct problem *p) {
+        Local__Looked *l = local__looked__unpack(NULL, len, (const uint8_t *) answer);
+        int r;
+
+        if (!l)
+                return problem_no_memory(p);
+        r = take_looked(l, ret, p);
+        local__looked__free_unpacked(l, NULL);
+        return r;
 }

@@ -189,23 +189,18 @@ static int build_environment(const struct identity *i, const Local__RunRequest *
         return r < 0 ? problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why) : 0;
 }
 
-int request_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+int request_environment(const struct host *h, struct identity *identity, const Local__RunRequest *q,
                         struct kept_run *kept, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
-        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         enum framework f;
         int r = framework_parse(q->spec->framework, &f);
 
         assert(r >= 0); /* the table of keys has the same words */
-        r = identity_load(h, identity_config, &identity);
-        if (r < 0)
-                return problem_set(p, r, "see: tpuctl identity",
-                                   "the identity of this host cannot be read: %s", strerror(-r));
         if (q->world)
-                r = request_world_facts(q->world, &identity, p);
+                r = request_world_facts(q->world, identity, p);
         if (r >= 0)
-                r = build_environment(&identity, q, f, &e, p);
+                r = build_environment(identity, q, f, &e, p);
         if (r >= 0)
                 r = set_allocator(h, q->spec, &e, &choice, p);
         if (r < 0)

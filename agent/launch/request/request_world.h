@@ -23,7 +23,7 @@ int request_world_view(const Local__RunRequest *q, struct request_world *ret, st
 /* Pure. Adds what the caller knows to what the static file says. -EINVAL with p, -ENOMEM. */
 int request_world_facts(const Local__World *w, struct identity *i, struct problem *p);
 
-/* Freezes the whole environment, and what the allocator became, into kept. identity_config: --config or
- * NULL. ret_conflicts: struct request_result. -errno with p. */
-int request_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+/* Freezes the whole environment, and what the allocator became, into kept; identity gets what the caller
+ * knows. ret_conflicts: struct request_result. -errno with p. */
+int request_environment(const struct host *h, struct identity *identity, const Local__RunRequest *q,
                         struct kept_run *kept, char ***ret_conflicts, struct problem *p);
