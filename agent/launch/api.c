@@ -208,6 +208,8 @@ static int handle_run(struct api *a, struct question *question, const Local__Run
                       struct problem *p) {
         struct request_look look = { .host = a->host, .identity_config = a->identity_config, .request = q,
                                      .target = &question->who.target };
+        struct child_work work = { .name = "run-paths", .timeout = QUESTION_LOOK_TIMEOUT,
+                                   .max = REQUEST_LOOKED_MAX, .run = request_look, .data = &look };
         int r;
 
         r = request_begin(a->host, a->identity_config, q, &question->who, &question->result, p);
@@ -216,11 +218,7 @@ static int handle_run(struct api *a, struct question *question, const Local__Run
         look.kept = question->result.kept;
         r = rights_check_replacing(a->runs, &question->who.caller, look.kept, p);
         if (r >= 0)
-                r = question_start(question,
-                                   (struct child_work){ .name = "run-paths", .timeout = QUESTION_LOOK_TIMEOUT,
-                                                        .max = REQUEST_LOOKED_MAX, .run = request_look,
-                                                        .data = &look },
-                                   on_looked, p);
+                r = question_start(question, work, on_looked, p);
         return r < 0 ? r : 1;
 }
 
@@ -349,7 +347,7 @@ static int malformed(uint16_t kind, struct problem *p) {
                 int k = malformed(f->kind, p);                                                              \
                                                                                                             \
                 if (q) {                                                                                    \
-                        asked_note(asked, action, run, detail);                                                   \
+                        asked_note(asked, action, run, detail);                                             \
                         k = call;                                                                           \
                 }                                                                                           \
                 local__##type##__free_unpacked(q, NULL);                                                    \

@@ -25,10 +25,12 @@ static int refuse_question(uid_t uid, bool others, struct problem *p) {
 
         (void) snprintf(remedy, sizeof(remedy), "ps -o pid,stat,wchan:30,comm -C tpu-launchd");
         if (others)
-                return problem_set(p, -EBUSY, remedy, "questions of %d other users hang", QUESTION_USERS);
+                return problem_set(p, -EBUSY, remedy, "questions of %d other users have no answer yet",
+                                   QUESTION_USERS);
         return problem_set(p, -EBUSY, remedy,
-                           "questions of user %u hang: a user database or a mount does not answer",
-                           (unsigned) uid);
+                           "%d questions of user %u have no answer yet: does the user database or a mount "
+                           "hang?",
+                           QUESTIONS_OF_A_USER, (unsigned) uid);
 }
 
 static void on_answer(int result, const char *answer, size_t len, void *userdata) {

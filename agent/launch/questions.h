@@ -15,8 +15,8 @@
 
 #define QUESTION_WHO_TIMEOUT (4 * USEC_PER_SEC)  /* both together: less than tpu-hostd waits */
 #define QUESTION_LOOK_TIMEOUT (5 * USEC_PER_SEC)
-#define QUESTIONS_OF_A_USER 3
-#define QUESTIONS_OF_ROOT 12
+#define QUESTIONS_OF_A_USER 8 /* at a time: more than tpu-hostd has */
+#define QUESTIONS_OF_ROOT 16
 #define QUESTION_USERS 12 /* who have any at a time; processes in all: TasksMax= of our unit */
 
 struct question_share {

@@ -83,8 +83,8 @@ static bool count_refusal(struct refusals *all, usec_t now, uid_t uid, unsigned 
         return true;
 }
 
-void asked_record(struct refusals *all, usec_t now, const struct caller *c, const struct asked *k, int result,
-                  const char *reason) {
+void asked_record(struct refusals *all, usec_t now, const struct caller *c, const struct asked *k,
+                  int result, const char *reason) {
         unsigned left_out = 0;
         char text[512];
 

@@ -31,5 +31,5 @@ struct refusals {
         } of[REFUSAL_USERS];
 };
 /* Records an acting call, and a reader's that was refused. now: boot clock. */
-void asked_record(struct refusals *all, usec_t now, const struct caller *c, const struct asked *k, int result,
-                  const char *reason);
+void asked_record(struct refusals *all, usec_t now, const struct caller *c, const struct asked *k,
+                  int result, const char *reason);

@@ -5,7 +5,7 @@
  * own, so that the loop does not wait for it: a function in a forked process, or another program. What it
  * writes comes back when it ends; at its time limit, or when it writes too much, it is killed. A child that
  * cannot be killed (state D) is left alone. done is then not called, so that a caller who starts one at a
- * time never has two of them; a caller who counts them (there) is told at the limit all the same.
+ * time never has two of them; for a caller who counts them (there) it is called at the limit all the same.
  *
  * A forked child shares no descriptor with its parent but the pipe (a lock of ours must not outlive us).
  */

@@ -304,7 +304,8 @@ int request_look(int fd, const void *data) {
 static int take_looked(const Local__Looked *l, struct request_result *ret, struct problem *p) {
         struct kept_run *kept = ret->kept;
 
-        if (l->error && environment_text_is_valid(l->error->text) && environment_text_is_valid(l->error->remedy))
+        if (l->error && environment_text_is_valid(l->error->text) &&
+            environment_text_is_valid(l->error->remedy))
                 return problem_set(p, l->error->code > 0 ? -l->error->code : -EIO, l->error->remedy, "%s",
                                    l->error->text);
         if (l->error || !l->directory[0] || strlen(l->malloc) >= sizeof(kept->malloc))

@@ -32,7 +32,8 @@ static void find_target(const struct who_asked *q, struct target *t) {
                                         getpwuid_r(q->uid, &pw, buf, LOOKUP_SIZE, &user);
         if (!user)
                 return;
-        if (strlen(pw.pw_name) >= sizeof(t->name) || strlen(pw.pw_dir ? pw.pw_dir : "/") >= sizeof(t->home)) {
+        if (strlen(pw.pw_name) >= sizeof(t->name) ||
+            strlen(pw.pw_dir ? pw.pw_dir : "/") >= sizeof(t->home)) {
                 t->error = ENAMETOOLONG;
                 return;
         }

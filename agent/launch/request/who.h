@@ -39,5 +39,5 @@ struct who_asked {
 int who_look(int fd, const void *data);
 /* What it wrote; -EBADMSG. */
 int who_take(const char *answer, size_t len, struct who *ret);
-/* The process becomes this user for good, without capabilities. A process that is not root's stays as it is. */
+/* The process becomes this user for good, without capabilities. One that is not root's stays as it is. */
 int who_become(const struct target *t);
