@@ -6,18 +6,11 @@
 #include "ranks.h"
 #include "paths.h"
 #include "sentence.h"
-
-const char *reason_name(enum reason r) {
-        static const char *const names[_REASON_MAX] = {
-                "place", "stopped", "collective", "different", "left", "silent", "device", "step", "path",
-                "finding",
-        };
-        return names[r];
-}
+#include "weights.h"
 
 const char *outcome_name(enum outcome o) {
-        static const char *const names[_OUTCOME_MAX] = { "named", "nobody", "goes_on", "works",
-                                                         "no_evidence" };
+        static const char *const names[_OUTCOME_MAX] = { "named", "nobody",  "goes_on",
+                                                         "works", "outside", "no_evidence" };
         return names[o];
 }
 
@@ -25,21 +18,22 @@ struct diagnosis *diagnosis_free(struct diagnosis *d) {
         if (d) {
                 evidence_clear(&d->evidence);
                 paths_clear(&d->paths);
-                free(d->shared);
+                wait_graph_clear(&d->graph);
                 free(d->odd);
         }
         free(d);
         return NULL;
 }
 
+#define SAYS_WHY 0.3      /* a part of a score that is worth a sentence */
 #define CHECKS_MAX 64u    /* different checks that are counted */
 #define HOST_FINDINGS 16u /* of one host that are looked at */
 
 /* What is known of all hosts before one of them is judged. */
 struct overview {
         size_t ranks, members; /* members: ranks, and hosts that have none but should */
-        size_t collective;     /* the largest class that waits in one; SIZE_MAX: none */
-        size_t not_waiting;    /* ranks that hold the others up, by where they are */
+        double waiting;        /* which part of them waits for others */
+        size_t held;           /* ranks that are held up by what they themselves wait for */
         bool all_stopped;
         usec_t first_end, next_end, first_error;
         uint64_t step; /* that most hosts are at; CAPTURE_STEP_NONE */
@@ -55,26 +49,6 @@ struct overview {
 /* Whose process is gone: it says so, or has no process where others have. */
 static bool has_left(const struct seen_host *h, const struct evidence *e) {
         return h->last && h->n_ranks == 0 && (h->last->ended > 0 || e->n_ranks > 0);
-}
-
-static bool holds_up(enum standing s) {
-        switch (s) {
-        case STANDING_RUNS:
-        case STANDING_CALL:
-        case STANDING_LOCK:
-        case STANDING_THREADS:
-        case STANDING_SLEEPS:
-        case STANDING_DISK:
-        case STANDING_STOPPED:
-        case STANDING_ENDED:
-                return true;
-        case STANDING_UNKNOWN:
-        case STANDING_COLLECTIVE:
-        case STANDING_SILENT:
-        case _STANDING_MAX:
-                return false;
-        }
-        return false;
 }
 
 static int compare_steps(const void *a, const void *b) {
@@ -132,28 +106,32 @@ static void count_check(struct overview *o, const struct captured_finding *f, si
         o->checks[i].last = host;
 }
 
+/* Waits end there for what the rank itself does or waits for, and those of others lead there, too. */
+static bool is_held(const struct diagnosis *d, uint32_t rank) {
+        const struct graph_node *n = &d->graph.nodes[rank];
+
+        return n->end >= BLAME_NAMED && !n->behind && n->share >= d->graph.most / 4;
+}
+
 static int survey_all(struct diagnosis *d, struct overview *o) {
         const struct evidence *e = &d->evidence;
-        int r;
+        int r = wait_graph_make(&d->graph, e);
 
-        *o = (struct overview){ .ranks = e->n_ranks, .collective = SIZE_MAX };
-        for (size_t i = 0; i < e->n_classes; i++) {
-                const struct rank_class *c = &e->classes[i];
-
-                if (c->standing == STANDING_COLLECTIVE) {
-                        d->n_waiting += c->n;
-                        o->collective = MIN(o->collective, i);
-                } else if (c->standing == STANDING_STOPPED)
-                        d->n_stopped += c->n;
-                if (holds_up(c->standing))
-                        o->not_waiting += c->n;
+        if (r < 0)
+                return r;
+        *o = (struct overview){ .ranks = e->n_ranks };
+        d->n_waiting = d->graph.n_waiting;
+        for (uint32_t i = 0; i < e->n_ranks; i++) {
+                d->n_stopped += e->ranks[i].place.kind == WAIT_STOPPED;
+                o->held += is_held(d, i);
         }
         survey_ends(d, o);
         for (size_t i = 0; i < e->n_hosts; i++)
                 for (size_t k = 0; e->hosts[i].last && k < MIN(e->hosts[i].last->n_findings, HOST_FINDINGS);
                      k++)
                         count_check(o, &e->hosts[i].last->findings[k], i);
-        o->members = o->ranks + e->n_silent + d->n_ended;
+        o->members = MAX(o->ranks + e->n_silent + d->n_ended, (size_t) 1);
+        o->waiting = (double) d->n_waiting / (double) o->members;
         o->all_stopped = d->n_stopped > 0 && d->n_stopped == e->n_ranks;
         r = cores_survey(e, &d->cores);
         if (r == 0)
@@ -206,64 +184,68 @@ static bool run_works(struct diagnosis *d) {
         return d->n_active * 2 > e->n_ranks;
 }
 
+/* What the most hosts wait for that is none of theirs: a server, a file system. */
+static int survey_outside(struct diagnosis *d) {
+        const struct evidence *e = &d->evidence;
+        _cleanup_free_ struct {
+                uint32_t hosts, last;
+        } *of = calloc(e->scene->table.n_strings + 1, sizeof(*of));
+
+        if (!of)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < e->n_ranks; i++) {
+                uint32_t what = d->graph.chains[i].outside;
+
+                if (what == 0 || of[what].last == e->ranks[i].host + 1)
+                        continue;
+                of[what].last = e->ranks[i].host + 1;
+                of[what].hosts++;
+        }
+        for (uint32_t i = 0; i < e->n_ranks; i++) {
+                uint32_t what = d->graph.chains[i].outside;
+
+                if (what == 0 || of[what].hosts <= d->n_outside)
+                        continue;
+                d->n_outside = of[what].hosts;
+                d->outside = what;
+        }
+        return 0;
+}
+
 static enum outcome conclude_outcome(struct diagnosis *d) {
         const struct suspect *first = d->n_suspects > 0 ? &d->suspects[0] : NULL;
-        bool named = first && first->score >= BLAME_NAMED;
+        bool named = first && first->score >= BLAME_NAMED,
+             outside = first && first->rank != STACK_NONE && d->n_outside > 1 &&
+                       d->graph.chains[first->rank].outside == d->outside;
 
-        if (run_works(d) && (!named || first->reason == REASON_DIFFERENT))
+        if (outside && (named || d->n_outside * 2 > d->evidence.n_hosts))
+                return OUTCOME_OUTSIDE;
+        if (run_works(d) && (!named || first->rank != STACK_NONE))
                 return OUTCOME_WORKS;
         return named ? OUTCOME_NAMED : OUTCOME_NOBODY;
 }
 
 /* --- One host -------------------------------------------------------------------------------------- */
 
-static void add_reason(struct suspect *s, enum reason reason, double score, uint32_t rank) {
+static void add_reason(struct suspect *s, enum stall_kind kind, double score, uint32_t rank) {
+        /* what its thread waits for says more than that the others lack its data */
+        bool said = kind == KIND_OWES && s->rank == rank && s->parts[s->kind] >= SAYS_WHY;
+
         assert(score >= 0 && score <= 1);
-        if (score <= s->parts[reason])
+        if (score <= s->parts[kind])
                 return;
-        s->parts[reason] = score;
-        if (s->parts[s->reason] <= score) {
-                s->reason = reason;
+        s->parts[kind] = score;
+        if (s->parts[s->kind] <= score && !said) {
+                s->kind = kind;
                 s->rank = rank;
         }
 }
 
-/* How much a place weighs when others wait for it. */
-static double weight_of_place(const struct rank *r) {
-        bool stuck = r->both && !r->moved;
+/* The more wait for others, and the more of their waits lead here, the surer. */
+static double led_here(const struct diagnosis *d, const struct overview *o, const struct graph_node *n) {
+        double share = d->graph.most > 0 ? n->share / d->graph.most : 1;
 
-        switch (r->place.standing) {
-        case STANDING_DISK:
-                return stuck ? 0.95 : 0.85;
-        case STANDING_CALL:
-                return stuck ? 0.92 : 0.85;
-        case STANDING_LOCK:
-                return stuck ? 0.9 : 0.8;
-        case STANDING_THREADS:
-                return stuck ? 0.85 : 0.75;
-        case STANDING_SLEEPS:
-                return stuck ? 0.85 : 0.8;
-        case STANDING_RUNS:
-                return r->place.frame == STACK_NONE ? 0.75 : 0.85;
-        case STANDING_ENDED:
-                return 0.9;
-        case STANDING_STOPPED:
-                return 0.97;
-        case STANDING_UNKNOWN:
-        case STANDING_COLLECTIVE:
-        case STANDING_SILENT:
-        case _STANDING_MAX:
-                return 0;
-        }
-        return 0;
-}
-
-/* A rank that waits in another collective than most. Most wait in one that lets who is done with it go on:
- * it may be ahead of them, which is no fault. */
-static double weight_of_collective(const struct diagnosis *d, const struct overview *o) {
-        bool explained = o->not_waiting + d->evidence.n_silent + d->n_ended > 0;
-
-        return explained || wait_is_one_way(d->evidence.classes[o->collective].what) ? 0.2 : 0.7;
+        return (0.5 + 0.5 * o->waiting) * (d->n_waiting > 0 ? 0.2 + 0.8 * share : 1);
 }
 
 static void judge_rank(const struct diagnosis *d, const struct overview *o, uint32_t number,
@@ -271,50 +253,61 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
         const struct evidence *e = &d->evidence;
         const struct rank *r = &e->ranks[number];
         const struct rank_class *most = &e->classes[0];
-        double waiting = (double) d->n_waiting / (double) o->members;
+        const struct wait_chain *c = &d->graph.chains[number];
+        const struct graph_node *n = &d->graph.nodes[number];
+        double led = led_here(d, o, n);
         bool stopped = d->n_stopped > 0 && !o->all_stopped; /* that explains why others do not get on */
 
-        if (r->place.standing == STANDING_STOPPED) {
-                if (!o->all_stopped)
-                        add_reason(s, REASON_STOPPED,
-                                   weight_of_place(r) * (d->n_waiting > 0 ? 0.6 + 0.4 * waiting : 0.8),
-                                   number);
-        } else if (d->n_waiting > 0 && holds_up(r->place.standing))
-                add_reason(s, REASON_PLACE, weight_of_place(r) * (0.5 + 0.5 * waiting) * (stopped ? 0.4 : 1),
+        if (o->all_stopped)
+                return;
+        if (c->kind == WAIT_STOPPED && d->n_waiting == 0)
+                add_reason(s, (enum stall_kind) WAIT_STOPPED, 0.8 * n->end, number);
+        else if (d->n_waiting == 0) {
+                if (r->alike == ALIKE_ODD && r->place.kind != KIND_UNKNOWN && most->n * 2 > o->members)
+                        add_reason(s, c->kind,
+                                   weight_of(WEIGHT_SINK) * (double) most->n / (double) o->members, number);
+        } else if (n->end > 0 && !n->behind)
+                add_reason(s, c->kind, n->end * led * (stopped && r->place.kind != WAIT_STOPPED ? 0.4 : 1),
                            number);
-        else if (r->place.standing == STANDING_COLLECTIVE && r->class != o->collective &&
-                 e->classes[o->collective].n * 2 > d->n_waiting)
-                add_reason(s, REASON_COLLECTIVE, weight_of_collective(d, o) * waiting, number);
-        else if (d->n_waiting == 0 && r->class != 0 && r->place.standing != STANDING_UNKNOWN &&
-                 most->n * 2 > o->members && most->standing != STANDING_UNKNOWN && !o->all_stopped)
-                add_reason(s, REASON_DIFFERENT, 0.75 * (double) most->n / (double) o->members, number);
+        if (n->behind || (d->graph.debts.ranks[number].owes && n->next == STACK_NONE))
+                add_reason(s, KIND_OWES, weight_of(WEIGHT_OWES) * led, number);
+        else if (n->in_circle)
+                add_reason(s, KIND_OWES, weight_of(WEIGHT_MEMBER) * led, number);
+        else if (n->end < BLAME_NAMED && d->graph.n_there > 2 && n->share * (double) d->graph.n_there > 1.5)
+                add_reason(s, KIND_OWES, weight_of(WEIGHT_SINK) * n->share * led, number);
 }
 
 static void judge_device(const struct diagnosis *d, const struct seen_host *h, struct suspect *s) {
-        static const double weights[_CORE_STATE_MAX] = {
-                [CORE_ERROR] = 0.9,       [CORE_OTHER_PROGRAM] = 0.8, [CORE_BEHIND] = 0.7,
-                [CORE_ODD_COUNTER] = 0.8, [CORE_NO_INPUT] = 0.3,
+        static const enum weight by_state[_CORE_STATE_MAX] = {
+                [CORE_ERROR] = WEIGHT_CORE_ERROR,    [CORE_OTHER_PROGRAM] = WEIGHT_CORE_PROGRAM,
+                [CORE_BEHIND] = WEIGHT_CORE_BEHIND,  [CORE_ODD_COUNTER] = WEIGHT_CORE_COUNTER,
+                [CORE_NO_INPUT] = WEIGHT_CORE_INPUT,
         };
         enum core_state state = cores_of_host(&d->cores, h, &s->core);
 
         if (state != CORE_LIKE_OTHERS)
-                add_reason(s, REASON_DEVICE, weights[state], STACK_NONE);
+                add_reason(s, KIND_CORE, weight_of(by_state[state]), STACK_NONE);
 }
 
 /* Of the two ends of a connection without an answer, that one is cut off which others miss, too. Where there
  * is one such connection, both of its ends are named: it is not known which it is. */
 static void judge_path(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
-        static const double scores[_PATHS_VERDICT_MAX] = {
-                [PATHS_NOTHING] = 0.2, [PATHS_LIKELY] = 0.6, [PATHS_CLEAR] = 0.85, [PATHS_PAIR] = 0.55
+        static const enum weight by_verdict[_PATHS_VERDICT_MAX] = {
+                [PATHS_NOTHING] = WEIGHT_PATH_NOTHING,
+                [PATHS_LIKELY] = WEIGHT_PATH_LIKELY,
+                [PATHS_CLEAR] = WEIGHT_PATH_CLEAR,
+                [PATHS_PAIR] = WEIGHT_PATH_PAIR,
         };
         const struct path_end *end = d->paths.worst[s->host];
-        bool explained = o->not_waiting + d->n_ended > 0;
+        bool explained = o->held + d->n_ended > 0;
 
         if (!end)
                 return;
         s->path = end;
-        add_reason(s, REASON_PATH,
-                   end->missing == d->paths.most && !explained ? scores[d->paths.verdict] : 0.1, STACK_NONE);
+        add_reason(s, KIND_PATH,
+                   weight_of(end->missing == d->paths.most && !explained ? by_verdict[d->paths.verdict]
+                                                                         : WEIGHT_PATH_EXPLAINED),
+                   STACK_NONE);
 }
 
 /* On how many hosts this check fails, too. What was not counted is taken for common. */
@@ -329,62 +322,67 @@ static size_t count_sharers(const struct overview *o, const struct captured_find
 static void judge_findings(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
                            struct suspect *s) {
         const struct evidence *e = &d->evidence;
-        bool explained = o->not_waiting + d->n_ended > 0 && s->score < BLAME_NAMED;
+        bool explained = o->held + d->n_ended > 0 && s->score < BLAME_NAMED;
 
         for (size_t i = 0; h->last && i < h->last->n_findings && i < HOST_FINDINGS; i++) {
                 const struct captured_finding *f = &h->last->findings[i];
                 const char *check = stack_table_text(&e->scene->table, f->check);
                 bool path = startswith(check, "nic.") || startswith(check, "path.") ||
                             startswith(check, "route") || startswith(check, "tpu.");
-                double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
+                double score = weight_of(path ? WEIGHT_CHECK_PATH : WEIGHT_CHECK) * (f->fail ? 1 : 0.4) *
+                               (explained ? 0.3 : 1);
 
-                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) ||
-                    score <= s->parts[REASON_FINDING] ||
+                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) || score <= s->parts[KIND_CHECK] ||
                     count_sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
                         continue;
                 s->finding = f;
-                add_reason(s, REASON_FINDING, score, STACK_NONE);
+                add_reason(s, KIND_CHECK, score, STACK_NONE);
         }
 }
 
 static void judge_end(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
                       struct suspect *s) {
         usec_t margin = 2 * (o->first_error + (h->last ? h->last->clock_error : 0));
-        double share = d->n_waiting > 0 ? 0.5 + 0.5 * (double) d->n_waiting / (double) o->members : 0.75;
+        double share = d->n_waiting > 0 ? 0.5 + 0.5 * o->waiting : 0.75;
+        enum weight w;
 
         if (!h->last->ended)
-                add_reason(s, REASON_LEFT, d->n_ended == 1 ? 0.9 * share : 0.4, STACK_NONE);
+                w = d->n_ended == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
         else if (h->last->ended > o->first_end)
-                add_reason(s, REASON_LEFT, h->last->ended - o->first_end <= margin ? 0.4 : 0.15, STACK_NONE);
+                w = h->last->ended - o->first_end <= margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
         else if (o->next_end == USEC_INFINITY)
-                add_reason(s, REASON_LEFT, 0.95 * MAX(share, 0.75), STACK_NONE);
+                w = WEIGHT_LEFT_ALONE;
         else
-                add_reason(s, REASON_LEFT, o->next_end - o->first_end <= margin ? 0.55 : 0.95, STACK_NONE);
+                w = o->next_end - o->first_end <= margin ? WEIGHT_LEFT_CLOSE : WEIGHT_LEFT_FIRST;
+        add_reason(s, KIND_ENDED, weight_of(w) * (w == WEIGHT_LEFT_ALONE ? MAX(share, 0.75) : 1),
+                   STACK_NONE);
 }
 
 static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         const struct evidence *e = &d->evidence;
         const struct seen_host *h = &e->hosts[s->host];
-        double waiting = (double) d->n_waiting / (double) MAX(o->members, (size_t) 1), clear = 1;
+        bool explained = o->held + d->n_ended > 0;
+        double clear = 1;
 
         for (uint32_t i = 0; i < h->n_ranks; i++)
                 judge_rank(d, o, h->first_rank + i, s);
         if (!h->last)
-                add_reason(s, REASON_SILENT,
-                           (o->not_waiting + d->n_ended > 0 ? 0.35 : 0.85) * (0.5 + 0.5 * waiting) *
-                                   (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
+                add_reason(s, KIND_SILENT,
+                           weight_of(explained ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
+                                   (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
                            STACK_NONE);
         else if (has_left(h, e))
                 judge_end(d, o, h, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step)
-                add_reason(s, REASON_STEP, o->not_waiting > 0 ? 0.1 : 0.4, STACK_NONE);
+                add_reason(s, KIND_STEP, weight_of(o->held > 0 ? WEIGHT_STEP_EXPLAINED : WEIGHT_STEP),
+                           STACK_NONE);
         judge_device(d, h, s);
         judge_path(d, o, s);
-        for (size_t i = 0; i < _REASON_MAX; i++)
+        for (size_t i = 0; i < _KIND_MAX; i++)
                 clear *= 1 - s->parts[i];
         s->score = 1 - clear;
         judge_findings(d, o, h, s);
-        s->score = 1 - clear * (1 - s->parts[REASON_FINDING]);
+        s->score = 1 - clear * (1 - s->parts[KIND_CHECK]);
         assert(s->score >= 0 && s->score <= 1);
 }
 
@@ -414,17 +412,18 @@ static void keep_suspect(struct diagnosis *d, const struct suspect *s) {
 }
 
 static bool is_odd(const struct suspect *s) {
-        return s->reason != REASON_FINDING && s->score >= BLAME_NAMED / 2;
+        return s->kind != KIND_CHECK && s->score >= BLAME_NAMED / 2;
 }
 
 static int judge_all(struct diagnosis *d, const struct overview *o) {
-        int r = behind_survey(&d->evidence, &d->shared);
+        int r;
 
-        if (r < 0)
-                return r;
         d->odd = calloc(d->evidence.n_hosts + 1, sizeof(*d->odd));
         if (!d->odd)
                 return -ENOMEM;
+        r = survey_outside(d);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < d->evidence.n_hosts; i++) {
                 struct suspect s = { .host = (uint32_t) i, .rank = STACK_NONE };
 
@@ -453,6 +452,8 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
         if (!d)
                 return -ENOMEM;
         r = evidence_gather(&d->evidence, s, o->slice, o->hosts);
+        if (r == 0)
+                r = ranks_classify(&d->evidence);
         if (r == 0)
                 r = survey_all(d, &all);
         if (r < 0)

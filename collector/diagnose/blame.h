@@ -2,17 +2,19 @@
 #pragma once
 /*
  * Who is at fault, and why. Every host gets a score between 0 and 1 out of independent reasons (1 - Π(1 -
- * reason)); hosts with one come ranked, each with a sentence. Victims wait for the others; the culprit does
- * not. A host is named from BLAME_NAMED on: below, it is shown as a hint.
+ * reason)), each with its weight of one table (weights.h); hosts with one come ranked, each with a sentence.
+ * Who is at fault is where the waits of the others lead (graph.h). A host is named from BLAME_NAMED on:
+ * below, it is shown as a hint.
  *
  * Pure, and the same whatever the order of captures, of hosts and of threads.
  */
 #include "cores.h"
+#include "graph.h"
 #include "paths.h"
 
 #define BLAME_NAMED 0.5
-#define BLAME_SENTENCE_MAX 768u
-#define BLAME_DETAILS_MAX 1536u
+#define BLAME_SENTENCE_MAX 1024u
+#define BLAME_DETAILS_MAX 2048u
 #define BLAME_SUSPECTS_MAX 64u
 
 enum stall_state {
@@ -22,27 +24,12 @@ enum stall_state {
         _STALL_STATE_MAX,
 };
 
-enum reason {
-        REASON_PLACE,      /* it does not wait for the others, as they do for it */
-        REASON_STOPPED,    /* its process is stopped, and not everyone's */
-        REASON_COLLECTIVE, /* it waits in another collective than most */
-        REASON_DIFFERENT,  /* nobody waits for others; it stands elsewhere than most */
-        REASON_LEFT,       /* its process has ended */
-        REASON_SILENT,     /* no answer */
-        REASON_DEVICE,     /* its cores differ */
-        REASON_STEP,       /* its last step is behind */
-        REASON_PATH,       /* packets between it and the others are lost */
-        REASON_FINDING,    /* a check that fails there and hardly anywhere else */
-        _REASON_MAX,
-};
-const char *reason_name(enum reason r);
-
 struct suspect {
         uint32_t host; /* of the evidence */
         double score;
-        enum reason reason; /* the gravest */
-        uint32_t rank;      /* that the sentence speaks of; STACK_NONE: of the host */
-        double parts[_REASON_MAX];
+        enum stall_kind kind; /* the gravest reason */
+        uint32_t rank;        /* that the sentence speaks of; STACK_NONE: of the host */
+        double parts[_KIND_MAX];
         bool moved, saves; /* that rank: other places in the two captures; it is in code that writes */
         const struct captured_core *core;
         const struct captured_finding *finding;
@@ -56,6 +43,7 @@ enum outcome {
         OUTCOME_NOBODY,      /* it stalls, but no host stands out */
         OUTCOME_GOES_ON,     /* no stall */
         OUTCOME_WORKS,       /* no step, but no rank waits for another either: most of them do something */
+        OUTCOME_OUTSIDE,     /* several hosts wait for one thing that is none of theirs */
         OUTCOME_NO_EVIDENCE, /* no capture of any rank */
         _OUTCOME_MAX,
 };
@@ -65,14 +53,16 @@ struct diagnosis {
         struct evidence evidence;
         struct cores cores;
         struct paths paths;
-        bool *shared; /* of behind_survey() */
-        bool *odd;    /* of each host; NULL: nobody was judged */
+        struct wait_graph graph;
+        bool *odd; /* of each host; NULL: nobody was judged */
         enum outcome outcome;
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
-        size_t n_suspects, n_odd;             /* odd: hosts that do not wait like the others, all of them */
-        size_t n_waiting, n_ended, n_stopped; /* ranks */
-        size_t n_active;                      /* ranks that run, sleep or moved, in code of their own */
-        char summary[BLAME_SENTENCE_MAX];     /* the whole in one sentence */
+        size_t n_suspects, n_odd;                    /* odd: hosts at which waits end, all of them */
+        size_t n_waiting, n_ended, n_stopped;        /* ranks; waiting: for other ranks */
+        size_t n_active;                  /* ranks that run, sleep or moved, in code of their own */
+        uint32_t outside;                 /* string: what most of those wait for who wait for no rank */
+        size_t n_outside;                 /* hosts that wait for it */
+        char summary[BLAME_SENTENCE_MAX]; /* the whole in one sentence */
 };
 struct diagnosis *diagnosis_free(struct diagnosis *d);
 DEFINE_CLEANUP(struct diagnosis *, diagnosis_free)

@@ -209,7 +209,7 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
                                              json_stringn(at, (size_t) (end - at))); /* checked below */
         if (!v || !details ||
             json_object_update_new(v, json_pack("{s:f, s:s, s:s, s:b, s:b, s:o}", "score", s->score,
-                                                "reason", reason_name(s->reason), "sentence", s->sentence,
+                                                "kind", stall_kind_name(s->kind), "sentence", s->sentence,
                                                 "moved", s->moved, "saves", s->saves, "details", details)) <
                     0) {
                 json_decref(v);
@@ -221,15 +221,16 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
 static json_t *class_json(const struct diagnosis *d, size_t number, bool *in) {
         const struct evidence *e = &d->evidence;
         const struct rank_class *c = &e->classes[number];
+        const struct place *p = &c->place;
         const struct stack_table *t = &e->scene->table;
 
         memset(in, 0, e->n_hosts);
         for (size_t i = 0; i < e->n_ranks; i++)
                 if (e->ranks[i].class == number)
                         in[e->ranks[i].host] = true;
-        return json_pack("{s:s, s:s, s:o, s:I, s:b, s:o}", "standing", standing_name(c->standing), "in",
-                         c->what, "frame",
-                         c->frame == STACK_NONE ? json_null() : frame_json(t, &t->frames[c->frame]), "ranks",
+        return json_pack("{s:s, s:s, s:o, s:I, s:b, s:o}", "kind", stall_kind_name(p->kind), "in",
+                         p->word[0] ? p->word : p->what, "frame",
+                         p->frame == STACK_NONE ? json_null() : frame_json(t, &t->frames[p->frame]), "ranks",
                          (json_int_t) c->n, "moved", c->moved, "hosts", set_json(e, in));
 }
 

@@ -5,6 +5,8 @@
 
 #define PAIRS_OF_HOST 64u
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
+#define RETRANSMITS_LOST 2u /* in a row: the first may be a tail that was dropped once */
+#define SILENT_MS 2000u /* by then an acknowledgement has come */
 #define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/unanswered.h */
 
 struct text {
@@ -87,6 +89,40 @@ static bool datagrams_tell(const struct evidence *e) {
                         asked = true;
                 }
         return !asked; /* agents that do not say it */
+}
+
+/* What is sent and not acknowledged again and again, or not taken though nothing lies unread at the other
+ * end: neither of the two programs is why. */
+static bool is_lost(const struct evidence *e, const struct peer_end *end) {
+        const struct captured_socket *s = end->socket;
+        bool read = end->peer != PEER_NONE && e->peers.ends[end->peer].socket->unread == 0;
+
+        if (end->moved || end->peer_host == PEER_NONE || end->peer_host == end->host)
+                return false;
+        return s->unacknowledged > 0 && (s->retransmits >= RETRANSMITS_LOST ||
+                                         (read && s->sent_ms >= SILENT_MS && s->sent_ms != SOCKET_MS_NONE));
+}
+
+static struct text address_of(const struct evidence *e, uint32_t string) {
+        const char *s = stack_table_text(&e->scene->table, string), *end;
+
+        s += s[0] == '[';
+        end = strchr(s, ']') ? strchr(s, ']') : strrchr(s, ':');
+        return (struct text) { s, end ? (size_t) (end - s) : strlen(s) };
+}
+
+/* Of the connections in the captures themselves. */
+static int gather_lost(const struct evidence *e, struct pairs *p) {
+        int r = 0;
+
+        for (size_t i = 0; i < e->peers.n && r == 0; i++) {
+                const struct peer_end *end = &e->peers.ends[i];
+
+                if (is_lost(e, end))
+                        r = add_pair(p, address_of(e, end->socket->local),
+                                     address_of(e, end->socket->remote), end->host, true);
+        }
+        return r;
 }
 
 /* What either capture says: a connection may be gone by the second. */
@@ -265,6 +301,8 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
         struct pairs p = { 0 };
         int r = gather_ends(e, PATH_CHECK, &p);
 
+        if (r == 0)
+                r = gather_lost(e, &p);
         if (r == 0 && p.n == 0)
                 r = gather_ends(e, LINK_CHECK, &p); /* all are answered, some late */
 

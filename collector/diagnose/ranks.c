@@ -4,18 +4,20 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "grow.h"
+
 /* --- Activity -------------------------------------------------------------------------------------- */
 
 /* A thread that its program lets do something: also a loader's that fetches while the main thread waits for
  * it. */
 static bool thread_is_active(const struct evidence *e, const struct seen_host *h,
-                             const struct captured_process *before, const struct captured_thread *now) {
-        const struct stack_table *t = &e->scene->table;
-        struct place p = place_of(t, now, now->state);
+                             const struct host_capture *c, const struct captured_process *before,
+                             const struct captured_thread *now) {
+        struct place p = place_of(&e->scene->table, e->codes, c, now, now->state);
 
         if (!p.own)
                 return false;
-        if (p.standing == STANDING_RUNS || p.standing == STANDING_SLEEPS || now->changed)
+        if (p.kind == KIND_CPU || p.kind == WAIT_TIMER || now->changed)
                 return true;
         for (uint32_t i = 0; before && i < before->n_threads; i++) {
                 const struct captured_thread *then = &h->capture[0]->threads[before->first_thread + i];
@@ -32,7 +34,7 @@ static bool rank_is_active(const struct evidence *e, const struct rank *r) {
         const struct host_capture *c = r->process[1] ? h->capture[1] : h->capture[0];
 
         for (uint32_t i = 0; p && i < p->n_threads; i++)
-                if (thread_is_active(e, h, r->process[1] ? r->process[0] : NULL,
+                if (thread_is_active(e, h, c, r->process[1] ? r->process[0] : NULL,
                                      &c->threads[p->first_thread + i]))
                         return true;
         return false;
@@ -46,79 +48,106 @@ size_t active_ranks(const struct evidence *e) {
         return n;
 }
 
-/* --- Behind a wait --------------------------------------------------------------------------------- */
+/* --- Classes --------------------------------------------------------------------------------------- */
 
-int behind_survey(const struct evidence *e, bool **ret) {
-        size_t n = e->scene->table.n_stacks;
-        _cleanup_free_ uint32_t *first = calloc(n + 1, sizeof(*first)); /* the host that has it, and one */
-        _cleanup_free_ bool *shared = calloc(n + 1, sizeof(*shared));
+static int compare_numbers(uint64_t a, uint64_t b) {
+        return a < b ? -1 : a > b;
+}
 
-        if (!first || !shared)
+struct key {
+        const struct evidence *e;
+        uint32_t rank;
+};
+
+static const struct stack_frame *frame_of(const struct stack_table *t, uint32_t frame) {
+        static const struct stack_frame none = { 0 };
+
+        return frame == STACK_NONE ? &none : &t->frames[frame];
+}
+
+/* A line counts only of what stands still. */
+static uint32_t line_of(const struct stack_table *t, uint8_t kind, uint32_t frame, bool moved) {
+        return kind == KIND_CPU || moved ? 0 : frame_of(t, frame)->line;
+}
+
+static int compare_places(const struct stack_table *t, const struct rank *a, const struct rank *b) {
+        const struct stack_frame *f = frame_of(t, a->place.frame), *g = frame_of(t, b->place.frame);
+        int r = compare_numbers(a->place.kind, b->place.kind);
+
+        if (r == 0)
+                r = strcmp(a->place.what, b->place.what);
+        if (r == 0)
+                r = strcmp(a->place.word, b->place.word);
+        if (r == 0 && f->file != g->file)
+                r = strcmp(stack_table_text(t, f->file), stack_table_text(t, g->file));
+        if (r == 0 && f->function != g->function)
+                r = strcmp(stack_table_text(t, f->function), stack_table_text(t, g->function));
+        if (r == 0)
+                r = compare_numbers(line_of(t, a->place.kind, a->place.frame, a->moved),
+                                    line_of(t, b->place.kind, b->place.frame, b->moved));
+        return r;
+}
+
+static int compare_keys(const void *x, const void *y) {
+        const struct key *a = x, *b = y;
+        int r = compare_places(&a->e->scene->table, &a->e->ranks[a->rank], &b->e->ranks[b->rank]);
+
+        return r == 0 ? compare_numbers(a->rank, b->rank) : r;
+}
+
+/* Greatest first; between equals the order of the places, which the first rank of each has. */
+static int compare_classes(const void *x, const void *y) {
+        const struct rank_class *a = x, *b = y;
+
+        return a->n != b->n ? compare_numbers(b->n, a->n) : compare_numbers(a->example, b->example);
+}
+
+static int add_class(struct evidence *e, uint32_t rank) {
+        const struct rank *from = &e->ranks[rank];
+        int r = grow(&e->classes, &e->classes_size, e->n_classes + 1, sizeof(*e->classes));
+
+        if (r < 0)
+                return r;
+        e->classes[e->n_classes++] = (struct rank_class){ .place = from->place, .example = rank };
+        return 0;
+}
+
+/* Ranks of one class lie together in keys, and the class's example is the first of them. */
+static void number_ranks(struct evidence *e, const struct key *keys) {
+        for (size_t k = 0; k < e->n_classes; k++)
+                e->ranks[e->classes[k].example].class = (uint32_t) k;
+        for (size_t i = 1; i < e->n_ranks; i++) {
+                struct rank *rank = &e->ranks[keys[i].rank], *before = &e->ranks[keys[i - 1].rank];
+
+                if (compare_places(&e->scene->table, before, rank) == 0)
+                        rank->class = before->class;
+        }
+}
+
+int ranks_classify(struct evidence *e) {
+        _cleanup_free_ struct key *keys = calloc(e->n_ranks + 1, sizeof(*keys));
+        int r = 0;
+
+        if (!keys)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < e->n_hosts; i++) {
-                const struct host_capture *c = e->hosts[i].last;
+        for (size_t i = 0; i < e->n_ranks; i++)
+                keys[i] = (struct key){ e, (uint32_t) i };
+        qsort(keys, e->n_ranks, sizeof(*keys), compare_keys);
+        e->n_classes = 0;
+        for (size_t i = 0; i < e->n_ranks && r == 0; i++) {
+                const struct rank *rank = &e->ranks[keys[i].rank];
 
-                for (size_t k = 0; c && k < c->n_threads; k++) {
-                        uint32_t stack = c->threads[k].stack;
-
-                        if (stack == STACK_NONE)
-                                continue;
-                        shared[stack] |= first[stack] != 0 && first[stack] != i + 1;
-                        first[stack] = i + 1;
-                }
+                if (i == 0 || compare_places(&e->scene->table, &e->ranks[keys[i - 1].rank], rank) != 0)
+                        r = add_class(e, keys[i].rank);
+                if (r < 0)
+                        return r;
+                e->classes[e->n_classes - 1].n++;
+                e->classes[e->n_classes - 1].moved |= rank->moved;
         }
-        *ret = TAKE_PTR(shared);
+        if (e->n_classes > 1)
+                qsort(e->classes, e->n_classes, sizeof(*e->classes), compare_classes);
+        number_ranks(e, keys);
         return 0;
-}
-
-/* How much a thread explains: the greater the better, 0: nothing. */
-static unsigned explanation_of(const struct captured_thread *t, const struct place *p) {
-        if (t->stack == STACK_NONE || t->changed || !p->own)
-                return 0;
-        switch (p->standing) {
-        case STANDING_DISK:
-                return 4;
-        case STANDING_CALL:
-                return 3;
-        case STANDING_RUNS:
-                return 2;
-        case STANDING_LOCK:
-                return 1;
-        case STANDING_UNKNOWN:
-        case STANDING_COLLECTIVE:
-        case STANDING_THREADS:
-        case STANDING_SLEEPS:
-        case STANDING_STOPPED:
-        case STANDING_ENDED:
-        case STANDING_SILENT:
-        case _STANDING_MAX:
-                return 0;
-        }
-        return 0;
-}
-
-const struct captured_thread *behind_find(const struct evidence *e, const bool *shared, const struct rank *r,
-                                          struct place *ret) {
-        const struct captured_thread *own = r->thread[1] ? r->thread[1] : r->thread[0], *best = NULL;
-        const struct host_capture *c = e->hosts[r->host].last;
-        unsigned most = 0;
-
-        if (r->place.standing != STANDING_THREADS && r->place.standing != STANDING_LOCK)
-                return NULL;
-        for (size_t i = 0; i < c->n_threads; i++) {
-                const struct captured_thread *t = &c->threads[i];
-                struct place p = place_of(&e->scene->table, t, t->state);
-                unsigned weight = explanation_of(t, &p);
-
-                /* of equals the first thread by number, whatever their order */
-                if (t == own || weight == 0 || weight < most || (weight == most && t->tid >= best->tid) ||
-                    shared[t->stack])
-                        continue;
-                best = t;
-                most = weight;
-                *ret = p;
-        }
-        return best;
 }
 
 /* --- Saving ---------------------------------------------------------------------------------------- */
@@ -190,7 +219,7 @@ bool rank_saves(const struct evidence *e, const struct rank *r) {
         const struct captured_thread *thread = r->thread[1] ? r->thread[1] : r->thread[0];
         const struct stack_table *t = &e->scene->table;
 
-        if (!thread || r->place.standing == STANDING_COLLECTIVE || r->place.standing == STANDING_STOPPED)
+        if (!thread || r->place.meets || r->place.kind == WAIT_STOPPED)
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 if (streq(stack_table_text(t, thread->syscall), calls[i]))

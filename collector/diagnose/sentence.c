@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sentence.h"
 
+#include "phrases.h"
 #include "ranks.h"
-#include "paths.h"
 #include "utf8.h"
 
 static FILE *open_text(char *text, size_t size) {
@@ -22,179 +22,28 @@ static const struct stack_table *table_of(const struct diagnosis *d) {
         return &d->evidence.scene->table;
 }
 
-/* "slice 1, worker 5 (10.10.0.15)". */
-static void sentence_host(FILE *f, const struct seen_host *h) {
-        const char *name = h->who ? h->who->host : "", *address = h->who ? h->who->address : "";
-
-        if (h->slice[0])
-                fprintf(f, "slice %s, ", h->slice);
-        if (h->worker != CAPTURE_WORKER_NONE)
-                fprintf(f, "worker %" PRIu32, h->worker);
-        else
-                fprintf(f, "host %s", name[0] ? name : "unknown");
-        if (address[0])
-                fprintf(f, " (%s)", address);
-        else if (h->worker != CAPTURE_WORKER_NONE && name[0])
-                fprintf(f, " (%s)", name);
-}
-
-static void put_frame(FILE *f, const struct stack_table *t, uint32_t number) {
-        const struct stack_frame *frame = &t->frames[number];
-
-        fprintf(f, "`%s", base_name(stack_table_text(t, frame->file)));
-        if (frame->line > 0)
-                fprintf(f, ":%" PRIu32, frame->line);
-        fprintf(f, " %s`", stack_table_text(t, frame->function));
-}
-
-static const char *what_of(const char *what) {
-        return what[0] ? what : "a call";
-}
-
-/* "is in `read` under `dataset.py:88 next_batch`". */
-static void sentence_place(FILE *f, const struct stack_table *t, const struct rank_class *c) {
-        const char *between = " under ";
-
-        switch (c->standing) {
-        case STANDING_COLLECTIVE:
-                fprintf(f, "waits in %s", c->what);
-                break;
-        case STANDING_RUNS:
-                fputs("runs", f);
-                if (c->what[0])
-                        fprintf(f, " in `%s`", c->what);
-                between = c->what[0] ? " under " : " in ";
-                if (c->frame == STACK_NONE)
-                        fputs(" (its frames changed while they were read)", f);
-                break;
-        case STANDING_CALL:
-                fprintf(f, "is in `%s`", what_of(c->what));
-                break;
-        case STANDING_LOCK:
-        case STANDING_THREADS:
-                fprintf(f, "waits for %s", c->what);
-                break;
-        case STANDING_SLEEPS:
-                fputs("sleeps", f);
-                break;
-        case STANDING_DISK:
-                fputs("waits uninterruptibly", f);
-                if (c->what[0])
-                        fprintf(f, " in `%s`", c->what);
-                break;
-        case STANDING_STOPPED:
-                fputs("is stopped (state T)", f);
-                break;
-        case STANDING_ENDED:
-                fputs("has exited", f);
-                break;
-        case STANDING_UNKNOWN:
-        case STANDING_SILENT:
-        case _STANDING_MAX:
-                fputs("could not be read", f);
-                break;
-        }
-        if (c->frame != STACK_NONE) {
-                fputs(between, f);
-                put_frame(f, t, c->frame);
-        }
-}
-
-/* --- The others ------------------------------------------------------------------------------------ */
-
-/* How many of the hosts that are not odd wait in a collective with all of their ranks. what: in that one;
- * NULL: in any. */
-static size_t count_waiting(const struct diagnosis *d, const char *what) {
-        const struct evidence *e = &d->evidence;
-        size_t n = 0;
-
-        for (size_t i = 0; i < e->n_hosts; i++) {
-                const struct seen_host *h = &e->hosts[i];
-                bool waits = h->n_ranks > 0 && !(d->odd && d->odd[i]);
-
-                for (uint32_t k = 0; waits && k < h->n_ranks; k++) {
-                        const struct place *p = &e->ranks[h->first_rank + k].place;
-
-                        waits = p->standing == STANDING_COLLECTIVE && (!what || streq(p->what, what));
-                }
-                n += waits;
-        }
-        return n;
-}
-
-#define COLLECTIVES_SHOWN 3u
-#define COLLECTIVES_MAX   32u /* different ones that are looked at; waits.c has about as many */
-
-/* "all-reduce"; where they wait in several, each with how many: "all-reduce (2) and broadcast (1)". */
-static void put_collectives(FILE *f, const struct diagnosis *d, size_t waiting) {
-        const struct evidence *e = &d->evidence;
-        const char *seen[COLLECTIVES_MAX];
-        size_t n = 0, n_seen = 0, left = waiting;
-
-        for (size_t i = 0; i < e->n_classes && n < COLLECTIVES_SHOWN && left > 0; i++) {
-                const char *what = e->classes[i].what;
-                size_t of_it, k = 0;
-
-                while (k < n_seen && !streq(seen[k], what))
-                        k++;
-                if (e->classes[i].standing != STANDING_COLLECTIVE || k < n_seen || n_seen == COLLECTIVES_MAX)
-                        continue; /* k: from another line, counted already */
-                seen[n_seen++] = what;
-                of_it = count_waiting(d, what);
-                if (of_it == 0)
-                        continue;
-                left -= of_it;
-                fprintf(f, "%s%s", n == 0 ? "" : left == 0 ? " and " : ", ", what);
-                if (of_it < waiting)
-                        fprintf(f, " (%zu)", of_it);
-                n++;
-        }
-        if (left > 0)
-                fprintf(f, "%s (%zu)", n > 0 ? " and others" : "collectives", left);
-}
-
-/* ", the 63 others wait in all-reduce": what those who are not odd do. */
-static void put_others(FILE *f, const struct diagnosis *d) {
-        size_t others = d->evidence.n_hosts - MIN(d->n_odd, d->evidence.n_hosts), n = count_waiting(d, NULL);
-
-        if (n == 0)
-                return;
-        if (n == others && others == 1)
-                fputs(", the other one waits in ", f);
-        else if (n == others)
-                fprintf(f, ", the %zu others wait in ", others);
-        else
-                fprintf(f, ", %zu of the %zu others wait%s in ", n, others, n == 1 ? "s" : "");
-        put_collectives(f, d, n);
-}
-
-static void put_count(FILE *f, const struct diagnosis *d) {
-        size_t n = MAX(d->n_odd, (size_t) 1);
-
-        fprintf(f, "%zu of %zu %s different", n, d->evidence.n_hosts, n == 1 ? "is" : "are");
-}
-
 /* --- Sentences ------------------------------------------------------------------------------------- */
 
-static void put_thread(FILE *f, const struct diagnosis *d, const struct suspect *s) {
-        const struct rank *r = &d->evidence.ranks[s->rank];
-        struct rank_class place = { .standing = r->place.standing,
-                                    .what = r->place.what,
-                                    .frame = r->place.frame,
-                                    .own = r->place.own };
+/* The others' waits lead there, and its own threads do not say why. */
+static void put_owes(FILE *f, const struct diagnosis *d, const struct suspect *s) {
+        const struct graph_node *n = &d->graph.nodes[s->rank];
+        const struct rank_debts *debts = &d->graph.debts.ranks[s->rank];
 
-        if (place.standing == STANDING_STOPPED || place.standing == STANDING_ENDED)
-                fprintf(f, "its process %" PRIu32, r->pid);
-        else if (d->evidence.thread_name[0])
-                fprintf(f, "its thread \"%s\"", d->evidence.thread_name);
+        if (n->in_circle)
+                fputs("it is in a circle of hosts of which each waits for the next one's data; ", f);
+        else if (debts->owes_ms > d->graph.debts.margin_ms)
+                fprintf(f,
+                        "it received data %.2f s after it last sent, and has sent nothing for %" PRIu32
+                        " s; ",
+                        (double) debts->owes_ms / 1000, debts->silent_ms / 1000);
+        else if (n->behind)
+                fprintf(f,
+                        "it is a step behind the others that wait for each other (its last is %" PRIu64
+                        "); ",
+                        d->evidence.hosts[s->host].last->step);
         else
-                fputs("its main thread", f);
-        if (d->evidence.hosts[s->host].n_ranks > 1 && r->number != CAPTURE_RANK_NONE)
-                fprintf(f, " (rank %" PRIu32 ")", r->number);
-        else if (d->evidence.hosts[s->host].n_ranks > 1)
-                fprintf(f, " (process %" PRIu32 ")", r->pid);
-        fputc(' ', f);
-        sentence_place(f, table_of(d), &place);
+                fputs("the waits of the others lead there; ", f);
+        phrase_chain(f, d, s->rank);
 }
 
 static void put_device(FILE *f, const struct diagnosis *d, const struct captured_core *c) {
@@ -296,56 +145,44 @@ static void put_quote(FILE *f, const struct diagnosis *d, const struct suspect *
                 fprintf(f, "; %s", words);
         else if (s->path && (words = link_quote_of(&d->evidence, s->path, &other))) {
                 fputs("; ", f);
-                sentence_host(f, &d->evidence.hosts[other]);
+                phrase_host(f, &d->evidence.hosts[other]);
                 fprintf(f, " says: %s", words);
         }
 }
 
-static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum reason reason) {
-        switch (reason) {
-        case REASON_PLACE:
-        case REASON_STOPPED:
-        case REASON_COLLECTIVE:
-        case REASON_DIFFERENT:
-                put_thread(f, d, s);
+static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum stall_kind kind) {
+        switch (kind) {
+        case KIND_OWES:
+                put_owes(f, d, s);
+                return;
+        case KIND_ENDED:
+                if (s->rank == STACK_NONE) {
+                        put_end(f, d, s);
+                        return;
+                }
                 break;
-        case REASON_LEFT:
-                put_end(f, d, s);
-                break;
-        case REASON_SILENT:
+        case KIND_SILENT:
                 fputs("it did not answer", f);
-                break;
-        case REASON_DEVICE:
+                return;
+        case KIND_CORE:
                 put_device(f, d, s->core);
-                break;
-        case REASON_STEP:
+                return;
+        case KIND_STEP:
                 fprintf(f, "its last step is %" PRIu64, d->evidence.hosts[s->host].last->step);
-                break;
-        case REASON_PATH:
+                return;
+        case KIND_PATH:
                 put_path(f, d, s->path);
-                break;
-        case REASON_FINDING:
+                return;
+        case KIND_CHECK:
                 put_finding(f, d, s->finding);
-                break;
-        case _REASON_MAX:
+                return;
+        case KIND_UNKNOWN:
+        case KIND_CPU:
+        case KIND_CALL:
+        case _KIND_MAX:
                 break;
         }
-}
-
-/* What the thread that is evidence waits for, when another one of its host shows it. */
-static void put_behind(FILE *f, const struct diagnosis *d, const struct rank *r) {
-        struct place p;
-        const struct captured_thread *t = behind_find(&d->evidence, d->shared, r, &p);
-        struct rank_class place;
-
-        if (!t)
-                return;
-        place = (struct rank_class){
-                .standing = p.standing, .what = p.what, .frame = p.frame, .own = p.own
-        };
-        fprintf(f, "its thread \"%s\" ", stack_table_text(table_of(d), t->name));
-        sentence_place(f, table_of(d), &place);
-        fputs(", as on no other host\n", f);
+        phrase_chain(f, d, s->rank); /* what it waits for */
 }
 
 static char state_of(const struct rank *r) {
@@ -358,49 +195,64 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
 
         if (r && r->both && r->moved)
                 fputs("it moved between the two captures: slow or looping, not stuck in one place\n", f);
-        else if (r && r->both && r->place.standing == STANDING_RUNS)
+        else if (r && r->both && r->place.kind == KIND_CPU)
                 fputs("both captures show it running at the same place: a loop, or one long call\n", f);
-        else if (r && r->both && r->place.standing != STANDING_STOPPED)
+        else if (r && r->both && r->place.kind != WAIT_STOPPED)
                 fputs("both captures show it at the same place: stuck\n", f);
         if (s->saves && s->moved)
                 fputs("it writes, and gets on: a save that takes long, or a slow file system\n", f);
-        if (r && s->reason == REASON_STOPPED && state_of(r) == 'T')
+        if (r && r->place.kind == WAIT_STOPPED && state_of(r) == 'T')
                 fprintf(f, "kill -CONT %" PRIu32 " on that host lets it go on\n", r->pid);
-        if (r)
-                put_behind(f, d, r);
-        for (enum reason i = 0; i < _REASON_MAX; i++)
-                if (i != s->reason && s->parts[i] > 0 && i > REASON_DIFFERENT) {
+        for (enum stall_kind i = KIND_ENDED; i < _KIND_MAX; i++)
+                if (i != s->kind && s->parts[i] > 0 && i != KIND_OWES && (i != KIND_ENDED || !r)) {
                         fputs("also: ", f);
                         put_reason(f, d, s, i);
                         fputc('\n', f);
                 }
-        if (s->reason != REASON_PATH && link_quote_own(&d->evidence, s->host, NULL))
+        if (r && s->kind != KIND_OWES && d->graph.debts.ranks[s->rank].owes)
+                fprintf(f, "also: it received data %.2f s after it last sent, as no other host\n",
+                        (double) d->graph.debts.ranks[s->rank].owes_ms / 1000);
+        if (s->kind != KIND_PATH && link_quote_own(&d->evidence, s->host, NULL))
                 fprintf(f, "its network: %s\n", link_quote_own(&d->evidence, s->host, NULL));
         if (h->last && host_capture_lateness(h->last) > USEC_PER_SEC)
                 fprintf(f, "captured %.1f s late\n",
                         (double) host_capture_lateness(h->last) / (double) USEC_PER_SEC);
-        if (h->last && h->last->clock_error > USEC_PER_SEC &&
-            s->parts[REASON_LEFT] > 0) /* its times count */
+        if (h->last && h->last->clock_error > USEC_PER_SEC && s->parts[KIND_ENDED] > 0) /* its times count */
                 fprintf(f, "its clock may be wrong by %.1f s\n",
                         (double) h->last->clock_error / (double) USEC_PER_SEC);
         if (h->last && h->last->cut)
                 fputs("its capture was cut: it is not complete\n", f);
 }
 
+/* Of the host itself, not of its threads. */
+static bool is_plain(const struct suspect *s) {
+        return s->rank == STACK_NONE &&
+               (s->kind == KIND_CHECK || s->kind == KIND_ENDED || s->kind == KIND_SILENT);
+}
+
+static size_t count_named(const struct diagnosis *d) {
+        size_t n = 0;
+
+        while (n < d->n_suspects && d->suspects[n].score >= BLAME_NAMED)
+                n++;
+        return n;
+}
+
 void sentence_suspect(const struct diagnosis *d, struct suspect *s) {
         FILE *f = open_text(s->sentence, sizeof(s->sentence));
 
         if (f) {
-                sentence_host(f, &d->evidence.hosts[s->host]);
-                fputs(": ", f);
-                if (s->reason != REASON_FINDING && s->reason != REASON_LEFT && s->reason != REASON_SILENT) {
-                        put_count(f, d);
-                        fputs("; ", f);
-                }
-                put_reason(f, d, s, s->reason);
-                if (s->reason != REASON_DEVICE && s->reason != REASON_FINDING)
-                        put_others(f, d);
-                if (s->reason == REASON_PATH)
+                phrase_host(f, &d->evidence.hosts[s->host]);
+                if (is_plain(s) || s->score < BLAME_NAMED)
+                        fputs(": ", f);
+                else if (count_named(d) > 1)
+                        fprintf(f, " holds the run up, 1 of %zu that do: ", count_named(d));
+                else
+                        fputs(" holds the run up: ", f);
+                put_reason(f, d, s, s->kind);
+                if (s->kind != KIND_CORE && s->kind != KIND_CHECK)
+                        phrase_others(f, d, s->host);
+                if (s->kind == KIND_PATH)
                         put_quote(f, d, s);
                 close_text(f, s->sentence, sizeof(s->sentence));
         }
@@ -411,6 +263,39 @@ void sentence_suspect(const struct diagnosis *d, struct suspect *s) {
         }
 }
 
+static void put_circle(FILE *f, const struct diagnosis *d) {
+        const struct evidence *e = &d->evidence;
+        bool *in = calloc(e->n_hosts + 1, sizeof(*in));
+        size_t n = 0;
+
+        for (size_t i = 0; in && i < e->n_ranks; i++)
+                if (d->graph.nodes[i].in_circle) {
+                        in[e->ranks[i].host] = true;
+                        n++;
+                }
+        if (n > 0) {
+                fprintf(f, "; %zu wait for each other's data in a circle, ", n);
+                rank_set_print(f, e, in, 12);
+                fputs(", and neither sockets nor steps show who of them is behind", f);
+        }
+        free(in);
+}
+
+/* The two that come nearest, and what to do. */
+static void put_nearest(FILE *f, const struct diagnosis *d) {
+        if (d->n_suspects == 0 || d->suspects[0].score < 0.2)
+                return;
+        fputs("; nearest to it ", f);
+        for (size_t i = 0; i < MIN(d->n_suspects, (size_t) 2); i++) {
+                if (d->suspects[i].score < 0.2)
+                        break;
+                fputs(i > 0 ? " and " : "", f);
+                phrase_host(f, &d->evidence.hosts[d->suspects[i].host]);
+                fprintf(f, " (%.2f of %.2f)", d->suspects[i].score, BLAME_NAMED);
+        }
+        fputs(": new captures may tell (--capture)", f);
+}
+
 static void put_nobody(FILE *f, const struct diagnosis *d) {
         const struct evidence *e = &d->evidence;
         const char *words;
@@ -418,18 +303,38 @@ static void put_nobody(FILE *f, const struct diagnosis *d) {
 
         if (d->n_stopped > 0 && d->n_stopped == e->n_ranks)
                 fputs("every process of the run is stopped (state T): somebody stopped the run", f);
-        else if (d->n_waiting > 0 && d->n_waiting == e->n_ranks)
-                fprintf(f,
-                        "all %zu ranks wait for the others (%s): their stacks do not show whose fault it is",
-                        e->n_ranks, e->classes[0].what);
-        else
+        else if (d->n_waiting > 0 && d->n_waiting == e->n_ranks) {
+                fprintf(f, "all %zu ranks wait for the others", e->n_ranks);
+                if (e->classes[0].place.meets)
+                        fprintf(f, " (%s)", e->classes[0].place.word);
+                fputs(": their stacks do not show whose fault it is", f);
+        } else
                 fputs("no host stands out", f);
+        put_circle(f, d);
+        put_nearest(f, d);
         words = link_quote_of(e, NULL, &host);
         if (!words)
                 return;
         fputs("; ", f);
-        sentence_host(f, &e->hosts[host]);
+        phrase_host(f, &e->hosts[host]);
         fprintf(f, " says: %s", words);
+}
+
+static void put_outside(FILE *f, const struct diagnosis *d) {
+        const struct evidence *e = &d->evidence;
+        bool *in = calloc(e->n_hosts + 1, sizeof(*in));
+
+        fprintf(f, "%zu of %zu hosts wait for %s, which is none of theirs", d->n_outside, e->n_hosts,
+                stack_table_text(table_of(d), d->outside));
+        for (size_t i = 0; in && i < e->n_ranks; i++)
+                in[e->ranks[i].host] |= d->graph.chains[i].outside == d->outside;
+        if (in) {
+                fputs(": ", f);
+                rank_set_print(f, e, in, 12);
+        }
+        free(in);
+        fputs("; the first of them: ", f);
+        fputs(d->suspects[0].sentence, f);
 }
 
 void sentence_summary(struct diagnosis *d) {
@@ -447,6 +352,9 @@ void sentence_summary(struct diagnosis *d) {
         case OUTCOME_NOBODY:
                 put_nobody(f, d);
                 break;
+        case OUTCOME_OUTSIDE:
+                put_outside(f, d);
+                break;
         case OUTCOME_GOES_ON:
                 fputs("the run goes on: no stall", f);
                 if (d->n_stopped > 0)
@@ -458,7 +366,7 @@ void sentence_summary(struct diagnosis *d) {
                         "no step, but nobody waits for another: %zu of %zu ranks do something; the largest "
                         "group ",
                         d->n_active, e->n_ranks);
-                sentence_place(f, table_of(d), &e->classes[0]);
+                phrase_place(f, table_of(d), &e->classes[0].place);
                 break;
         case OUTCOME_NO_EVIDENCE:
                 fputs(e->n_silent > 0 ? "no host answered" : "no capture shows a process of a run", f);

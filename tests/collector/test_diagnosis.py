@@ -171,7 +171,7 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(self.diagnosis().status, 404)
         self.suspect(self.hosts[0], self.hosts[3])
         d = self.diagnosed(outcome="named")
-        self.assertIn("slice s1, worker 2 (10.0.1.2): 1 of 4 is different; its main thread is in `read` "
+        self.assertIn("slice s1, worker 2 (10.0.1.2) holds the run up: its main thread is in `read` "
                       "under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
                       d["summary"])
         self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]),
@@ -269,7 +269,7 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(d["outcome"], "named", d["summary"])
         self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]),
                          (1, 4, 1))
-        self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["reason"]),
+        self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["kind"]),
                          ("s1-1", "silent"))
         self.assertIn("worker 1 (10.0.1.1)", d["summary"])
         for k in range(40):
@@ -319,7 +319,7 @@ class Diagnosis(unittest.TestCase):
         d = self.diagnosed(outcome="named")
         self.assertEqual((d["episode"], d["answered"], d["hosts"], d["suspected"], d["by"]),
                          (r["episode"], 3, 3, True, r["by"]))
-        self.assertIn("worker 1 (10.0.1.1): 1 of 3 is different", d["summary"])
+        self.assertIn("worker 1 (10.0.1.1) holds the run up", d["summary"])
         event, = until(lambda: self.events("tpu.run.stall_confirmed"), "it is told")
         until(lambda: '"outcome":"named"' in self.collector.sql("SELECT value FROM registry WHERE key = ?",
                                                                 f"episode/{r['episode']}")[0][0],
@@ -364,7 +364,7 @@ class Diagnosis(unittest.TestCase):
         self.suspect(*self.hosts)
         d = self.diagnosed(outcome="named")
         took = time.monotonic() - max(t for h in self.hosts for t in h.sent)
-        self.assertIn(f"worker 5 (10.0.1.5): 1 of {n} is different", d["summary"])
+        self.assertIn(f"worker 5 (10.0.1.5) holds the run up", d["summary"])
         print(f"{n} hosts: {took:.2f} s from the last capture to the verdict", file=sys.stderr)
 
 

@@ -115,7 +115,7 @@ class Episodes(Control):
     def named(self, d):
         self.assertEqual((d["episode"], d["outcome"], d["answered"], d["hosts"], d["suspected"]),
                          (self.episode, "named", 4, 4, True))
-        self.assertIn("slice s1, worker 0 (10.0.1.0): 1 of 4 is different", d["summary"])
+        self.assertIn("slice s1, worker 0 (10.0.1.0) holds the run up", d["summary"])
 
     def test_leader_killed_between_the_captures(self):
         old = self.suspected()

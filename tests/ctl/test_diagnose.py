@@ -23,15 +23,15 @@ WAITS = {"state": "S", "wait": "futex_wait_queue",
          "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
 READS = {"state": "S", "wait": "pipe_read",
          "frames": [{"file": "dataset.py", "line": 88, "function": "next_batch"}] + MAIN}
-SENTENCE = ("slice 1, worker 5 (10.10.0.15): 1 of 64 is different; its main thread is in `read` under "
+SENTENCE = ("slice 1, worker 5 (10.10.0.15) holds the run up: its main thread is in `read` under "
             "`dataset.py:88 next_batch`, "
             "the 63 others wait in all-reduce")
 # What a training is to this test: ranks that meet in all_reduce(), one of which reads from a pipe that
 # nobody writes to.
 TRAINING = """
-import os, sys, time
+import os, sys, threading
 def all_reduce():
-    time.sleep(600)
+    threading.Event().wait()
 def next_batch():
     os.read(os.pipe()[0], 1)
 def main():
@@ -90,10 +90,10 @@ class Diagnose(unittest.TestCase):
         self.assertEqual((answer["version"], answer["outcome"], answer["summary"]), (1, "named", SENTENCE))
         self.assertEqual((answer["hosts"], answer["silent"], answer["ranks"], answer["waiting"]),
                          (64, 0, 64, 63))
-        self.assertEqual([(s["slice"], s["worker"], s["reason"]) for s in answer["suspects"]],
-                         [("1", 5, "place")])
-        self.assertEqual([(c["standing"], c["in"], c["hosts"]) for c in answer["classes"]],
-                         [("collective", "all-reduce", "[0-4,6-63]"), ("call", "read", "[5]")])
+        self.assertEqual([(s["slice"], s["worker"], s["kind"]) for s in answer["suspects"]],
+                         [("1", 5, "pipe")])
+        self.assertEqual([(c["kind"], c["in"], c["hosts"]) for c in answer["classes"]],
+                         [("lock", "all-reduce", "[0-4,6-63]"), ("pipe", "read", "[5]")])
         first = answer["tree"]["children"][0]
         self.assertEqual([f["function"] for f in first["frames"]], ["main", "step"])
         self.assertEqual([(c["set"], c["hosts"]) for c in first["children"]],
@@ -127,7 +127,7 @@ class Diagnose(unittest.TestCase):
                          "native": {"merged": True}, "syscall": "futex"}
         text = self.diagnose("1", "--from", self.file("x.capture", *[capture(k, READS if k == 2 else waits)
                                                                      for k in range(4)]), code=2)
-        self.assertIn("slice 1, worker 2 (10.10.0.12): 1 of 4 is different", text)
+        self.assertIn("slice 1, worker 2 (10.10.0.12) holds the run up", text)
         self.assertIn("the 3 others wait in all-reduce", text)
         self.assertIn("c10d::Work::wait [libtorch_cpu.so]", text)
 
@@ -188,7 +188,7 @@ class Diagnose(unittest.TestCase):
             with self.subTest(case):
                 path = self.recorded(case)
                 text = self.diagnose("1", "--hosts", "4", "--from", path, code=2)
-                self.assertEqual(text.split(" (score ")[0], "slice 1, worker 3 (h3): 1 of 4 is different; "
+                self.assertEqual(text.split(" (score ")[0], "slice 1, worker 3 (h3) holds the run up: "
                                                             "its process 4703 is stopped (state T) under "
                                  "`train.py:33 Loader.next_batch`, the 3 others wait in DDP's broadcast (2) "
                                  "and the gradients' all-reduce (1)")
@@ -206,24 +206,24 @@ class Diagnose(unittest.TestCase):
                            ("stop", "is stopped (state T) under `train.py:13")):
             with self.subTest(case):
                 text = self.diagnose("1", "--hosts", "4", "--from", self.recorded(case), code=2)
-                self.assertTrue(text.startswith("slice 1, worker 2 (h2): 1 of 4 is different; its "), text)
+                self.assertTrue(text.startswith("slice 1, worker 2 (h2) holds the run up: its "), text)
                 self.assertIn(says, text)
                 self.assertIn(", the 3 others wait in the gradients' all-reduce (score", text)
 
     def test_recorded_on_hosts(self):
         """The same of four booted hosts that the stall matrix (tests/lab/stalls.py) has struck."""
         for case, says in (
-                ("eth1", "worker 2 (10.10.0.12): 1 of 4 is different; packets between its address "
+                ("eth1", "worker 2 (10.10.0.12) holds the run up: packets between its address "
                          "10.10.1.12 and 2 others are lost, the 3 others wait"),
                 ("eth0", "worker 1: it did not answer, the 3 others wait in the gradients' all-reduce"),
                 ("exit", "worker 1 (10.10.0.11): its process has left the run (exit code 0) first, 2.2 s "
                          "before the next"),
-                ("mount", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread is in `read` under "
+                ("mount", "worker 0 (10.10.0.10) holds the run up: its main thread is in `read` under "
                           "`dataset.py:53 Dataset.next_batch`"),
-                ("deadlock", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread waits for a queue "
+                ("deadlock", "worker 0 (10.10.0.10) holds the run up: its main thread waits for a queue "
                              "under `loader.py:20 Loader.next_batch`"),
                 ("pause",
-                 "worker 0 (10.10.0.10): 1 of 4 is different; its main thread runs in `train.py:80 tidy`")):
+                 "worker 0 (10.10.0.10) holds the run up: its main thread runs in `train.py:80 tidy`")):
             with self.subTest(case):
                 text = self.diagnose("1", "--hosts", "4", "--from", self.recorded(case), code=2)
                 self.assertTrue(text.startswith("slice 1, " + says), text)
@@ -267,7 +267,7 @@ class Diagnose(unittest.TestCase):
                                                             timeout=60))
                 self.assertEqual([p["pid"] for p in answer["processes"]], [pid])
             text = self.diagnose("all", "--from", *files, code=2)
-            self.assertTrue(text.startswith("host real3: 1 of 4 is different; its main thread is in `"),
+            self.assertTrue(text.startswith("host real3 holds the run up: its main thread is in `"),
                             text)
             self.assertIn("under `training.py:6 next_batch`, the 3 others wait in all-reduce", text)
             if "--native" in words:  # one stack: what C ran is on both sides of what Python ran

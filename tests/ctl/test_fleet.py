@@ -83,7 +83,7 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
     def test_verdict_without_captures(self):
         """Of an episode that another collector judged."""
         server, url = self.collector()
-        report = {"outcome": "named", "summary": "slice s0, worker 2 (h2): 1 of 4 is different",
+        report = {"outcome": "named", "summary": "slice s0, worker 2 (h2) holds the run up",
                   "suspects": [{"sentence": "x", "details": ["both captures show it: stuck"]}]}
         server.answers[("GET", "/api/v1/slices/s0/diagnosis")] = (200, dict(
             episode="e", run="train", at="2026-11-21T05:00:00Z", by="h0", why="no step", hosts=4, answered=4,
@@ -92,7 +92,7 @@ v6e-a  4       h4    degraded  -      -     3 s  -       cordoned: fan; disk
             200, field(1, field(1, capture_wire.host({"slice": "s0", "worker": 2, "host": "h2"}))),
             ("Content-Type", "application/x-protobuf"))
         self.expect(["diagnose", "s0", "--collector", url], 2, stderr="", stdout="""\
-slice s0, worker 2 (h2): 1 of 4 is different
+slice s0, worker 2 (h2) holds the run up
   both captures show it: stuck
 
 the captures are not kept any more: this is what was found out from them

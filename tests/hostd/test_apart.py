@@ -78,7 +78,7 @@ class Apart(Capturing):
         self.ask("fleet", "uncordon", "s0-0")
         # Who is at fault.
         done = self.ask("diagnose", "s0", "--capture", code=2)
-        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different"),
+        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1) holds the run up"),
                         done.stdout)
         self.assertIn("3 of 3 hosts answered", done.stdout)
         # What is telemetry's.

@@ -104,7 +104,7 @@ class Capture(Capturing):
         d = self.diagnosed()
         self.assertEqual((d["episode"], d["run"], d["answered"], d["outcome"]),
                          (asked["episode"], "run1", 3, "named"))
-        self.assertIn("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` "
+        self.assertIn("slice s1, worker 0 (127.0.0.1) holds the run up: its main thread is in `read` "
                       "under `dataset.py:88 next_batch`, the 2 others wait in all-reduce",
                       d["summary"])
         self.assertEqual(d["diagnosis"]["ranks"], 3)  # the shell is none
@@ -130,12 +130,12 @@ class Capture(Capturing):
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--from", *folders],
                               capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertIn("worker 0 (127.0.0.1): 1 of 3 is different", done.stdout)
+        self.assertIn("worker 0 (127.0.0.1) holds the run up", done.stdout)
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "s0", "--collector",
                                self.collector.people], capture_output=True, text=True, timeout=60,
                               check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its "
+        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1) holds the run up: its "
                                                "main thread is in `read` under `dataset.py:88 next_batch`"),
                         done.stdout)
         self.assertRegex(done.stdout,
@@ -199,7 +199,7 @@ class Capture(Capturing):
         self.assertTrue(d["confirmed"], d["summary"])
         events = self.api("/api/v1/events?limit=1000&name=tpu.run.stall_confirmed")["events"]
         self.assertEqual([e["host"] for e in events], ["s1-0"])
-        self.assertIn("run run1 stalls: slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main "
+        self.assertIn("run run1 stalls: slice s1, worker 0 (127.0.0.1) holds the run up: its main "
                       "thread is in `read` under `dataset.py:88 next_batch`", events[0]["body"])
         for name in self.hosts:
             self.entry(name, "completed step: 30, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, "
@@ -238,7 +238,7 @@ class Capture(Capturing):
                         f"AgentCertificate={site.clients['actor'][0]}\nAgentKey={site.clients['actor'][1]}\n")
         done = self.tpuctl("--root", root, "diagnose", "s0", "--from", "agents", check=None)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertTrue(done.stdout.startswith(f"slice s0, worker 2 ({address}.4): 2 of 4 are different; "
+        self.assertTrue(done.stdout.startswith(f"slice s0, worker 2 ({address}.4) holds the run up: "
                                                f"its main thread is in `read` under `dataset.py:88 "
                                                f"next_batch`"), done.stdout)
         self.assertIn("no answer from 1 of 4 hosts: [3]", done.stdout)

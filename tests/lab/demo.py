@@ -172,8 +172,8 @@ def name_it(lab):
     pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
     done = lab.hosts[0].run(["tpuctl", "diagnose", "s0", "--capture"], check=False, timeout=90)
     sentence = done.out.split("\n")[0]
-    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): 1 of "
-                                                 f"{HOSTS} is different; its process {pid} is stopped"):
+    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}) holds "
+                                                 f"the run up: its process {pid} is stopped"):
         raise LabError(f"exit code {done.code}: {done.err}{done.out}")
     return (f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state "
             f"{host.sh(f'ps -o stat= -p {pid}').strip()}]")

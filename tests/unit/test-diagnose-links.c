@@ -93,7 +93,7 @@ static void test_a_lossy_port(void) {
 
         ASSERT_EQ(d->outcome, OUTCOME_NAMED);
         ASSERT_EQ(d->suspects[0].host, 0);
-        ASSERT_EQ(d->suspects[0].reason, REASON_PATH);
+        ASSERT_EQ(d->suspects[0].kind, KIND_PATH);
         assert_says(d, "packets between its address 10.10.1.10 (eth1) and 3 others are lost");
         assert_says(d, "; NIC eth1 to worker 1: 38 RTOs in 10 s");
         (void) diagnosis_free(d);
@@ -122,7 +122,7 @@ static void test_what_explains_more(void) {
 
         ASSERT_EQ(d->outcome, OUTCOME_NAMED);
         ASSERT_EQ(d->suspects[0].host, 3);
-        ASSERT_EQ(d->suspects[0].reason, REASON_PLACE);
+        ASSERT_EQ(d->suspects[0].kind, (enum stall_kind) WAIT_PIPE);
         ASSERT_TRUE(strstr(d->suspects[0].details, "its network: NIC eth1 to worker 2: 38 RTOs in 10 s"));
         for (size_t i = 1; i < d->n_suspects; i++)
                 ASSERT_TRUE(d->suspects[i].score < BLAME_NAMED);

@@ -98,6 +98,7 @@ static int print_diagnosis(const struct wish *wish, const struct diagnosis *d) {
 static int exit_code(enum outcome o) {
         switch (o) {
         case OUTCOME_NAMED:
+        case OUTCOME_OUTSIDE:
                 return verdict_exit_code(VERDICT_FAIL);
         case OUTCOME_GOES_ON:
                 return verdict_exit_code(VERDICT_OK);
@@ -125,7 +126,7 @@ static int print_kept(const struct wish *wish, const json_t *report) {
                 puts("\nthe captures are not kept any more: this is what was found out from them");
                 print_words(wish);
         }
-        return exit_code(streq(outcome, "named")     ? OUTCOME_NAMED
+        return exit_code(streq(outcome, "named") || streq(outcome, "outside") ? OUTCOME_NAMED
                          : streq(outcome, "goes_on") ? OUTCOME_GOES_ON
                                                      : OUTCOME_NOBODY);
 }

@@ -91,13 +91,14 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
 }
 
 enum verdict_says verdict_judge(const struct verdict_text *v, const struct verdict_case *c) {
-        bool named = streq(v->outcome, "named");
+        bool named = streq(v->outcome, "named"), outside = streq(v->outcome, "outside");
 
         if (!c->suspected || (named && c->pauses))
                 return VERDICT_SAYS_NOTHING;
         if (named && v->saves && (v->moved || c->works) && c->excused < VERDICT_EXCUSES)
                 return VERDICT_PROGRESSES;
-        return named || (c->stalls && streq(v->outcome, "nobody")) ? VERDICT_CONFIRMS : VERDICT_SAYS_NOTHING;
+        return named || outside || (c->stalls && streq(v->outcome, "nobody")) ? VERDICT_CONFIRMS
+                                                                              : VERDICT_SAYS_NOTHING;
 }
 
 enum verdict_says episode_judge(const struct episode *list, const struct episode *x,

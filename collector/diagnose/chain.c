@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chain.h"
+
+#include <sys/socket.h>
+
+#include "weights.h"
+
+#define BUDGET 16384u /* steps of one host, those tried in vain counted; each of its ranks has its share */
+#define BUDGET_MIN 64u
+#define WAITS_MAX 64u   /* of one thread that are followed */
+#define HOLDERS_MAX 16u /* of one object */
+#define LISTENS 10u
+
+struct follower {
+        const struct evidence *e;
+        const struct host_capture *c;
+        uint32_t host, rank;
+        unsigned budget;
+};
+
+/* --- Ends --------------------------------------------------------------------------------------------- */
+
+/* Which of several ends says most: one that ends for sure, then another rank, then what may be. */
+static double value_of(const struct wait_chain *c) {
+        switch (c->end) {
+        case END_HERE:
+                return c->kind == WAIT_TIMER || c->kind == WAIT_EVENTFD || c->kind == WAIT_DEVICE ? 0.3
+                       : c->solid ? 1 + c->weight
+                                  : c->weight;
+        case END_CIRCLE:
+        case END_OUTSIDE:
+                return 1 + c->weight;
+        case END_RANKS:
+                return 1.1;
+        case END_OTHERS:
+                return 0.2;
+        case END_UNKNOWN:
+                return 0.1 * c->weight;
+        }
+        return 0;
+}
+
+static struct wait_chain *end_here(struct wait_chain *c, uint8_t kind) {
+        c->end = END_HERE;
+        c->kind = kind;
+        c->weight = weight_of_end(kind, c->stuck, c->moved);
+        return c;
+}
+
+static void end_outside(struct wait_chain *c, uint8_t kind, uint32_t what) {
+        end_here(c, kind)->end = END_OUTSIDE;
+        c->outside = what;
+        c->weight = weight_of(WEIGHT_OUTSIDE);
+}
+
+static void end_unknown(struct wait_chain *c, uint8_t kind) {
+        end_here(c, kind)->end = END_UNKNOWN;
+        c->solid = false;
+}
+
+static void keep_better(struct wait_chain *best, const struct wait_chain *c) {
+        if (best->n == 0 || value_of(c) > value_of(best))
+                *best = *c;
+}
+
+uint32_t chain_node(const struct evidence *e, const struct peer_end *end) {
+        const struct seen_host *h;
+        uint32_t rank;
+
+        if (end->peer_host == PEER_NONE)
+                return STACK_NONE;
+        h = &e->hosts[end->peer_host];
+        rank = end->peer != PEER_NONE ? evidence_rank(e, end->peer_host, e->peers.ends[end->peer].process)
+                                      : STACK_NONE;
+        if (rank != STACK_NONE)
+                return rank;
+        return h->n_ranks > 0 ? h->first_rank : (uint32_t) e->n_ranks + end->peer_host;
+}
+
+static void add_target(struct wait_chain *c, uint32_t node) {
+        for (uint32_t i = 0; i < c->n_ranks; i++)
+                if (c->ranks[i] == node)
+                        return;
+        if (c->n_ranks < CHAIN_RANKS_MAX)
+                c->ranks[c->n_ranks++] = node;
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------ */
+
+static void follow_thread(struct follower *f, const struct captured_process *p,
+                          const struct captured_thread *t, struct wait_chain *c);
+
+static bool has_step(const struct wait_chain *c, const struct captured_thread *t) {
+        for (uint32_t i = 0; i < c->n; i++)
+                if (c->steps[i].thread == t)
+                        return true;
+        return false;
+}
+
+/* The threads of a process that may hold what nobody says who holds: those that stand elsewhere than their
+ * like. Beside a rank that stands as most do only what is plain counts. */
+static void follow_odd_threads(struct follower *f, const struct captured_process *p, struct wait_chain *c) {
+        const struct seen_host *h = &f->e->hosts[f->host];
+        bool most = f->e->ranks[f->rank].alike == ALIKE_MOST;
+        struct wait_chain best = { .n = 0 };
+
+        for (uint32_t i = 0; i < p->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; i++) {
+                const struct captured_thread *t = &f->c->threads[p->first_thread + i];
+                struct wait_chain next = *c;
+                enum alike alike;
+
+                if (has_step(c, t) || t->stack == STACK_NONE || t->changed || thread_moved(h, p, t))
+                        continue;
+                alike = evidence_alike(f->e, f->host, p, t);
+                if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
+                        continue;
+                follow_thread(f, p, t, &next);
+                if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN))
+                        continue;
+                if (next.kind == WAIT_TIMER || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
+                        continue;
+                next.solid = false;
+                next.weight *= most ? weight_of(WEIGHT_SIDE) : 1;
+                /* of equals the first thread by number, whatever their order */
+                if (best.n == 0 || value_of(&next) > value_of(&best) ||
+                    (value_of(&next) == value_of(&best) && t->tid < best.steps[c->n].thread->tid))
+                        best = next;
+        }
+        if (best.n > 0)
+                *c = best;
+}
+
+static void follow_process(struct follower *f, const struct captured_process *p, struct wait_chain *c) {
+        const struct captured_thread *t = captured_main_of(f->c, p);
+
+        if (t)
+                follow_thread(f, p, t, c);
+        else {
+                if (c->n < CHAIN_STEPS_MAX)
+                        c->steps[c->n++] = (struct chain_step){ p, NULL, NULL };
+                end_here(c, p->state == 'T' || p->state == 't' ? WAIT_STOPPED : KIND_ENDED);
+        }
+}
+
+/* --- One wait ----------------------------------------------------------------------------------------- */
+
+static void follow_lock(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
+                        struct wait_chain *c) {
+        const struct captured_process *q = w->holder_pid > 0 ? captured_process_of(f->c, w->holder_pid) : p;
+        const struct captured_thread *t = q ? captured_thread_of(f->c, q, w->holder_tid) : NULL;
+
+        if (t && has_step(c, t)) {
+                end_here(c, w->kind)->end = END_CIRCLE;
+                c->weight = weight_of(WEIGHT_CYCLE);
+        } else if (t)
+                follow_thread(f, q, t, c);
+        else if (w->holder_tid > 0 || (w->holder_pid > 0 && !q))
+                (void) end_here(c, w->kind); /* who held it is gone, or is none of the run */
+        else
+                end_unknown(c, w->kind);
+}
+
+static bool is_end_of(const struct captured_end *e, const struct captured_wait *w, uint8_t kind,
+                      uint64_t number) {
+        return e->kind == kind && e->number == number && (e->space == w->space || !e->space || !w->space) &&
+               (kind == WAIT_SOCKET || (w->writes ? e->reads : e->writes));
+}
+
+/* Who has the other end of a pipe, a Unix socket, an eventfd: of several the one that says most. */
+static void follow_ends(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
+                        uint64_t number, struct wait_chain *c) {
+        struct wait_chain best = { .n = 0 };
+        unsigned n = 0, listed = 0;
+
+        for (size_t i = 0; i < f->c->n_ends && n < HOLDERS_MAX && number != 0; i++) {
+                const struct captured_end *e = &f->c->ends[i];
+                const struct captured_process *q;
+                struct wait_chain next = *c;
+
+                listed += e->kind == w->kind && e->number == number;
+                if (!is_end_of(e, w, w->kind, number) || e->pid == p->pid)
+                        continue;
+                n++;
+                q = captured_process_of(f->c, e->pid);
+                if (q)
+                        follow_process(f, q, &next);
+                else
+                        end_outside(&next, w->kind, e->command);
+                keep_better(&best, &next);
+        }
+        if (best.n > 0)
+                *c = best;
+        else if (w->kind == WAIT_PIPE && listed > 0) {
+                end_here(c, p->children_gone > 0 ? WAIT_CHILD : WAIT_PIPE)->deserted = true;
+                c->weight = weight_of(WEIGHT_OUTSIDE);
+        } else
+                end_unknown(c, w->kind);
+}
+
+static const struct captured_socket *socket_of(const struct follower *f, const struct captured_process *p,
+                                               uint64_t inode) {
+        for (uint32_t i = 0; i < p->n_sockets && inode > 0; i++)
+                if (f->c->sockets[p->first_socket + i].inode == inode)
+                        return &f->c->sockets[p->first_socket + i];
+        return NULL;
+}
+
+static void follow_unix(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
+                        const struct captured_socket *s, struct wait_chain *c) {
+        for (size_t i = 0; i < f->c->n_processes && s->peer > 0; i++)
+                if (&f->c->processes[i] != p && socket_of(f, &f->c->processes[i], s->peer)) {
+                        follow_process(f, &f->c->processes[i], c);
+                        return;
+                }
+        follow_ends(f, p, w, s->peer, c);
+}
+
+static void follow_socket(struct follower *f, const struct captured_process *p,
+                          const struct captured_wait *w, struct wait_chain *c) {
+        const struct peer_end *end = peers_find(&f->e->peers, f->host, w->number);
+        const struct captured_socket *s = socket_of(f, p, w->number);
+        uint32_t node = end ? chain_node(f->e, end) : STACK_NONE;
+
+        if (end && node == STACK_NONE)
+                end_outside(c, WAIT_SOCKET, end->socket->remote);
+        else if (end && end->peer != PEER_NONE && end->peer_host == f->host &&
+                 evidence_rank(f->e, f->host, f->e->peers.ends[end->peer].process) == STACK_NONE &&
+                 f->e->peers.ends[end->peer].process != p)
+                follow_process(f, f->e->peers.ends[end->peer].process, c);
+        else if (end && node != f->rank) {
+                end_here(c, WAIT_SOCKET)->end = END_RANKS;
+                c->weight = 0;
+                c->certain = !w->any;
+                add_target(c, node);
+        } else if (!end && s && s->family == AF_UNIX)
+                follow_unix(f, p, w, s, c);
+        else if (!end && s && s->state != LISTENS && s->remote != 0)
+                end_outside(c, WAIT_SOCKET, s->remote); /* a datagram's */
+        else
+                end_unknown(c, WAIT_SOCKET);
+}
+
+static void follow_child(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
+                         struct wait_chain *c) {
+        struct wait_chain best = { .n = 0 };
+        unsigned n = 0;
+
+        for (size_t i = 0; i < f->c->n_processes && n < HOLDERS_MAX; i++) {
+                const struct captured_process *q = &f->c->processes[i];
+                struct wait_chain next = *c;
+
+                if (q == p || (w->holder_pid > 0 ? q->pid != w->holder_pid : q->parent != p->pid))
+                        continue;
+                n++;
+                follow_process(f, q, &next);
+                keep_better(&best, &next);
+        }
+        if (best.n > 0)
+                *c = best;
+        else
+                (void) end_here(c, WAIT_CHILD);
+}
+
+static void follow_wait(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
+                        struct wait_chain *c) {
+        c->steps[c->n - 1].wait = w;
+        switch ((enum wait_kind) w->kind) {
+        case WAIT_LOCK:
+        case WAIT_GIL:
+                follow_lock(f, p, w, c);
+                break;
+        case WAIT_SOCKET:
+                follow_socket(f, p, w, c);
+                break;
+        case WAIT_PIPE:
+        case WAIT_EVENTFD:
+                follow_ends(f, p, w, w->number, c);
+                break;
+        case WAIT_FILE:
+        case WAIT_PAGE:
+        case WAIT_DEVICE:
+                end_here(c, w->kind)->outside = w->text;
+                break;
+        case WAIT_FILE_LOCK:
+                if (captured_process_of(f->c, w->holder_pid) && w->holder_pid != p->pid)
+                        follow_process(f, captured_process_of(f->c, w->holder_pid), c);
+                else
+                        (void) end_here(c, w->kind);
+                break;
+        case WAIT_CHILD:
+                follow_child(f, p, w, c);
+                break;
+        case WAIT_TIMER:
+        case WAIT_IO_URING:
+        case WAIT_STOPPED:
+        case WAIT_FROZEN:
+        case WAIT_THROTTLED:
+                (void) end_here(c, w->kind);
+                break;
+        case WAIT_UNKNOWN:
+        case _WAIT_KIND_MAX:
+                end_unknown(c, WAIT_UNKNOWN);
+                break;
+        }
+}
+
+/* --- A thread's waits --------------------------------------------------------------------------------- */
+
+/* Of several whichever comes first ends the wait: all ranks among them are ends, before what says less. */
+static void follow_waits(struct follower *f, const struct captured_process *p,
+                         const struct captured_thread *t, struct wait_chain *c) {
+        struct wait_chain best = { .n = 0 }, ranks = { .n = 0 };
+
+        for (uint32_t i = 0; i < MIN(t->n_waits, WAITS_MAX) && (i == 0 || f->budget > 0); i++) {
+                struct wait_chain next = *c;
+
+                f->budget -= f->budget > 0;
+                follow_wait(f, p, &f->c->waits[t->first_wait + i], &next);
+                if (next.end == END_RANKS && ranks.n > 0) {
+                        for (uint32_t k = 0; k < next.n_ranks; k++)
+                                add_target(&ranks, next.ranks[k]);
+                        ranks.certain &= ranks.n_ranks == 1;
+                } else if (next.end == END_RANKS)
+                        ranks = next;
+                else
+                        keep_better(&best, &next);
+        }
+        if (ranks.n > 0)
+                keep_better(&best, &ranks);
+        *c = best;
+}
+
+static void follow_thread(struct follower *f, const struct captured_process *p,
+                          const struct captured_thread *t, struct wait_chain *c) {
+        const struct seen_host *h = &f->e->hosts[f->host];
+        uint8_t kind = place_kind(&f->e->scene->table, f->c, t, captured_state_of(p, t));
+        bool first = c->n == 0;
+
+        if (has_step(c, t)) {
+                end_here(c, kind)->end = END_CIRCLE;
+                c->weight = weight_of(WEIGHT_CYCLE);
+                return;
+        }
+        if (c->n == CHAIN_STEPS_MAX || f->budget == 0) {
+                end_unknown(c, kind);
+                return;
+        }
+        f->budget -= 1;
+        c->steps[c->n++] = (struct chain_step){ p, t, NULL };
+        c->stuck = thread_stuck(h, p, t);
+        c->moved = thread_moved(h, p, t);
+        if (kind == WAIT_STOPPED || kind == KIND_ENDED || (kind == KIND_CPU && t->n_waits == 0))
+                (void) end_here(c, kind);
+        else if (t->n_waits > 0)
+                follow_waits(f, p, t, c);
+        else if (kind_waits(kind) || kind == KIND_UNKNOWN)
+                end_unknown(c, kind);
+        else
+                (void) end_here(c, kind);
+        if (c->end == END_UNKNOWN && (first || p->pid == f->e->ranks[f->rank].pid) && !c->moved)
+                follow_odd_threads(f, p, c);
+}
+
+void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret) {
+        const struct rank *r = &e->ranks[rank];
+        const struct captured_process *p = r->process[1] ? r->process[1] : r->process[0];
+        const struct captured_thread *t = r->thread[1] ? r->thread[1] : r->thread[0];
+        const struct seen_host *h = &e->hosts[r->host];
+        struct follower f = { .e = e,
+                              .c = h->last,
+                              .host = r->host,
+                              .rank = rank,
+                              .budget = MAX(BUDGET / h->n_ranks, BUDGET_MIN) };
+        struct wait_chain c = { .solid = true };
+
+        if (t)
+                follow_thread(&f, p, t, &c);
+        else
+                follow_process(&f, p, &c);
+        if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
+                c.end = END_OTHERS;
+        *ret = c;
+}

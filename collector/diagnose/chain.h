@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One rank's waits, followed from its thread to where they end: thread for thread over locks, pipes, sockets
+ * and children of its host, up to one that waits for nobody here. That is another rank of the run, a machine
+ * outside, a circle of locks, or a thread that is held up by itself: it runs, sleeps, is stopped, waits for
+ * a file system.
+ *
+ * Where the kernel does not say who holds something, structure decides: a thread of the process that stands
+ * elsewhere than its like on the other ranks. Where there is none, a rank that stands as most do waits for
+ * the others.
+ */
+#include "evidence.h"
+
+#define CHAIN_STEPS_MAX 8u
+#define CHAIN_RANKS_MAX 16u
+
+enum chain_end {
+        END_UNKNOWN, /* nobody says who holds what it waits for */
+        END_HERE,    /* by what it is itself: kind */
+        END_CIRCLE,  /* of threads of this host */
+        END_OUTSIDE, /* a machine that is no host of the run */
+        END_RANKS,   /* another rank, or several */
+        END_OTHERS,  /* as most: for others, and nothing says for whom */
+};
+
+struct chain_step {
+        const struct captured_process *process;
+        const struct captured_thread *thread; /* NULL: none of it is known */
+        const struct captured_wait *wait;     /* NULL: it has none */
+};
+struct wait_chain {
+        struct chain_step steps[CHAIN_STEPS_MAX]; /* from the rank's thread on; at least one */
+        uint32_t n;
+        enum chain_end end;
+        uint8_t kind;      /* of the last step: enum stall_kind */
+        bool solid;        /* at each step the kernel or the memory says who holds it */
+        bool certain;      /* END_RANKS: one wait, for one rank */
+        bool deserted;     /* nobody has the other end of the pipe that it reads */
+        bool stuck, moved; /* the last thread, in the two captures */
+        double weight;     /* that this end holds the rank up; 0 of END_RANKS and END_OTHERS */
+        uint32_t outside;  /* string: the address, file system or command where it ends; 0: none */
+        uint32_t ranks[CHAIN_RANKS_MAX]; /* nodes: ranks, and n_ranks + host for hosts that have none */
+        uint32_t n_ranks;
+};
+
+/* Of the thread of a rank that is looked at. Each costs a bounded number of steps. */
+void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret);
+/* The node of the other end; STACK_NONE: it is outside. */
+uint32_t chain_node(const struct evidence *e, const struct peer_end *end);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph.h"
+
+#include "weights.h"
+
+#define ROUNDS_MAX 64u
+#define RESTS 1e-9 /* a share that small stays where it is */
+
+void wait_graph_clear(struct wait_graph *g) {
+        debts_clear(&g->debts);
+        free(g->chains);
+        free(g->nodes);
+        *g = WAIT_GRAPH_NULL;
+}
+
+/* --- What each is by itself --------------------------------------------------------------------------- */
+
+/* A kind that says nothing of who is waited for. */
+static bool is_vague(uint8_t kind) {
+        return kind == WAIT_LOCK || kind == WAIT_GIL || kind == WAIT_EVENTFD || kind == WAIT_SOCKET ||
+               kind == KIND_CALL || kind == WAIT_UNKNOWN;
+}
+
+static double end_of_rank(const struct wait_chain *c, enum alike alike) {
+        if (c->end == END_RANKS || c->end == END_OTHERS)
+                return 0;
+        if (c->end != END_UNKNOWN)
+                return c->weight;
+        if (alike == ALIKE_NEAR)
+                return weight_of(WEIGHT_NEAR);
+        return alike == ALIKE_UNSURE && is_vague(c->kind) ? c->weight / 2 : c->weight;
+}
+
+/* What it passes on to nobody in particular. */
+static double likeness_of(const struct wait_chain *c, enum alike alike) {
+        if (c->end == END_OTHERS)
+                return weight_of(WEIGHT_LIKE_MOST);
+        if (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD)
+                return weight_of(WEIGHT_LIKE_MOST) / 2;
+        return 0;
+}
+
+/* Where i's edges begin in the debts. */
+static size_t first_edge(const struct debts *d, uint32_t i) {
+        size_t lo = 0, hi = d->n;
+
+        while (lo < hi) {
+                size_t mid = (lo + hi) / 2;
+
+                if (d->edges[mid].from < i)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo;
+}
+
+static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i) {
+        const struct wait_chain *c = &g->chains[i];
+        struct graph_node *n = &g->nodes[i];
+        double stays = 1 - likeness_of(c, e->ranks[i].alike);
+
+        n->there = true;
+        n->end = end_of_rank(c, e->ranks[i].alike);
+        if (c->end == END_RANKS)
+                stays *= 1 - (c->certain ? weight_of(WEIGHT_BLOCKED) : weight_of(WEIGHT_POLLS));
+        for (size_t k = first_edge(&g->debts, i); k < g->debts.n && g->debts.edges[k].from == i; k++)
+                stays *= 1 - g->debts.edges[k].weight;
+        n->leaves = (1 - n->end) * (1 - stays);
+        if (c->end == END_RANKS && c->certain)
+                n->next = c->ranks[0];
+        else if (g->debts.ranks[i].owes)
+                n->leaves *= 1 - weight_of(WEIGHT_OWES);
+}
+
+/* --- Waits for one alone ------------------------------------------------------------------------------ */
+
+static uint64_t step_of(const struct evidence *e, uint32_t node) {
+        const struct host_capture *c = node < e->n_ranks ? e->hosts[e->ranks[node].host].last : NULL;
+
+        return c ? c->step : CAPTURE_STEP_NONE;
+}
+
+/* Of the ranks of a circle the one that is behind: by what it owes, then by the last step; STACK_NONE:
+ * nobody tells. */
+static uint32_t find_behind(const struct wait_graph *g, const struct evidence *e, uint32_t first) {
+        uint32_t slow = STACK_NONE, debtor = STACK_NONE, i = first;
+        uint64_t least = CAPTURE_STEP_NONE;
+        int64_t most = 0, second = 0;
+        size_t at_least = 0, with_step = 0;
+
+        do {
+                int64_t owes = g->debts.ranks[i].owes_ms;
+                uint64_t step = step_of(e, i);
+
+                with_step += step != CAPTURE_STEP_NONE;
+                at_least = step < least ? 1 : at_least + (step == least);
+                slow = step < least ? i : slow;
+                least = MIN(least, step);
+                second = owes > most ? most : MAX(second, owes);
+                debtor = owes > most ? i : debtor;
+                most = MAX(most, owes);
+                i = g->nodes[i].next;
+        } while (i != first);
+        if (debtor != STACK_NONE && most > g->debts.margin_ms && most >= 3 * second)
+                return debtor;
+        return at_least == 1 && with_step > 1 ? slow : STACK_NONE;
+}
+
+static void break_circle(struct wait_graph *g, const struct evidence *e, uint32_t first) {
+        uint32_t behind = find_behind(g, e, first), i = first, least = first;
+
+        for (uint32_t k = g->nodes[first].next; k != first; k = g->nodes[k].next)
+                least = MIN(least, k);
+        if (behind != STACK_NONE) {
+                struct graph_node *n = &g->nodes[behind];
+
+                n->behind = true;
+                n->next = STACK_NONE;
+                n->root = behind;
+                n->end = weight_of(WEIGHT_OWES);
+                n->leaves = 0;
+                return;
+        }
+        do {
+                struct graph_node *n = &g->nodes[i];
+
+                n->in_circle = true;
+                n->root = least;
+                n->leaves = 0;
+                i = n->next;
+        } while (i != first);
+}
+
+/* Follows i to its root, and notes it in all that it passes. visited: 0 not yet, else in which walk. */
+static void find_root(struct wait_graph *g, const struct evidence *e, uint32_t i, uint32_t *visited) {
+        uint32_t at = i, root;
+
+        while (g->nodes[at].root == STACK_NONE && g->nodes[at].next != STACK_NONE) {
+                if (visited[at] == i + 1) {
+                        break_circle(g, e, at);
+                        while (g->nodes[at].root == STACK_NONE) /* up to who ends it */
+                                at = g->nodes[at].next;
+                        break;
+                }
+                visited[at] = i + 1;
+                at = g->nodes[at].next;
+        }
+        root = g->nodes[at].root == STACK_NONE ? at : g->nodes[at].root;
+        for (at = i; g->nodes[at].root == STACK_NONE; at = g->nodes[at].next) {
+                g->nodes[at].root = root;
+                if (g->nodes[at].next == STACK_NONE)
+                        break;
+        }
+}
+
+/* --- Shares ------------------------------------------------------------------------------------------- */
+
+struct flow {
+        struct wait_graph *g;
+        const struct evidence *e;
+        double *now, *then; /* shares that still move, by node */
+        double *least;      /* how much each draws of what goes to nobody in particular */
+        double all;         /* the sum of these */
+};
+
+/* Who waits for others draws next to nothing, beside one who does not. */
+static void weigh_sinks(struct flow *f) {
+        for (size_t i = 0; i < f->g->n; i++) {
+                const struct graph_node *n = &f->g->nodes[i];
+                double stays = 1 - n->leaves;
+
+                if (!n->there || n->root != i)
+                        continue;
+                f->least[i] = i < f->e->n_ranks ? stays * stays * stays : 0.3;
+                f->all += f->least[i];
+        }
+}
+
+static void pass_to(struct flow *f, uint32_t node, double amount) {
+        f->then[f->g->nodes[node].root] += amount;
+}
+
+/* Of a share that leaves, to each by the weight of the edge to it. Returns what goes to nobody in
+ * particular. */
+static double pass_on(struct flow *f, uint32_t i, double amount) {
+        const struct wait_graph *g = f->g;
+        const struct wait_chain *c = i < f->e->n_ranks ? &g->chains[i] : NULL;
+        size_t first = first_edge(&g->debts, i), k;
+        double polls = c && c->end == END_RANKS ? weight_of(WEIGHT_POLLS) : 0,
+               like = c ? likeness_of(c, f->e->ranks[i].alike) : 0, sum = polls + like, draws = 0;
+
+        for (k = first; k < g->debts.n && g->debts.edges[k].from == i; k++)
+                sum += g->debts.edges[k].weight;
+        if (sum <= 0)
+                return amount;
+        for (k = first; k < g->debts.n && g->debts.edges[k].from == i; k++)
+                pass_to(f, g->debts.edges[k].to, amount * g->debts.edges[k].weight / sum);
+        for (uint32_t n = 0; c && polls > 0 && n < c->n_ranks; n++)
+                draws += f->least[g->nodes[c->ranks[n]].root] + RESTS;
+        for (uint32_t n = 0; c && polls > 0 && n < c->n_ranks; n++)
+                pass_to(f, c->ranks[n],
+                        amount * polls / sum * (f->least[g->nodes[c->ranks[n]].root] + RESTS) / draws);
+        return amount * like / sum;
+}
+
+static double one_round(struct flow *f) {
+        double rest = 0, moved = 0;
+
+        memset(f->then, 0, f->g->n * sizeof(*f->then));
+        for (uint32_t i = 0; i < f->g->n; i++) {
+                struct graph_node *n = &f->g->nodes[i];
+
+                if (f->now[i] <= 0)
+                        continue;
+                n->share += f->now[i] * (1 - n->leaves);
+                if (n->leaves > 0)
+                        rest += pass_on(f, i, f->now[i] * n->leaves);
+        }
+        for (size_t i = 0; i < f->g->n && rest > 0 && f->all > 0; i++)
+                f->then[i] += rest * f->least[i] / f->all;
+        for (size_t i = 0; i < f->g->n; i++)
+                moved += f->then[i];
+        memcpy(f->now, f->then, f->g->n * sizeof(*f->now));
+        return moved;
+}
+
+/* The share of a circle is each member's. */
+static void settle(struct wait_graph *g) {
+        for (size_t i = 0; i < g->n; i++)
+                if (g->nodes[i].in_circle && g->nodes[i].root != i)
+                        g->nodes[i].share = g->nodes[g->nodes[i].root].share;
+        for (size_t i = 0; i < g->n; i++) {
+                g->nodes[i].share /= (double) MAX(g->n_there, (size_t) 1);
+                g->most = MAX(g->most, g->nodes[i].share);
+        }
+}
+
+static int spread_shares(struct wait_graph *g, const struct evidence *e) {
+        _cleanup_free_ double *now = calloc(g->n + 1, sizeof(*now)), *then = calloc(g->n + 1, sizeof(*then)),
+                              *least = calloc(g->n + 1, sizeof(*least));
+        struct flow f = { g, e, now, then, least, 0 };
+        double moves = (double) g->n_there;
+
+        if (!now || !then || !least)
+                return -ENOMEM;
+        weigh_sinks(&f);
+        for (size_t i = 0; i < g->n; i++)
+                if (g->nodes[i].there)
+                        now[g->nodes[i].root] += 1;
+        for (unsigned k = 0; k < ROUNDS_MAX && moves > RESTS * (double) g->n_there; k++)
+                moves = one_round(&f);
+        for (size_t i = 0; i < g->n; i++)
+                g->nodes[i].share += now[i];
+        settle(g);
+        return 0;
+}
+
+int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
+        _cleanup_free_ uint32_t *visited = NULL;
+        int r = debts_survey(e, &g->debts);
+
+        if (r < 0)
+                return r;
+        g->n = e->n_ranks + e->n_hosts;
+        g->chains = calloc(e->n_ranks + 1, sizeof(*g->chains));
+        g->nodes = calloc(g->n + 1, sizeof(*g->nodes));
+        visited = calloc(g->n + 1, sizeof(*visited));
+        if (!g->chains || !g->nodes || !visited)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < g->n; i++) {
+                g->nodes[i].next = g->nodes[i].root = STACK_NONE;
+                g->nodes[i].there = i >= e->n_ranks && e->hosts[i - e->n_ranks].n_ranks == 0;
+        }
+        for (uint32_t i = 0; i < e->n_ranks; i++) {
+                chain_follow(e, i, &g->chains[i]);
+                weigh_node(g, e, i);
+        }
+        for (uint32_t i = 0; i < g->n; i++)
+                if (g->nodes[i].root == STACK_NONE)
+                        find_root(g, e, i, visited);
+        for (uint32_t i = 0; i < g->n; i++) {
+                g->n_there += g->nodes[i].there;
+                g->n_waiting += i < e->n_ranks && (g->nodes[i].next != STACK_NONE || g->nodes[i].in_circle ||
+                                                   g->nodes[i].leaves >= 0.5);
+        }
+        return spread_shares(g, e);
+}

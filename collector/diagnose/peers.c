@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peers.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "grow.h"
+
+#define ENDS_MAX (1u << 22)
+#define CLOSED 7u /* TCP_CLOSE of net/tcp_states.h */
+#define LISTENS 10u
+
+void peers_clear(struct peers *p) {
+        free(p->ends);
+        free(p->first);
+        *p = PEERS_NULL;
+}
+
+bool address_is_loopback(const char *text) {
+        return startswith(text, "127.") || startswith(text, "[::1]");
+}
+
+/* --- Ends ------------------------------------------------------------------------------------------- */
+
+static const struct captured_socket *socket_by(const struct host_capture *c,
+                                               const struct captured_process *p, uint64_t inode) {
+        for (uint32_t i = 0; p && i < p->n_sockets; i++)
+                if (c->sockets[p->first_socket + i].inode == inode)
+                        return &c->sockets[p->first_socket + i];
+        return NULL;
+}
+
+static bool is_connection(const struct captured_socket *s) {
+        return s->protocol == IPPROTO_TCP && s->state != LISTENS && s->state != CLOSED && s->remote != 0 &&
+               s->inode != 0;
+}
+
+static int add_ends(struct peers *p, const struct seen_host *h, uint32_t host) {
+        const struct host_capture *c = h->last;
+        const struct host_capture *before = h->capture[1] == c ? h->capture[0] : NULL;
+
+        for (size_t i = 0; c && i < c->n_processes; i++) {
+                const struct captured_process *q = &c->processes[i],
+                                              *parent = captured_process_of(c, q->parent),
+                                              *then = q->n_sockets > 0 ? captured_process_of(before, q->pid)
+                                                                       : NULL;
+
+                for (uint32_t k = 0; k < q->n_sockets; k++) {
+                        const struct captured_socket *s = &c->sockets[q->first_socket + k];
+                        const struct captured_socket *old = socket_by(before, then, s->inode);
+                        int r;
+
+                        if (!is_connection(s) || socket_by(c, parent, s->inode))
+                                continue;
+                        r = p->n >= ENDS_MAX ? -E2BIG : grow(&p->ends, &p->size, p->n + 1, sizeof(*p->ends));
+                        if (r < 0)
+                                return r;
+                        p->ends[p->n++] = (struct peer_end){
+                                .process = q,
+                                .socket = s,
+                                .host = host,
+                                .peer = PEER_NONE,
+                                .peer_host = PEER_NONE,
+                                .moved = old && (old->bytes_received != s->bytes_received ||
+                                                 old->bytes_acked != s->bytes_acked),
+                        };
+                }
+        }
+        return 0;
+}
+
+/* --- Matching --------------------------------------------------------------------------------------- */
+
+/* What both ends of a connection have in common: two numbers of which either end has one as its own. */
+struct match_key {
+        uint64_t a, b;  /* the smaller one first */
+        uint64_t place; /* of loopback: the host + 1 */
+        uint32_t end;
+        bool swapped; /* a is the end's remote */
+};
+
+static int compare_numbers(uint64_t a, uint64_t b) {
+        return a < b ? -1 : a > b;
+}
+
+static int compare_keys(const struct match_key *a, const struct match_key *b) {
+        int r = compare_numbers(a->a, b->a);
+
+        if (r == 0)
+                r = compare_numbers(a->b, b->b);
+        return r == 0 ? compare_numbers(a->place, b->place) : r;
+}
+
+static int compare_whole(const void *x, const void *y) {
+        const struct match_key *a = x, *b = y;
+        int r = compare_keys(a, b);
+
+        return r == 0 ? compare_numbers(a->end, b->end) : r;
+}
+
+static struct match_key key_of(uint64_t own, uint64_t other, uint64_t place, uint32_t end) {
+        return (struct match_key){ MIN(own, other), MAX(own, other), place, end, own > other };
+}
+
+/* Two that have a key in common, from either side, are the ends of one connection; more are nobody's. */
+static void join_ends(struct peers *p, struct match_key *keys, size_t n) {
+        if (n > 1)
+                qsort(keys, n, sizeof(*keys), compare_whole);
+        for (size_t i = 0, k; i < n; i = k) {
+                for (k = i + 1; k < n && compare_keys(&keys[i], &keys[k]) == 0; k++)
+                        ;
+                if (k != i + 2 || (keys[i].swapped == keys[i + 1].swapped && keys[i].a != keys[i].b))
+                        continue;
+                p->ends[keys[i].end].peer = keys[i + 1].end;
+                p->ends[keys[i + 1].end].peer = keys[i].end;
+        }
+}
+
+static void join_by_address(struct peers *p, const struct stack_table *t, struct match_key *keys) {
+        for (uint32_t i = 0; i < p->n; i++) {
+                const struct captured_socket *s = p->ends[i].socket;
+                bool here = address_is_loopback(stack_table_text(t, s->local));
+
+                keys[i] = key_of(s->local, s->remote, here ? p->ends[i].host + 1 : 0, i);
+        }
+        join_ends(p, keys, p->n);
+}
+
+static void join_by_bytes(struct peers *p, struct match_key *keys) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < p->n; i++) {
+                const struct captured_socket *s = p->ends[i].socket;
+
+                if (p->ends[i].peer == PEER_NONE && s->bytes_acked >= PEER_NAT_BYTES &&
+                    s->bytes_received >= PEER_NAT_BYTES)
+                        keys[n++] = key_of(s->bytes_acked, s->bytes_received, 0, i);
+        }
+        join_ends(p, keys, n);
+}
+
+/* --- Hosts by address ------------------------------------------------------------------------------- */
+
+struct named_host {
+        const char *address;
+        uint32_t host;
+};
+
+static int compare_names(const void *x, const void *y) {
+        const struct named_host *a = x, *b = y;
+        int r = strcmp(a->address, b->address);
+
+        return r == 0 ? compare_numbers(a->host, b->host) : r;
+}
+
+/* Their addresses, sorted. *ret: the caller's to free. */
+static int list_addresses(const struct seen_hosts *all, struct named_host **ret, size_t *ret_n) {
+        struct named_host *list = calloc(all->n * (CAPTURE_OWN_MAX + 1) + 1, sizeof(*list));
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < all->n; i++) {
+                const struct host_capture *who = all->items[i].who, *c = all->items[i].last;
+
+                if (who && who->address[0])
+                        list[n++] = (struct named_host){ who->address, i };
+                for (size_t k = 0; c && k < c->n_own; k++) {
+                        const char *blank = strchr(stack_table_text(&all->scene->table, c->own[k]), ' ');
+
+                        if (blank && blank[1])
+                                list[n++] = (struct named_host){ blank + 1, i };
+                }
+        }
+        if (n > 1)
+                qsort(list, n, sizeof(*list), compare_names);
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
+
+/* "10.0.0.1:80" and "[::1]:80" without port and brackets. */
+static void address_alone(const char *text, char ret[static 64]) {
+        const char *colon = strrchr(text, ':');
+
+        text += text[0] == '[';
+        (void) snprintf(ret, 64, "%.*s", colon && colon > text ? (int) MIN(colon - text, 63) : 0, text);
+        if (strchr(ret, ']'))
+                *strchr(ret, ']') = 0;
+}
+
+static uint32_t host_by_address(const struct named_host *list, size_t n, const char *text) {
+        const struct named_host key = { text, 0 };
+        size_t lo = 0, hi = n;
+
+        while (lo < hi) {
+                size_t mid = (lo + hi) / 2;
+
+                if (compare_names(&list[mid], &key) < 0)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < n && streq(list[lo].address, text) ? list[lo].host : PEER_NONE;
+}
+
+static int find_hosts(struct peers *p, const struct seen_hosts *all) {
+        _cleanup_free_ struct named_host *list = NULL;
+        size_t n;
+        int r = list_addresses(all, &list, &n);
+
+        for (size_t i = 0; i < p->n && r == 0; i++) {
+                struct peer_end *end = &p->ends[i];
+                const char *remote = stack_table_text(&all->scene->table, end->socket->remote);
+                char address[64];
+
+                address_alone(remote, address);
+                if (end->peer != PEER_NONE)
+                        end->peer_host = p->ends[end->peer].host;
+                else if (address_is_loopback(remote))
+                        end->peer_host = end->host;
+                else
+                        end->peer_host = host_by_address(list, n, address);
+        }
+        return r;
+}
+
+int peers_gather(struct peers *p, const struct seen_hosts *all) {
+        _cleanup_free_ struct match_key *keys = NULL;
+        int r = 0;
+
+        p->first = calloc(all->n + 1, sizeof(*p->first));
+        if (!p->first)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < all->n && r == 0; i++) {
+                r = add_ends(p, &all->items[i], i);
+                p->first[i + 1] = (uint32_t) p->n;
+        }
+        keys = r == 0 ? calloc(p->n + 1, sizeof(*keys)) : NULL;
+        if (!keys)
+                return r < 0 ? r : -ENOMEM;
+        join_by_address(p, &all->scene->table, keys);
+        join_by_bytes(p, keys);
+        return find_hosts(p, all);
+}
+
+const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t inode) {
+        for (uint32_t i = p->first[host]; inode != 0 && i < p->first[host + 1]; i++)
+                if (p->ends[i].socket->inode == inode)
+                        return &p->ends[i];
+        return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who is at the other end: the TCP connections of captured processes, with both ends matched over all hosts.
+ * An end whose addresses are another end's, swapped, is that one's peer; loopback only within its host.
+ * Behind NAT the byte counts of both ends tell (acknowledged = received), where they are many and nobody
+ * else's. Else the remote address says which host it is. What is none of these is outside of the run.
+ *
+ * Forked processes share sockets: the process counts that has one and whose parent has not.
+ */
+#include "scene.h"
+
+#define PEER_NONE UINT32_MAX
+#define PEER_NAT_BYTES 65536u /* in each direction: fewer may be alike by chance */
+
+struct peer_end {
+        const struct captured_process *process;
+        const struct captured_socket *socket; /* of the host's last capture */
+        uint32_t host;                        /* of the evidence */
+        uint32_t peer;                        /* an end; PEER_NONE */
+        uint32_t peer_host;                   /* PEER_NONE: outside */
+        bool moved;                           /* bytes passed between the two captures */
+};
+struct peers {
+        struct peer_end *ends; /* by host */
+        uint32_t *first;       /* of each host, and behind the last */
+        size_t n, size;
+};
+#define PEERS_NULL ((struct peers){ 0 })
+void peers_clear(struct peers *p);
+
+/* -ENOMEM, -E2BIG. */
+int peers_gather(struct peers *p, const struct seen_hosts *all);
+/* The connection of a host's socket; NULL: it is none. */
+const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t inode);
+/* Whether a text "10.0.0.1:80" is on this machine alone. */
+bool address_is_loopback(const char *text);

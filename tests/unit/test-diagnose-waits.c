@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes of trainings by causes, in what the kernel says alone: who is named, as what, with which chain. */
+#include "wait-scene.h"
+
+#define NEVER 900000u /* milliseconds: since it was connected */
+
+/* --- Causes ------------------------------------------------------------------------------------------ */
+
+static void cause_stopped(struct world *w, uint32_t host) {
+        w->hosts[host].processes[0].state = 'T';
+        for (size_t i = 0; i < w->hosts[host].n_threads; i++)
+                w->hosts[host].threads[i].state = 'T';
+}
+
+static struct world_thread *stands(struct world *w, uint32_t host, const char *stack) {
+        struct world_thread *t = world_main(w, host);
+
+        t->n_waits = 0;
+        t->stack = stack;
+        return t;
+}
+
+static void cause_loop(struct world *w, uint32_t host) {
+        stands(w, host, "loop.py:10 go | loop.py:77 spin")->state = 'R';
+}
+
+static void cause_sleep(struct world *w, uint32_t host) {
+        (void) world_wait(stands(w, host, "loop.py:10 go | loop.py:61 backoff"), WAIT_TIMER);
+}
+
+static void cause_mount(struct world *w, uint32_t host) {
+        struct captured_wait *wait = world_wait(stands(w, host, OWN_BATCH), WAIT_FILE);
+
+        wait->text = world_text(w, "fuse /mnt/data");
+        wait->since_usec = 41 * USEC_PER_SEC;
+}
+
+/* A mutex that another thread holds, which writes to a file system that hangs. */
+static void cause_holder(struct world *w, uint32_t host) {
+        struct world_thread *t = stands(w, host, OWN_BATCH " | cache.py:12 put"),
+                            *holder = world_thread(w, host, world_pid(host), 214, "writer",
+                                                   "cache.py:40 trim");
+        struct captured_wait *lock = world_wait(t, WAIT_LOCK), *file = world_wait(holder, WAIT_FILE);
+
+        lock->number = 0x7f00;
+        lock->holder_pid = world_pid(host);
+        lock->holder_tid = 214;
+        lock->since_usec = 41 * USEC_PER_SEC;
+        lock->text = world_text(w, "glibc mutex of libcache.so");
+        file->text = world_text(w, "fuse /mnt/data");
+}
+
+static void cause_deadlock(struct world *w, uint32_t host) {
+        struct world_thread *t = stands(w, host, OWN_BATCH " | cache.py:12 put"),
+                            *other = world_thread(w, host, world_pid(host), 214, "trim", "cache.py:40 trim");
+        struct captured_wait *a = world_wait(t, WAIT_LOCK), *b = world_wait(other, WAIT_LOCK);
+
+        a->holder_pid = b->holder_pid = world_pid(host);
+        a->holder_tid = 214;
+        b->holder_tid = world_pid(host);
+}
+
+/* The two ends of a pipe: the rank reads, the child writes. */
+static struct captured_wait *reads_pipe(struct world *w, uint32_t host, struct world_thread *t,
+                                        uint32_t child) {
+        struct world_host *h = &w->hosts[host];
+        struct captured_wait *wait = world_wait(t, WAIT_PIPE);
+
+        wait->number = 555;
+        h->ends[h->n_ends++] = (struct captured_end){
+                .kind = WAIT_PIPE, .reads = true, .pid = world_pid(host), .number = 555
+        };
+        if (child > 0)
+                h->ends[h->n_ends++] = (struct captured_end){
+                        .kind = WAIT_PIPE, .writes = true, .pid = child, .number = 555
+                };
+        return wait;
+}
+
+static void cause_child_stopped(struct world *w, uint32_t host) {
+        uint32_t child = world_process(w, host, 5000, world_pid(host), "feed.py:30 work");
+
+        (void) reads_pipe(w, host, stands(w, host, OWN_BATCH), child);
+        w->hosts[host].processes[1].state = 'T';
+        w->hosts[host].threads[w->hosts[host].n_threads - 1].state = 'T';
+}
+
+static void cause_child_killed(struct world *w, uint32_t host) {
+        (void) reads_pipe(w, host, stands(w, host, OWN_BATCH), 0);
+        w->hosts[host].processes[0].children_gone = 1;
+}
+
+/* A storage server, and a name server, that do not answer. */
+static void outside(struct world *w, uint32_t host, uint8_t protocol, const char *remote) {
+        struct world_host *h = &w->hosts[host];
+        struct captured_wait *wait = world_wait(stands(w, host, OWN_BATCH), WAIT_SOCKET);
+
+        h->more[h->n_more++] = (struct captured_socket){ .inode = 777,
+                                                         .family = AF_INET,
+                                                         .protocol = protocol,
+                                                         .state = protocol == IPPROTO_TCP ? 1 : 7,
+                                                         .remote = world_text(w, remote),
+                                                         .sent_ms = 39000,
+                                                         .received_ms = 39000 };
+        wait->number = 777;
+}
+
+static void cause_storage(struct world *w, uint32_t host) {
+        outside(w, host, IPPROTO_TCP, "172.16.0.9:443");
+}
+
+static void cause_names(struct world *w, uint32_t host) {
+        outside(w, host, IPPROTO_UDP, "169.254.169.254:53");
+}
+
+static const struct cause {
+        const char *name;
+        void (*strike)(struct world *w, uint32_t host);
+        unsigned kind;
+        const char *says;
+} causes[] = {
+        { "stopped", cause_stopped, WAIT_STOPPED, "is stopped (state T)" },
+        { "loop", cause_loop, KIND_CPU, "runs in `loop.py:77 spin`" },
+        { "sleep", cause_sleep, WAIT_TIMER, "its main thread sleeps under `loop.py:61 backoff`" },
+        { "mount", cause_mount, WAIT_FILE,
+          "waits 41 s for the file system fuse /mnt/data under `feed.py:7 draw`" },
+        { "holder", cause_holder, WAIT_FILE,
+          "its main thread waits 41 s for glibc mutex of libcache.so that thread 214 'writer' holds under "
+          "`cache.py:12 put`; that one waits for the file system fuse /mnt/data under `cache.py:40 trim`" },
+        { "deadlock", cause_deadlock, WAIT_LOCK, ": they wait for each other, a deadlock" },
+        { "child stopped", cause_child_stopped, WAIT_STOPPED, "; process 5000 (`train`) is stopped" },
+        { "child killed", cause_child_killed, WAIT_CHILD,
+          "whose other end nobody has: a child of it has ended" },
+        { "storage", cause_storage, WAIT_SOCKET, "→ 172.16.0.9:443" },
+        { "names", cause_names, WAIT_SOCKET, "→ 169.254.169.254:53" },
+};
+
+/* --- Shapes ------------------------------------------------------------------------------------------ */
+
+/* Each receives from its left neighbour; the struck one has its neighbour's data unread, and owes a step. */
+static void shape_ring(struct world *w, uint32_t struck) {
+        for (uint32_t i = 0; i < w->n_hosts; i++) {
+                uint32_t right = (uint32_t) ((i + 1) % w->n_hosts);
+                struct world_link *l = world_link(w, i, right);
+
+                l->a_received = l->b_sent = NEVER;
+                (void) world_recv(w, right, world_main(w, right), l);
+                if (right == struck)
+                        l->b_unread = 49632;
+                if (i == struck)
+                        l->a_sent = MS_STALL + MS_STEP;
+        }
+}
+
+/* Host 0 keeps the weights; it takes what the others hand back in order, and has not come to those behind.
+ */
+static void shape_star(struct world *w, uint32_t struck) {
+        for (uint32_t i = 1; i < w->n_hosts; i++) {
+                struct world_link *l = world_link(w, 0, i);
+
+                (void) world_recv(w, i, world_main(w, i), l);
+                if (struck == 0 || i != struck) { /* its answer lies there */
+                        l->a_unread = 80004;
+                        l->a_sent = MS_STALL + 300;
+                        l->b_received = MS_STALL + 300;
+                }
+                if (i == struck)
+                        (void) world_recv(w, 0, world_main(w, 0), l);
+        }
+        if (struck == 0)
+                (void) world_recv(w, 0, world_main(w, 0), &w->links[0]);
+}
+
+/* All meet all. The main threads wait for a thread of their own, which polls all connections and has read
+ * what came: who the others wait for shows in the times alone. */
+static void shape_all(struct world *w, uint32_t struck) {
+        for (uint32_t i = 0; i < w->n_hosts; i++)
+                for (uint32_t k = i + 1; k < w->n_hosts; k++) {
+                        struct world_link *l = world_link(w, i, k);
+
+                        if (i == struck) {
+                                l->a_sent += MS_STEP;
+                                l->b_received += MS_STEP;
+                        } else if (k == struck) {
+                                l->b_sent += MS_STEP;
+                                l->a_received += MS_STEP;
+                        }
+                }
+        for (uint32_t i = 0; i < w->n_hosts; i++) {
+                struct world_thread *poller = world_thread(w, i, world_pid(i), 300 + i, "poller",
+                                                           "!libx.so poll");
+
+                (void) world_wait(world_main(w, i), WAIT_LOCK);
+                for (size_t k = 0; k < w->n_links && poller->n_waits < WORLD_THREADS_MAX; k++)
+                        if (w->links[k].a == i || w->links[k].b == i)
+                                world_recv(w, i, poller, &w->links[k])->any = true;
+        }
+}
+
+/* As MPI waits: the main threads run, and look at all their connections again and again. */
+static void shape_spinning(struct world *w, uint32_t struck) {
+        shape_all(w, struck);
+        for (uint32_t i = 0; i < w->n_hosts; i++) {
+                struct world_thread *t = world_main(w, i);
+
+                t->state = 'R';
+                memcpy(t->waits, w->hosts[i].threads[1].waits, sizeof(t->waits));
+                t->n_waits = w->hosts[i].threads[1].n_waits;
+                for (size_t k = 0; k < t->n_waits; k++)
+                        t->waits[k].spins = true;
+                w->hosts[i].n_threads = 1;
+        }
+}
+
+/* A tree: the children's sums go up, the result comes down. */
+static void shape_tree(struct world *w, uint32_t struck) {
+        for (uint32_t i = 1; i < w->n_hosts; i++) {
+                uint32_t parent = (i - 1) / 2;
+                struct world_link *l = world_link(w, parent, i);
+                bool up = false; /* the struck one is below: this child's sum has not come */
+
+                for (uint32_t k = struck; k > 0; k = (k - 1) / 2)
+                        up |= k == i;
+                if (up)
+                        (void) world_recv(w, parent, world_main(w, parent), l);
+                else
+                        (void) world_recv(w, i, world_main(w, i), l);
+                if (!up)
+                        l->b_received = l->a_sent = MS_STALL + MS_STEP; /* the parent owes */
+        }
+}
+
+static const struct shape {
+        const char *name;
+        void (*make)(struct world *w, uint32_t struck);
+} shapes[] = {
+        { "ring", shape_ring },         { "star", shape_star }, { "all to all", shape_all },
+        { "spinning", shape_spinning }, { "tree", shape_tree },
+};
+
+static void strike(struct world *w, const struct shape *shape, const struct cause *cause, uint32_t n,
+                   uint32_t struck) {
+        world_init(w, n);
+        shape->make(w, struck);
+        world_main(w, struck)->state = 'S';
+        cause->strike(w, struck);
+}
+
+static void check(const struct shape *shape, const struct cause *cause, uint32_t n, uint32_t struck) {
+        static struct world w;
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        strike(&w, shape, cause, n, struck);
+        d = world_diagnose(&w, &scene);
+        if (d->outcome != OUTCOME_NAMED || d->suspects[0].host != struck ||
+            d->suspects[0].kind != cause->kind || !strstr(d->summary, cause->says))
+                test_fail(__FILE__, __LINE__, "%s, %s, %u hosts, struck %u: %s, %s: %s", shape->name,
+                          cause->name, n, struck, outcome_name(d->outcome),
+                          d->n_suspects ? stall_kind_name(d->suspects[0].kind) : "", d->summary);
+        for (size_t i = 1; i < d->n_suspects; i++)
+                if (d->suspects[i].score >= BLAME_NAMED)
+                        test_fail(__FILE__, __LINE__, "%s, %s, %u hosts, struck %u: %.2f %s", shape->name,
+                                  cause->name, n, struck, d->suspects[i].score, d->suspects[i].sentence);
+        (void) diagnosis_free(d);
+}
+
+static void test_shapes_by_causes(void) {
+        for (size_t s = 0; s < ELEMENTSOF(shapes); s++)
+                for (size_t c = 0; c < ELEMENTSOF(causes); c++)
+                        for (uint32_t n = 3; n <= 16; n = n * 2 - 1)
+                                for (uint32_t struck = 0; struck < n; struck++)
+                                        check(&shapes[s], &causes[c], n, struck);
+}
+
+/* The sentence that the issue of this judgement promised, in our words. */
+static void test_the_chain(void) {
+        static struct world w;
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        strike(&w, &shapes[0], &causes[4], 4, 2);
+        d = world_diagnose(&w, &scene);
+        ASSERT_STREQ(d->summary,
+                     "slice 1, worker 2 (10.10.0.12) holds the run up: its main thread waits 41 s for glibc "
+                     "mutex of libcache.so that thread 214 'writer' holds under `cache.py:12 put`; that one "
+                     "waits for the file system fuse /mnt/data under `cache.py:40 trim`, the 3 others wait "
+                     "for it (49 kB from them lie unread there)");
+        (void) diagnosis_free(d);
+}
+
+TEST_MAIN(test_shapes_by_causes, test_the_chain)
