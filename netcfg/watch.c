@@ -78,6 +78,8 @@ static int join_routing(struct nl_sock *s, const struct intent *i) {
 
         if (r == 0 && (i->rto_min > 0 || i->source_routing))
                 r = nl_socket_add_memberships(s, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
+        if (r == 0 && i->loose_rp_filter) /* rp_filter: inotify would watch a file of each NIC */
+                r = nl_socket_add_memberships(s, RTNLGRP_IPV4_NETCONF, 0);
         if (r == 0 && i->source_routing)
                 r = nl_socket_add_memberships(s, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR,
                                               RTNLGRP_IPV6_IFADDR, 0);

@@ -2,8 +2,9 @@
 #pragma once
 /*
  * Reports, in an sd-event loop, that something changed in this network namespace that the intent speaks of:
- * a link or its queueing discipline; where they are wanted, a route, a feature or private flag of a NIC, or
- * what source routing needs (routes, rules, addresses); or that someone wrote one of the wanted sysctls.
+ * a link or its queueing discipline; where they are wanted, a route, a feature or private flag of a NIC, a
+ * reverse-path filter, or what source routing needs (routes, rules, addresses); or that someone wrote one of
+ * the wanted sysctls.
  * What changed is not reported.
  * The caller reads everything again, so a lost notification (the kernel's queue overran) is only one more
  * change.

@@ -44,7 +44,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret) {
 }
 
 /* A person types it as root. */
-static bool is_unit_name(const char *unit) {
+bool contested_is_unit(const char *unit) {
         return unit[strspn(unit, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.@-")] ==
                        0 &&
                unit[0] != '-';
@@ -59,7 +59,7 @@ static int parse_line(char *line, struct contested *c) {
                 fields[n] = field;
         if (n < FIELDS || line || !parse_number(fields[5], UINT32_MAX, &times) ||
             !parse_number(fields[6], INT64_MAX, &since) || !parse_number(fields[7], INT32_MAX, &pid) ||
-            (!streq(fields[8], NONE) && !is_unit_name(fields[8])))
+            (!streq(fields[8], NONE) && !contested_is_unit(fields[8])))
                 return -EBADMSG;
         *c = (struct contested) { .times = (unsigned) times, .since = since, .pid = (int) pid };
         finding_set(c->check, "%s", fields[0]);
@@ -239,9 +239,10 @@ void contested_words(const struct host *h, const struct contested *c, struct fin
                 search_sysctls(&s);
         (void) snprintf(line, sizeof(line), "%u", s.line);
         if (s.line > 0)
-                check_say(f, WORDS_CONTESTED_FILE, since, times, c->theirs, line, s.file);
+                check_say(f, WORDS_CONTESTED_FILE, since, times, c->theirs, line, s.file, c->command);
         else
-                check_say(f, WORDS_CONTESTED, since, times, c->theirs, known_candidates(h, candidates));
+                check_say(f, WORDS_CONTESTED, since, times, c->theirs, known_candidates(h, candidates),
+                          c->command);
 }
 
 void contested_explain(const struct host *h, struct finding *f) {

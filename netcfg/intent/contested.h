@@ -20,7 +20,7 @@ struct contested {
         usec_t since;   /* boot clock */
         int pid;        /* who writes it; 0: not seen */
         char unit[80];  /* its unit; empty: in none */
-        char command[96];
+        char command[96]; /* of a pid; without one: why it was not seen */
 };
 
 struct contested_list {
@@ -33,6 +33,8 @@ int contested_format(const struct contested_list *l, const char *boot_id,
                      char buf[static CONTESTED_TEXT_MAX]);
 /* -EBADMSG: ret is untouched. Of another boot: none. */
 int contested_parse(const char *text, size_t len, const char *boot_id, struct contested_list *ret);
+/* Whether it may stand in a remedy, which a person types as root. */
+bool contested_is_unit(const char *unit);
 /* What tpu-netcfg says, with what tpu-hostd knows of who writes them. No file: none. */
 int contested_load(const struct host *h, struct contested_list *ret);
 /* tpu-netcfg's alone. */

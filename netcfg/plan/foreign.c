@@ -277,6 +277,37 @@ static void judge_way_out(struct judging *j, const struct home *h) {
                 blame_route(j, h, k.route, true);
 }
 
+#define HALF_MAX 7 /* bits: no network has more addresses than a /8 */
+
+static const struct route *default_of_main(const struct found *f, int family) {
+        const struct route *best = NULL;
+
+        for (size_t k = 0; k < f->routes.n; k++) {
+                const struct route *r = &f->routes.routes[k];
+
+                if (r->family == family && r->table == RT_TABLE_MAIN && r->dst_len == 0 &&
+                    r->type == RTN_UNICAST && (!best || r->priority < best->priority))
+                        best = r;
+        }
+        return best;
+}
+
+/* Half of all addresses by another NIC: how VPNs take the way out without touching the default route. */
+static void judge_halves(struct judging *j, const struct home *h) {
+        const struct route *way_out = default_of_main(j->f, h->address->family);
+
+        if (!way_out || way_out->n_hops == 0 || way_out->hops[0] != h->nic->index)
+                return;
+        for (size_t k = 0; k < j->f->routes.n; k++) {
+                const struct route *r = &j->f->routes.routes[k];
+
+                if (r->family == h->address->family && r->table == RT_TABLE_MAIN && r->dst_len > 0 &&
+                    r->dst_len <= HALF_MAX && r->type == RTN_UNICAST && !leads_home(j, h, r) &&
+                    !(r->family == AF_INET6 && r->dst[0] == 0xff))
+                        blame_route(j, h, r, true);
+        }
+}
+
 static int judge_unreadable(const struct found *f, struct finding_list *l) {
         struct finding finding;
 
@@ -308,6 +339,7 @@ int plan_judge_foreign(const struct intent *i, const struct found *f, struct fin
                 if (h.has_subnet)
                         judge_home(&j, &h);
                 judge_way_out(&j, &h);
+                judge_halves(&j, &h);
         }
         if (j.error < 0 || j.n_said > 0)
                 return j.error;

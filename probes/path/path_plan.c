@@ -134,12 +134,27 @@ static int wrong_way(struct routing *r, const struct path *p) {
         return report_untried(r->findings, p, found, WORDS_PATH_NO_ROUTE, reason);
 }
 
-/* Where this host's own address was meant. One of a NIC that carries nothing is nobody's own name. */
-static bool is_own_name(const struct routing *r, const struct path_view *v) {
+static bool is_in_data_subnet(const struct routing *r, const union path_address *to) {
+        char subnet[ROUTE_WORDS_MAX];
+
+        for (size_t i = 0; i < r->links->n; i++)
+                if (usable_nic(r->intent, &r->links->links[i]) &&
+                    path_view_in_subnet(&r->viewer, &r->links->links[i], to, subnet))
+                        return true;
+        return false;
+}
+
+/*
+ * Where this host's own address was meant. One of a NIC that carries nothing is nobody's own name, and
+ * neither is one out of a data-centre NIC's subnet that another kind of interface has.
+ */
+static bool is_own_name(const struct routing *r, const struct path_view *v, const union path_address *to) {
         const struct link *l = v->owner[0] ? find_link_by(r->links, 0, v->owner) : NULL;
 
-        return v->local && (l ? l->arp_type != ARPHRD_LOOPBACK && !streq(l->kind, "dummy") :
-                                v->matched && v->route.protocol == RTPROT_KERNEL);
+        if (!v->local || !l)
+                return v->local && v->matched && v->route.protocol == RTPROT_KERNEL;
+        return usable_nic(r->intent, l) || (l->arp_type != ARPHRD_LOOPBACK && !streq(l->kind, "dummy") &&
+                                            !is_in_data_subnet(r, to));
 }
 
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
@@ -148,7 +163,7 @@ static int choose_nic(struct routing *r, struct path *p) {
         const struct link *l;
 
         path_view_read(&r->viewer, NULL, NULL, &p->what.to, v);
-        if (is_own_name(r, v)) {
+        if (is_own_name(r, v, &p->what.to)) {
                 p->self = true;
                 return 0;
         }
@@ -181,7 +196,7 @@ static int use_path(struct routing *r, struct path *p) {
                 return report_untried(r->findings, p, "not tried: this NIC has no address of that family",
                               WORDS_PATH_NIC_BARE, "");
         path_view_read(&r->viewer, l, &p->what.from, &p->what.to, v);
-        if (is_own_name(r, v))
+        if (is_own_name(r, v, &p->what.to))
                 return 0;
         if (v->error < 0 || v->local || !streq(v->by, l->name))
                 return wrong_way(r, p);

@@ -87,9 +87,10 @@ static void find_owner(const struct path_viewer *v, const union path_address *to
         }
 }
 
-/* Whether the address is in a subnet of nic's own, and how that subnet's route reads. */
-static void find_subnet(const struct path_viewer *v, const struct link *nic, const union path_address *to,
-                        struct path_view *ret) {
+bool path_view_in_subnet(const struct path_viewer *v, const struct link *nic, const union path_address *to,
+                         char subnet[static ROUTE_WORDS_MAX]) {
+        bool found = false;
+
         for (size_t i = 0; i < v->addresses->n; i++) {
                 const struct address *a = &v->addresses->addresses[i];
                 struct route r = { .family = a->family,
@@ -111,9 +112,10 @@ static void find_subnet(const struct path_viewer *v, const struct link *nic, con
                                                       (a->prefix_len >= k * 8 + 8 ?
                                                                0xff :
                                                                0xff00U >> (a->prefix_len - k * 8)));
-                ret->diverted = true;
-                (void) route_arguments(&r, nic->name, false, ret->subnet);
+                found = true;
+                (void) route_arguments(&r, nic->name, false, subnet);
         }
+        return found;
 }
 
 void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,
@@ -135,8 +137,10 @@ void path_view_read(struct path_viewer *v, const struct link *nic, const union p
                 find_owner(v, to, ret);
         else
                 (void) snprintf(ret->by, sizeof(ret->by), "%s", name_of(v->links, route.nic));
-        if (nic && !route.local && route.nic != nic->index)
-                find_subnet(v, nic, to, ret);
+        if (nic && !route.local && path_view_in_subnet(v, nic, to, ret->subnet)) {
+                ret->diverted = route.nic != nic->index;
+                ret->bent = !ret->diverted && ret->matched && ret->route.has_gateway;
+        }
 }
 
 bool path_view_is_of(const struct tcp_connection *c, const union path_address *from,
@@ -313,13 +317,24 @@ const char *path_view_direction(const struct path_view *v) {
                        "direction UNKNOWN: an echo goes there and back";
 }
 
+/* The peer is next door, and its packets are handed to a gateway that does not bring them there. */
+static void say_bent(const struct path_view *v, const char *nic, struct finding *f) {
+        char words[ROUTE_WORDS_MAX], remedy[320];
+
+        words_of(v, words);
+        removal_of(v, "", remedy);
+        check_say(f, WORDS_PATH_BENT, nic, words, owner_of(v), remedy);
+}
+
 bool path_view_say_hop(const struct path_view *v, const char *nic, struct finding *f) {
-        if (v->hop_fixed)
+        if (v->bent)
+                say_bent(v, nic, f);
+        else if (v->hop_fixed)
                 check_say(f, WORDS_PATH_HOP_FIXED, v->hop, nic, v->hop_mac);
         else if (v->hop_silent)
                 check_say(f, v->hop_is_gateway ? WORDS_PATH_GATEWAY_SILENT : WORDS_PATH_HOP_SILENT, v->hop,
                           nic);
-        return v->hop_fixed || v->hop_silent;
+        return v->bent || v->hop_fixed || v->hop_silent;
 }
 
 bool path_view_say_dropped(const struct path_view *v, const char *nic, struct finding *f) {

@@ -29,7 +29,8 @@ struct path_view {
         char hop[ADDRESS_TEXT_MAX], hop_mac[LINK_MAC_TEXT];
         bool hop_is_gateway, hop_silent, hop_fixed;
         bool diverted; /* the address is in the subnet of a NIC that the route does not take */
-        char subnet[ROUTE_WORDS_MAX]; /* diverted: the route of that subnet as ip(8) takes it */
+        bool bent;     /* … that it does take, but by a gateway */
+        char subnet[ROUTE_WORDS_MAX]; /* either: the route of that subnet as ip(8) takes it */
 };
 
 struct nl_sock;
@@ -43,6 +44,10 @@ struct path_viewer {
         bool routes_known;
 };
 void path_viewer_clear(struct path_viewer *v);
+
+/* Whether the address is in a subnet of nic's own, and then how that subnet's route reads. */
+bool path_view_in_subnet(const struct path_viewer *v, const struct link *nic, const union path_address *to,
+                         char subnet[static ROUTE_WORDS_MAX]);
 
 /* from NULL: as a program that binds no address. What the kernel does not say is left out. */
 void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,

@@ -3,7 +3,7 @@
  * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the
  * sets that the loader told of; then, for each line "net" on standard input, the figures of that set; for
  * "watch NAME [GROUP]" and "unwatch NAME" what came of attaching the watch programs of a set to look at the
- * control group of that inode, or of letting go of them.
+ * control group of that inode, or of letting go of them; for "writer KIND INDEX NAME FOLDER" who set that.
  */
 #include <arpa/inet.h>
 #include <linux/types.h>
@@ -13,6 +13,7 @@
 #include "io_figures.h"
 #include "net_figures.h"
 #include "sched_figures.h"
+#include "writers.h"
 
 #define SLOW_NS (10 * 1000 * 1000) /* as tpu-hostd has it */
 
@@ -115,6 +116,21 @@ static int watch(struct bpf_sets *s, const char *words) {
         return bpf_sets_watch(s, name);
 }
 
+static void print_writer(const struct bpf_sets *s, const char *words) {
+        const struct writers_figures *f = bpf_sets_figures(s, "writers", sizeof(*f));
+        char name[WRITER_NAME_MAX] = "", folder[WRITER_NAME_MAX] = "";
+        struct writer_query q = { .name = name, .folder = folder };
+        struct writer w;
+        unsigned kind;
+
+        if (f && sscanf(words, "%u %d %39s %39s", &kind, &q.index, name, folder) == 4 &&
+            kind < WRITER_KINDS && (q.kind = (enum writer_kind) kind, writers_find(f, &q, &w)))
+                printf("{\"pid\": %d, \"parent\": %d, \"group\": \"%s\", \"command\": \"%s\"}\n",
+                       w.pid, w.parent, w.group, w.command);
+        else
+                puts("null");
+}
+
 static void answer(struct bpf_sets *s, const char *words) {
         const struct net_figures *f = bpf_sets_figures(s, "net", sizeof(*f));
 
@@ -123,7 +139,9 @@ static void answer(struct bpf_sets *s, const char *words) {
         else if (startswith(words, "unwatch ")) {
                 bpf_sets_unwatch(s, words + strlen("unwatch "));
                 puts("0");
-        } else if (streq(words, "net") && f)
+        } else if (startswith(words, "writer "))
+                print_writer(s, words + strlen("writer "));
+        else if (streq(words, "net") && f)
                 print_net(f);
         else
                 puts("null");
@@ -132,7 +150,7 @@ static void answer(struct bpf_sets *s, const char *words) {
 
 int main(int argc, char *argv[]) {
         _cleanup_(bpf_sets_freep) struct bpf_sets *s = NULL;
-        char line[64];
+        char line[128];
         int r = argc == 2 ? bpf_sets_start(argv[1], &s) : -EINVAL;
 
         if (r >= 0)

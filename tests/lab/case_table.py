@@ -59,7 +59,7 @@ CONTESTED = "contest|fighter"
 
 def dropin(unit, text):
     return (f"mkdir -p /run/systemd/system/{unit}.d; printf '{text}' > "
-         "/run/systemd/system/{unit}.d/case.conf; "
+            f"/run/systemd/system/{unit}.d/case.conf; "
             f"systemctl daemon-reload; systemctl restart {unit} --no-block; sleep 3")
 
 
@@ -138,24 +138,29 @@ ROUTING = [
     Case("peers-address-on-dummy", f"ip link add dm0 type veth peer name dm1; ip link set dm0 "
          f"up; ip addr add {PEER1}/32 "
          "dev dm0", words="dm0|local", path=True, undo="ip link del dm0"),
-    Case("default-route-gone", "ip route del default", words="default"),
+    # which gateway or address it was knows whoever assigned it, here the lab: elsewhere
+    Case("default-route-gone", "ip route del default", words="default", elsewhere=True,
+         undo=f"ip route replace default via {GATEWAY} dev eth0"),
     Case("half-of-all-by-the-other-nic", "ip route add 0.0.0.0/1 via 10.10.1.1 dev eth1",
          words="0.0.0.0/1", undo="ip route del 0.0.0.0/1"),
     Case("gateway-unreachable-address", "ip route replace default via 10.10.0.250 dev eth0",
-         words="10.10.0.250", undo=f"ip route replace default via {GATEWAY} dev eth0"),
+         words="10.10.0.250", elsewhere=True, undo=f"ip route replace default via {GATEWAY} dev eth0"),
     Case("neighbour-permanent-wrong", f"ip neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud "
          "permanent", words="02:00:00:00:00:99|neigh", path=True, undo=f"ip neigh del {PEER} dev eth0",
          quick=True),
     Case("arp-off", "ip link set eth1 arp off; ip neigh flush dev eth1", words="arp", path=True,
          undo="ip link set eth1 arp on"),
-    Case("own-address-gone", "ip addr flush dev eth1", words="eth1", path=True,
+    Case("own-address-gone", "ip addr flush dev eth1", words="eth1", path=True, elsewhere=True,
          undo="ip addr add 10.10.1.10/24 dev eth1"),
     Case("second-address-same-subnet", "ip addr add 10.10.1.77/24 dev eth1", "calm", probe=ROUTES,
          undo="ip addr del 10.10.1.77/24 dev eth1"),
-    Case("same-subnet-on-two-nics", "ip addr add 10.10.1.78/24 dev eth0", words="10.10.1.0/24|eth0",
-         path=True,
+    # the NIC's own route comes first, and a longer prefix before a shorter: nothing changes for the run
+    Case("same-subnet-on-two-nics", "ip addr add 10.10.1.78/24 dev eth0", "calm", path=True,
          undo="ip addr del 10.10.1.78/24 dev eth0"),
-    Case("wide-mask", "ip addr add 10.10.0.10/16 dev eth0", words="10.10.0.0/16|eth1", path=True,
+    Case("same-subnet-the-other-first", "ip addr add 10.10.1.78/24 dev eth0; ip route del 10.10.1.0/24 dev "
+         "eth1; ip route append 10.10.1.0/24 dev eth1 proto kernel scope link src 10.10.1.10",
+         words="eth0", path=True, undo="ip addr del 10.10.1.78/24 dev eth0"),
+    Case("wide-mask", "ip addr add 10.10.0.10/16 dev eth0", "calm", path=True,
          undo="ip addr del 10.10.0.10/16 dev eth0"),
 ]
 

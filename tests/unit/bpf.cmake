@@ -1,4 +1,5 @@
 unit_test(deaths KNOWS bpfsets base)
+unit_test(writers KNOWS bpfsets base)
 unit_test(bpf-told KNOWS bpfsets base)
 
 # The programs themselves in the kernel, as root, where it permits them.

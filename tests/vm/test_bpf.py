@@ -31,9 +31,10 @@ from vm.suite_kernel import SuiteKernel  # noqa: E402
 BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
 PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf",
             "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
-            "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv")}
+            "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv"),
+            "/usr/sbin/iproute": shutil.which("ip")}  # busybox has an ip of its own, by ioctl
 # Where a kernel lacks a hook, the reason says so; nothing else may be missing.
-ABSENT = re.compile(r"^(this kernel has no tracepoint \w+(; )?)+$")
+ABSENT = re.compile(r"^(this kernel has no (tracepoint|function) \w+(; )?)+$")
 KERNELS = {"5.10": lambda: SuiteKernel("bullseye"), "6.1": Kernel, "6.12": lambda: SuiteKernel("trixie")}
 # As nobody with the two capabilities, for whom a watch is what tpu-hostd has; the connections are of a
 # control group.
@@ -69,6 +70,15 @@ for set in sched io; do
     echo "unwatch $set" >&3
 done
 lines 6
+(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox sysctl -w net.ipv4.tcp_rmem='4096 87380 6291456') >/dev/null
+(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec iproute link set lo mtu 1460)
+(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ip rule add from 10.9.8.7 lookup 77)
+(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ifconfig lo mtu 1500)
+busybox ip link >/dev/null # which only reads
+for writer in "0 0 tcp_rmem ipv4" "0 0 tcp_wmem ipv4" "1 1 - -" "1 0 lo -" "3 0 - -" "2 0 - -"; do
+    echo "writer $writer" >&3
+done
+lines 12
 exec 3>&-
 cat /tmp/said
 nstat -asz | grep '^TcpActiveOpens '
@@ -130,6 +140,8 @@ class Bpf(unittest.TestCase):
         group = int(re.search(r"(?m)^group (\d+)$", said)[1])
         self.assertEqual({p["cgroup"] for p in lines[1]["peers"]}, {group}, said)
         sets = {s["name"]: s for s in lines[0]["sets"]}
+        self.written([json.loads(line) for line in said.splitlines()
+                      if line == "null" or line.startswith('{"pid": ') and '"sets"' not in line])
         watched = list(map(int, re.findall(r"(?m)^(-?\d+)$", said)))
         if version == "5.10":
             self.assertEqual(watched, [-1, 0, -1, 0])  # EPERM
@@ -140,6 +152,17 @@ class Bpf(unittest.TestCase):
             self.assertEqual(watched, [0, 0, 0, 0])
             for name in ("sched", "io"):
                 self.assertNotIn(REFUSED, sets[name]["reason"])
+
+    def written(self, writers):
+        """Who sets a sysctl, a link by rtnetlink and by ioctl, a rule; nobody another sysctl or a route."""
+        for index, command in ((0, "busybox sysctl -w net/ipv4/tcp_rmem=4096 87380 6291456"),
+                               (2, "iproute link set lo mtu 1460"), (3, "busybox ifconfig lo mtu 1500"),
+                               (4, "busybox ip rule add from 10.9.8.7 lookup 77")):
+            with self.subTest(command):
+                self.assertEqual((writers[index]["group"], writers[index]["command"]), ("ours", command))
+                self.assertGreater(writers[index]["pid"], 1)
+                self.assertGreater(writers[index]["parent"], 0)
+        self.assertEqual([writers[1], writers[5]], [None, None])
 
     def test_5_10(self):
         self.one("5.10")

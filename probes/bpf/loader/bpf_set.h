@@ -3,9 +3,10 @@
 /*
  * A set of BPF programs, loaded and judged together. Adding one: NAME.bpf.c, whose .bss holds nothing but
  * `struct NAME_figures figures` (sets/NAME_figures.h); a NAME_set.c that exports `const struct bpf_set
- * bpf_set_NAME`; a line BPF_SET(NAME) in sets/sets.def. Programs are of the kind tp_btf/TRACEPOINT, which
- * takes CAP_BPF and CAP_PERFMON and no root. A program whose tracepoint this kernel lacks, or which its
- * verifier refuses, is left out and named in the verdict; the others run.
+ * bpf_set_NAME`; a line BPF_SET(NAME) in sets/sets.def. Programs are of the kind tp_btf/TRACEPOINT, or
+ * fentry/FUNCTION where there is none and nothing else runs through the function; both take CAP_BPF and
+ * CAP_PERFMON and no root. A program whose hook this kernel lacks, or which it refuses, is left out and
+ * named in the verdict; the others run.
  */
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

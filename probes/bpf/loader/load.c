@@ -4,7 +4,8 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-#define HOOK "tp_btf/"
+#define TRACEPOINT "tp_btf/"
+#define FUNCTION "fentry/"
 #define TRIES 24 /* a program each that the verifier refuses */
 
 /*
@@ -64,10 +65,11 @@ static bool named(const char *const *list, const char *name) {
         return false;
 }
 
-static const char *hook_of(const struct bpf_program *p) {
+/* What a program hangs on, behind the kind of its section; NULL: another kind. */
+static const char *hook_of(const struct bpf_program *p, const char *kind) {
         const char *section = bpf_program__section_name(p);
 
-        return startswith(section, HOOK) ? section + strlen(HOOK) : NULL;
+        return startswith(section, kind) ? section + strlen(kind) : NULL;
 }
 
 /* The kernel's types name each of its tracepoints: btf_trace_NAME. */
@@ -78,21 +80,28 @@ static bool has_tracepoint(const struct btf *kernel, const char *name) {
         return btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF) > 0;
 }
 
+static bool is_absent(const struct btf *kernel, const char *tracepoint, const char *function) {
+        return tracepoint ? !has_tracepoint(kernel, tracepoint)
+                          : function && btf__find_by_name_kind(kernel, function, BTF_KIND_FUNC) <= 0;
+}
+
 static void leave_out_absent(const struct bpf_set *set, struct bpf_object *o, const struct btf *kernel,
                              struct bpf_report *report) {
         struct bpf_program *p;
 
         bpf_object__for_each_program(p, o) {
-                const char *hook = hook_of(p);
+                const char *tracepoint = hook_of(p, TRACEPOINT), *function = hook_of(p, FUNCTION);
 
                 report->programs++;
-                if (!hook || has_tracepoint(kernel, hook))
+                if (!is_absent(kernel, tracepoint, function))
                         continue;
                 (void) bpf_program__set_autoload(p, false);
                 if (named(set->optional, bpf_program__name(p)))
                         report->programs--;
                 else
-                        add_reason(report, "this kernel has no tracepoint %s", hook);
+                        add_reason(report, "this kernel has no %s %s",
+                                   tracepoint ? "tracepoint" : "function",
+                                   tracepoint ? tracepoint : function);
         }
 }
 
@@ -186,6 +195,13 @@ static int open_set(const struct bpf_set *set, const struct bpf_own *own, const 
         return 0;
 }
 
+/* Some kernels let nobody trace functions: their EPERM is about the program, and not about our rights. */
+static bool is_about_rights(const struct bpf_object *o, int error) {
+        const struct bpf_program *p = bpf_object__find_program_by_name(o, refused);
+
+        return error == -EPERM && !(p && hook_of(p, FUNCTION));
+}
+
 /* Programs that are refused are left out, one a try, until the kernel takes the rest. */
 static int load(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
                 struct loaded_set *l) {
@@ -205,7 +221,7 @@ static int load(const struct bpf_set *set, const struct bpf_own *own, const stru
                         add_reason(&l->report, "this kernel refuses the program %s", names[k]);
                 refused[0] = '\0';
                 r = bpf_object__load(l->object);
-                if (r >= 0 || i == TRIES || refused[0] == '\0' || r == -EPERM)
+                if (r >= 0 || i == TRIES || refused[0] == '\0' || is_about_rights(l->object, r))
                         return r;
                 memcpy(names[i], refused, sizeof(names[i]));
                 left_out[i] = names[i];
