@@ -141,7 +141,9 @@ static bool has_own_route(const struct judging *j, const struct home *h) {
         return false;
 }
 
-static void blame_route(struct judging *j, const struct home *h, const struct route *r, bool to_others) {
+/* out: what to say of a route to other networks; _WORDS_MAX: it takes the NIC's own subnet. */
+static void blame_route(struct judging *j, const struct home *h, const struct route *r,
+                        enum check_words out) {
         char arguments[ROUTE_WORDS_MAX], words[ROUTE_WORDS_MAX], dst[ROUTE_DST_MAX];
         const char *option = ip_family_option(r->family), *nic = nic_of(j->f, r);
         struct finding finding;
@@ -153,9 +155,8 @@ static void blame_route(struct judging *j, const struct home *h, const struct ro
         if (!arguments[0]) /* of several next hops, say */
                 (void) snprintf(arguments, sizeof(arguments), "%s table %" PRIu32 " metric %" PRIu32,
                                 r->dst_len == 0 ? "default" : dst, r->table, r->priority);
-        if (to_others)
-                check_tell(&finding, WORDS_FOREIGN_DEFAULT, h->nic->name, route_owner(r->protocol), option,
-                           arguments);
+        if (out != _WORDS_MAX)
+                check_tell(&finding, out, h->nic->name, route_owner(r->protocol), option, arguments);
         else if (r->table == RT_TABLE_MAIN && r->dst_len == h->address->prefix_len && !has_own_route(j, h)) {
                 own_route_arguments(h, r->priority, arguments);
                 check_tell(&finding, WORDS_FOREIGN_INSTEAD, h->nic->name, route_owner(r->protocol), option,
@@ -205,7 +206,7 @@ static void judge_home_flow(struct judging *j, const struct home *h, const struc
         if (taken)
                 blame_rule(j, h, taken, WORDS_FOREIGN_RULE_SOME);
         else if (k.route && is_in_subnet(h, k.route->family, k.route->dst, k.route->dst_len))
-                blame_route(j, h, k.route, false);
+                blame_route(j, h, k.route, _WORDS_MAX);
         else if (k.rule && is_foreign_rule(k.rule))
                 blame_rule(j, h, k.rule, WORDS_FOREIGN_RULE);
         else
@@ -274,10 +275,11 @@ static void judge_way_out(struct judging *j, const struct home *h) {
         else if (source_foreign_rule(j->f, a)) /* which is why there is none of ours */
                 blame_rule(j, h, source_foreign_rule(j->f, a), WORDS_FOREIGN_RULE_OUT);
         else if (alone && k.route && !source_is_own_route(k.route))
-                blame_route(j, h, k.route, true);
+                blame_route(j, h, k.route, WORDS_FOREIGN_DEFAULT);
 }
 
-#define HALF_MAX 7 /* bits: no network has more addresses than a /8 */
+/* Bits of a prefix that no network has for itself: IPv6's global addresses are 2000::/3. */
+#define HALF_MAX(family) ((family) == AF_INET ? 7 : 3)
 
 static const struct route *default_of_main(const struct found *f, int family) {
         const struct route *best = NULL;
@@ -302,9 +304,8 @@ static void judge_halves(struct judging *j, const struct home *h) {
                 const struct route *r = &j->f->routes.routes[k];
 
                 if (r->family == h->address->family && r->table == RT_TABLE_MAIN && r->dst_len > 0 &&
-                    r->dst_len <= HALF_MAX && r->type == RTN_UNICAST && !leads_home(j, h, r) &&
-                    !(r->family == AF_INET6 && r->dst[0] == 0xff))
-                        blame_route(j, h, r, true);
+                    r->dst_len <= HALF_MAX(r->family) && r->type == RTN_UNICAST && !leads_home(j, h, r))
+                        blame_route(j, h, r, WORDS_FOREIGN_HALF);
         }
 }
 

@@ -42,6 +42,18 @@ class Daemon(Case):
         print(f"sysctl drift to repair: {', '.join(times)} ms", file=sys.stderr)
         self.assertNotIn("never", times)
 
+    def test_a_strict_reverse_path_filter_is_repaired_at_once(self):
+        """The kernel reports it by netlink: no file of each NIC is watched, and nothing waits for 30 s."""
+        self.start()
+        begin = time.monotonic()
+        for _ in range(2):
+            for nic in ("eth1", "all"):
+                self.host.check("sysctl", "-qw", f"net.ipv4.conf.{nic}.rp_filter=1")
+            self.wait_for(lambda: max(int(self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter"))
+                                      for nic in ("all", "eth1")), 2)
+        self.assertLess(time.monotonic() - begin, 25)
+        self.assertNotIn("contested", self.report())
+
     def test_a_fight_over_a_sysctl_is_left_alone(self):
         self.start()
         for _ in range(2):

@@ -63,6 +63,13 @@ class Foreign(Routed):
         self.assertEqual(self.ours(), before)
         self.assertEqual(self.ways(), BY_SOURCE)
 
+    def test_half_of_all_addresses_by_another_way(self):
+        """Beside the default route, not in its place: as VPNs do."""
+        for dst in ("0.0.0.0/1", "128.0.0.0/1"):
+            self.host.check("ip", "route", "add", dst, "via", "10.10.1.1", "dev", "eth1")
+            self.is_named("route.foreign", "WARN", "eth0", f"route to {dst} by eth1 via 10.10.1.1",
+                          "comes before the default route", "ip(8), typed")
+
     def test_gone(self):
         for family, subnet in ((4, "10.10.1.0/24"), (6, "fd00:1::/64")):
             self.host.check("ip", f"-{family}", "route", "del", subnet, "dev", "eth1")

@@ -103,6 +103,17 @@ class Routes(KernelView):
                           "10.10.1.13/32")
 
 
+    def test_the_peers_address_on_a_link_that_is_no_data_centre_nic(self):
+        self.host.check("ip", "link", "add", "dm0", "type", "bridge")
+        self.host.check("ip", "addr", "add", "10.10.1.13/32", "dev", "dm0")
+        self.assert_named(2, "FAIL", "this host keeps the packets for itself", "this host's own dm0")
+
+    def test_a_neighbour_by_a_gateway_that_leads_nowhere(self):
+        self.host.check("ip", "route", "add", "10.10.1.13/32", "via", "10.10.1.14", "dev", "eth1")
+        self.assert_named(2, "FAIL", "no answer to an echo of any size", "the peer is in the subnet of eth1",
+                          "unicast route to 10.10.1.13/32 by eth1 via 10.10.1.14")
+
+
 class Qdisc(KernelView):
     def limit(self, *words):
         self.host.check("tc", "qdisc", "replace", "dev", "eth1", "root", *words)

@@ -32,7 +32,7 @@ BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
 PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf",
             "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
             "/usr/sbin/nstat": shutil.which("nstat"), "/usr/sbin/setpriv": shutil.which("setpriv"),
-            "/usr/sbin/iproute": shutil.which("ip")}  # busybox has an ip of its own, by ioctl
+            "/data/ip": shutil.which("ip")}  # busybox has an ip of its own, by ioctl
 # Where a kernel lacks a hook, the reason says so; nothing else may be missing.
 ABSENT = re.compile(r"^(this kernel has no (tracepoint|function) \w+(; )?)+$")
 KERNELS = {"5.10": lambda: SuiteKernel("bullseye"), "6.1": Kernel, "6.12": lambda: SuiteKernel("trixie")}
@@ -71,7 +71,7 @@ for set in sched io; do
 done
 lines 6
 (echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox sysctl -w net.ipv4.tcp_rmem='4096 87380 6291456') >/dev/null
-(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec iproute link set lo mtu 1460)
+(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec /data/ip link set lo mtu 1460)
 (echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ip rule add from 10.9.8.7 lookup 77)
 (echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ifconfig lo mtu 1500)
 busybox ip link >/dev/null # which only reads
@@ -156,7 +156,7 @@ class Bpf(unittest.TestCase):
     def written(self, writers):
         """Who sets a sysctl, a link by rtnetlink and by ioctl, a rule; nobody another sysctl or a route."""
         for index, command in ((0, "busybox sysctl -w net/ipv4/tcp_rmem=4096 87380 6291456"),
-                               (2, "iproute link set lo mtu 1460"), (3, "busybox ifconfig lo mtu 1500"),
+                               (2, "/data/ip link set lo mtu 1460"), (3, "busybox ifconfig lo mtu 1500"),
                                (4, "busybox ip rule add from 10.9.8.7 lookup 77")):
             with self.subTest(command):
                 self.assertEqual((writers[index]["group"], writers[index]["command"]), ("ours", command))
