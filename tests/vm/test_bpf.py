@@ -70,10 +70,11 @@ for set in sched io; do
     echo "unwatch $set" >&3
 done
 lines 6
-(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox sysctl -w net.ipv4.tcp_rmem='4096 87380 6291456') >/dev/null
-(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec /data/ip link set lo mtu 1460)
-(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ip rule add from 10.9.8.7 lookup 77)
-(echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec busybox ifconfig lo mtu 1500)
+in_ours() {{ (echo 0 >/sys/fs/cgroup/ours/cgroup.procs; exec "$@"); }}
+in_ours busybox sysctl -w net.ipv4.tcp_rmem='4096 87380 6291456' >/dev/null
+in_ours /data/ip link set lo mtu 1460
+in_ours busybox ip rule add from 10.9.8.7 lookup 77
+in_ours busybox ifconfig lo mtu 1500
 busybox ip link >/dev/null # which only reads
 for writer in "0 0 tcp_rmem ipv4" "0 0 tcp_wmem ipv4" "1 1 - -" "1 0 lo -" "3 0 - -" "2 0 - -"; do
     echo "writer $writer" >&3
