@@ -294,11 +294,11 @@ static const struct route *default_of_main(const struct found *f, int family) {
         return best;
 }
 
-/* Half of all addresses by another NIC: how VPNs take the way out without touching the default route. */
+/* Half of all addresses by another NIC: so VPNs go before the default route without touching it. */
 static void judge_halves(struct judging *j, const struct home *h) {
-        const struct route *way_out = default_of_main(j->f, h->address->family);
+        const struct route *first = default_of_main(j->f, h->address->family);
 
-        if (!way_out || way_out->n_hops == 0 || way_out->hops[0] != h->nic->index)
+        if (!first || first->n_hops == 0 || first->hops[0] != h->nic->index)
                 return;
         for (size_t k = 0; k < j->f->routes.n; k++) {
                 const struct route *r = &j->f->routes.routes[k];
