@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answer.h"
 
+#include "holders.h"
 #include "log.h"
 #include "texts.h"
 #include "steps.h"
@@ -113,6 +114,12 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
         d->run.preempted_real_usec = kept->preempted_real;
         d->run.next_generation = runs_next_generation(r, kept->name);
         d->run.refused = wire_text(kept->refused);
+        if (kept->held) {
+                d->run.adopted = true;
+                d->run.unit = wire_text(kept->held->unit);
+                d->run.container = wire_text(kept->held->container);
+                d->run.devices = wire_text(kept->held->devices);
+        }
         if (kept->state == LAUNCH_EXITED || kept->state == LAUNCH_WAITING) {
                 d->run.cause = wire_text(kept->end.cause);
                 d->run.why = wire_text(kept->end.why);

@@ -3,7 +3,7 @@
 #include "run_table.h"
 
 #define WORD_MAX    16
-#define OPTIONS_MAX 2
+#define OPTIONS_MAX 3
 
 static void add_word(const char ***at, char **words, const char *text) {
         (void) snprintf(*words, WORD_MAX, "%s", text);
@@ -13,13 +13,15 @@ static void add_word(const char ***at, char **words, const char *text) {
 
 /* argv has room for as many as there are processes, OPTIONS_MAX and 2; words for as many and OPTIONS_MAX. */
 static void fill_stack_arguments(const char **argv, char *words, const char *tool, bool native,
-                                 const struct pid_list *pids) {
+                                 bool children, const struct pid_list *pids) {
         char number[WORD_MAX];
 
         *argv++ = tool;
         add_word(&argv, &words, "--capture");
         if (native)
                 add_word(&argv, &words, "--native");
+        if (children)
+                add_word(&argv, &words, "--children");
         for (size_t i = 0; i < pids->n; i++) {
                 (void) snprintf(number, sizeof(number), "%d", (int) pids->pids[i]);
                 add_word(&argv, &words, number);
@@ -62,7 +64,7 @@ static int start_stack_tool(struct run *run, const struct pid_list *pids, bool n
                 return -ESRCH;
         if (!argv || !words)
                 return -ENOMEM;
-        fill_stack_arguments(argv, words, r->stack_tool, native, pids);
+        fill_stack_arguments(argv, words, r->stack_tool, native, run->kept->held != NULL, pids);
         return child_start(r->event, &work, &run->capture);
 }
 

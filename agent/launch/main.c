@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
+#include "adopted.h"
 #include "api.h"
 #include "authority.h"
 #include "devices.h"
@@ -23,6 +24,7 @@ struct launchd {
         sd_event *event;
         struct api *api;
         struct runs *runs;
+        struct adoption *adoption;
         struct unit_bus *bus;
         struct frame_server *server;
 };
@@ -30,6 +32,7 @@ struct launchd {
 static void launchd_clear(struct launchd *l) {
         l->server = frame_server_free(l->server);
         l->bus = unit_bus_free(l->bus);
+        l->adoption = adoption_free(l->adoption);
         l->runs = runs_free(l->runs);
         l->api = api_free(l->api);
         l->event = sd_event_unref(l->event);
@@ -85,6 +88,17 @@ static int attach_units(struct launchd *l) {
         return 0;
 }
 
+/* What others started is found by and by. */
+static int adopt_runs(struct launchd *l, const char *config) {
+        _cleanup_device_settings_ struct device_settings s = { .any_device = false };
+        unsigned warnings = 0;
+        int r = device_settings_load(&l->host, config, NULL, &s, &warnings);
+
+        if (r < 0)
+                (void) log_warning_errno(r, "the configuration cannot be read, runs of others are adopted: %m");
+        return adoption_new(l->runs, &s, &l->adoption);
+}
+
 static int launchd_start(struct launchd *l, const char *config) {
         int r;
 
@@ -100,6 +114,8 @@ static int launchd_start(struct launchd *l, const char *config) {
                 return r; /* logged */
         api_attach(l->api, l->runs);
         r = attach_units(l);
+        if (r >= 0)
+                r = adopt_runs(l, config);
         if (r < 0)
                 return log_error_errno(r, "cannot start: %m");
         return listen_for_callers(l);

@@ -2,6 +2,7 @@
 /* How a run's end is judged, and what follows from it. */
 #include <assert.h>
 
+#include "adopted.h"
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
@@ -251,6 +252,8 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
 
         if (!run)
                 return no_such_run(r, name, p);
+        if (run->kept->held)
+                return adopted_refuse_stop(run->kept, p);
         if (generation > 0 && run->kept->generation > generation)
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_table.h"
 
+#include "adopted.h"
 #include "handover.h"
 #include "log.h"
 #include "secret.h"
@@ -9,6 +10,7 @@ struct run *run_free(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        run->main_gone = sd_event_source_disable_unref(run->main_gone);
         run->tail = tail_free(run->tail);
         run->capture = child_free(run->capture);
         (void) kept_run_free(run->kept);
@@ -67,6 +69,8 @@ void run_remove_handover(struct runs *r, const char *name) {
 int run_pids(const struct run *run, struct pid_list *ret) {
         const char *group = run->kept->control_group;
 
+        if (run->kept->held)
+                return adopted_pids(run, ret);
         return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
 }
 
@@ -93,7 +97,8 @@ void runs_prune(struct runs *r) {
                 next = run->next;
                 if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
                         continue;
-                run_remove_files(r, run->kept->name, true);
+                if (!run->kept->held)
+                        run_remove_files(r, run->kept->name, true);
                 run_unlink(r, run);
                 (void) run_free(run);
         }
@@ -116,7 +121,9 @@ pid_t run_left_over(const struct run *run) {
 }
 
 int run_refuse_existing(const struct kept_run *kept, struct problem *p) {
-        int k = problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+        int k = problem_set(p, -EEXIST,
+                            kept->held ? "choose another name" : "choose another name, or: tpuctl stop NAME",
+                            "run %s is %s",
                             kept->name, launch_state_name(kept->state));
 
         return problem_fill(p, k, kept->name, 0);

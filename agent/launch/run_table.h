@@ -20,6 +20,7 @@ struct run {
         struct kept_run *replaced; /* an ended run of this name, until the new one has its unit */
         struct kept_run *coming; /* of a higher generation: it is started when this one is gone */
         sd_event_source *kill_timer, *free_timer;
+        sd_event_source *main_gone; /* of an adopted run: its main process has ended */
         usec_t free_deadline, free_pause;
         struct child *capture; /* in progress */
         bool captured_native;  /* likewise */

@@ -198,7 +198,9 @@ static void on_connected(void *userdata) {
 
         (void) host_boot_id(r->host, boot_id);
         for (struct run *run = r->list; run; run = run->next)
-                if (run->kept->state != LAUNCH_EXITED)
+                if (run->kept->held)
+                        continue;
+                else if (run->kept->state != LAUNCH_EXITED)
                         /* a bus that is lost again comes back again */
                         (void) r->units->query(r->backend, run->kept->name);
                 else if (streq(run->kept->boot_id, boot_id))
@@ -357,11 +359,11 @@ void runs_visit(struct runs *r, void (*visit)(const struct kept_run *kept, void 
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                if (run->kept->state != LAUNCH_EXITED &&
+                if (!run->kept->held && run->kept->state != LAUNCH_EXITED &&
                     exit_record_read(r->exits_fd, run->kept->name, run->kept->id, &record) == 0)
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
                                            has */
-                if (run->kept->state == LAUNCH_RUNNING && !run->kept->control_group)
+                if (!run->kept->held && run->kept->state == LAUNCH_RUNNING && !run->kept->control_group)
                         /* not known yet, or not reported when it was: at the next visit, then */
                         (void) r->units->query(r->backend, run->kept->name);
                 visit(run->kept, userdata);

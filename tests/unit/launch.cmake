@@ -1,5 +1,7 @@
+unit_test(adopted KNOWS launch)
 unit_test(allocator KNOWS launch)
 unit_test(authority KNOWS launch)
+unit_test(holders KNOWS launch)
 unit_test(launch-api KNOWS launch)
 unit_test(launch-capture KNOWS launch)
 unit_test(launch-cause KNOWS launch)

@@ -63,6 +63,7 @@ struct kept_run *kept_run_free(struct kept_run *kept) {
         free(kept->user);
         free(kept->directory);
         free(kept->control_group);
+        free(kept->held);
         (void) strings_free(kept->argv);
         (void) strings_free(kept->env);
         (void) secrets_free(kept->secrets);

@@ -35,6 +35,8 @@ enum launch_state {
         _LAUNCH_STATE_MAX,
 };
 
+struct holder_group; /* agent/launch/adopt/holders.h */
+
 struct kept_run {
         /* Kept. */
         char name[RUN_NAME_MAX + 1];
@@ -65,6 +67,9 @@ struct kept_run {
         char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
         char refused[384]; /* why the start of the next generation came to nothing; "" */
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
+        /* Of a run that somebody else started (adopted.h): who holds the chips. NULL: we started it. Such a run
+         * has no file, no unit of ours and no record of its end. */
+        struct holder_group *held;
 };
 
 const char *launch_state_name(enum launch_state s);

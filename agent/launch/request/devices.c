@@ -208,6 +208,8 @@ int device_settings_load(const struct host *h, const char *config, FILE *show, s
         const struct config_item items[] = {
                 CONFIG_WORD("Devices", "Policy", config_parse_bool, &s.any_device, "tpu", policies),
                 CONFIG_ITEM("Devices", "Allow", parse_devices, &s.devices, ""),
+                CONFIG_ITEM("Adopt", "Adopt", config_parse_bool, &s.adopt, "yes"),
+                CONFIG_ITEM("Adopt", "Ignore", config_parse_string255, &s.adopt_ignore, ""),
         };
         static const struct config_retired retired[] = {
                 { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },

@@ -63,10 +63,14 @@ void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning,
  *   [Devices] Policy=tpu         tpu: the TPU's nodes, the pseudo devices and what is allowed besides;
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host
+ *   [Adopt]   Adopt=yes          whether what others started on the chips is a run
+ *             Ignore=jupyter* …  what is none: patterns (fnmatch(3)) of the program's name
  */
 struct device_settings {
         bool any_device;
         char **devices; /* NULL: none */
+        bool adopt;
+        char adopt_ignore[256];
 };
 void device_settings_clear(struct device_settings *s);
 #define _cleanup_device_settings_ _cleanup_(device_settings_clear)

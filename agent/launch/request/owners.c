@@ -18,10 +18,42 @@ static bool is_number(const char *s) {
         return s[0] && s[strspn(s, "0123456789")] == '\0';
 }
 
+#define VENDOR_GOOGLE 0x1ae0
+#define IOMMU_GROUPS "/sys/kernel/iommu_groups"
+
+struct group_look {
+        const struct host *h;
+        const char *group;
+        unsigned devices, google;
+};
+
+static int visit_group_device(const char *name, void *userdata) {
+        struct group_look *g = userdata;
+        uint64_t vendor = 0;
+        char path[160];
+
+        (void) snprintf(path, sizeof(path), IOMMU_GROUPS "/%.10s/devices/%.32s/vendor", g->group, name);
+        g->devices++;
+        g->google += host_read_u64(g->h, path, &vendor) == 0 && vendor == VENDOR_GOOGLE;
+        return 0;
+}
+
+/* Another device that a virtual machine or a network program has taken by vfio is no TPU. A group that sysfs
+ * does not show is taken for one. */
+static bool group_is_tpu(const struct host *h, const char *group) {
+        struct group_look g = { h, group, 0, 0 };
+        char path[96];
+
+        (void) snprintf(path, sizeof(path), IOMMU_GROUPS "/%.10s/devices", group);
+        (void) host_list(h, path, visit_group_device, &g);
+        return g.devices == 0 || g.google > 0;
+}
+
 /* "/dev/accel0", "/dev/vfio/12"; not /dev/vfio/vfio, which belongs to no chip. */
-static bool is_tpu_node(const char *path) {
-        return (startswith(path, "/dev/accel") && is_number(path + strlen("/dev/accel"))) ||
-               (startswith(path, "/dev/vfio/") && is_number(path + strlen("/dev/vfio/")));
+static bool is_tpu_node(const struct host *h, const char *path) {
+        if (startswith(path, "/dev/vfio/"))
+                return is_number(path + strlen("/dev/vfio/")) && group_is_tpu(h, path + strlen("/dev/vfio/"));
+        return startswith(path, "/dev/accel") && is_number(path + strlen("/dev/accel"));
 }
 
 /* The last *.service or *.scope of its control group: "0::/a.slice/b.service" or "1:name=systemd:/…". */
@@ -111,7 +143,7 @@ static void look_into_process(struct look *l) {
                 if (n <= 0 || (size_t) n >= sizeof(target))
                         continue; /* closed meanwhile, or longer than any of ours */
                 target[n] = '\0';
-                if (is_tpu_node(target))
+                if (is_tpu_node(l->h, target))
                         add_owner(l, target);
         }
 }
