@@ -249,18 +249,22 @@ void runs_end(struct runs_state *r) {
 
 /* tpu-run-NAME.slice lies in tpu-run.slice and that in tpu.slice (systemd.slice(5)); a '-' of the name is a
  * '_' there, or it would nest, too. */
-int run_group_path(const char *run, char *buf, size_t size) {
-        int n = snprintf(buf, size, "/tpu.slice/tpu-run.slice/tpu-run-%s.slice", run);
+int run_group_path(const char *run, const char *group, char *buf, size_t size) {
+        int n = group ? snprintf(buf, size, "%s", group)
+                      : snprintf(buf, size, "/tpu.slice/tpu-run.slice/tpu-run-%s.slice", run);
 
         if (n < 0 || (size_t) n >= size || strchr(run, '/') || strchr(run, '.') || run[0] == 0)
                 return -EINVAL;
+        if (group)
+                return group[0] != '/' || strstr(group, "/..") || streq(group, "/") ? -EINVAL : 0;
         for (char *p = buf + strlen("/tpu.slice/tpu-run.slice/tpu-run-"); *p; p++)
                 if (*p == '-')
                         *p = '_';
         return 0;
 }
 
-static struct run_group *find_run_group(struct runs_state *r, const char *base, const char *run) {
+static struct run_group *find_run_group(struct runs_state *r, const char *base, const char *run,
+                                        const char *own) {
         char group[CGROUP_PATH_MAX];
         struct run_group *g;
 
@@ -268,7 +272,7 @@ static struct run_group *find_run_group(struct runs_state *r, const char *base, 
                 if (streq(r->groups[i].run, run))
                         return &r->groups[i];
         if (r->n == RUN_GROUPS_MAX || strlen(run) >= RUN_NAME_SIZE ||
-            run_group_path(run, group, sizeof(group)) < 0)
+            run_group_path(run, own, group, sizeof(group)) < 0)
                 return NULL;
         g = &r->groups[r->n];
         if (cgroup_files_init(&g->files, base, group) < 0)
@@ -298,17 +302,18 @@ static void look_at_counters(struct run_group *g, const struct metrics_look *l) 
         cgroup_io(&g->files, l, &g->io);
 }
 
-const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run, bool anew,
-                                      const struct metrics_look *l) {
-        struct run_group *g = find_run_group(r, base, run);
+const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run,
+                                      const char *group, bool anew, const struct metrics_look *l) {
+        struct run_group *g = find_run_group(r, base, run, group);
 
         if (g && anew)
                 look_at_counters(g, l);
         return g;
 }
 
-void runs_look(struct runs_state *r, const char *base, const char *run, const struct metrics_look *l) {
-        struct run_group *g = find_run_group(r, base, run);
+void runs_look(struct runs_state *r, const char *base, const char *run, const char *group,
+               const struct metrics_look *l) {
+        struct run_group *g = find_run_group(r, base, run, group);
         struct cgroup_memory memory;
 
         if (!g)

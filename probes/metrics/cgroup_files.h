@@ -82,15 +82,16 @@ struct runs_state {
         struct run_group groups[RUN_GROUPS_MAX];
         size_t n;
 };
-/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too
- * long. */
-int run_group_path(const char *run, char *buf, size_t size);
+/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(); group, where it is not NULL: a run that
+ * others started is in that one. -EINVAL: no name of a run, no control group, or too long. */
+int run_group_path(const char *run, const char *group, char *buf, size_t size);
 void runs_init(struct runs_state *r);
 void runs_close(struct runs_state *r);
-/* One run; base as of cgroup_base(). */
-void runs_look(struct runs_state *r, const char *base, const char *run, const struct metrics_look *l);
+/* One run; base as of cgroup_base(), group as of run_group_path(). */
+void runs_look(struct runs_state *r, const char *base, const char *run, const char *group,
+               const struct metrics_look *l);
 /* Forgets the runs that were not looked at since the last call. */
 void runs_end(struct runs_state *r);
 /* What the run took so far: as of the last look, or looked at anew. NULL: it cannot be looked at. */
-const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run, bool anew,
-                                      const struct metrics_look *l);
+const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *run,
+                                      const char *group, bool anew, const struct metrics_look *l);

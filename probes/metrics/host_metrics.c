@@ -100,26 +100,27 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
         agents_look(&m->agents, &l);
 }
 
-void host_metrics_look_at_run(struct host_metrics *m, const char *run, struct sink *s) {
+void host_metrics_look_at_run(struct host_metrics *m, const char *run, const char *group, struct sink *s) {
         const struct metrics_look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files };
 
         if (m->cgroup_base)
-                runs_look(&m->runs, m->cgroup_base, run, &l);
+                runs_look(&m->runs, m->cgroup_base, run, group, &l);
 }
 
 void host_metrics_runs_end(struct host_metrics *m) {
         runs_end(&m->runs);
 }
 
-int host_metrics_look_close(struct host_metrics *m, const char *run, usec_t now, struct run_look *ret) {
-        return m->cgroup_base ? run_look_take(m->host, m->cgroup_base, run, now, ret) : -ENOENT;
+int host_metrics_look_close(struct host_metrics *m, const char *run, const char *group, usec_t now,
+                            struct run_look *ret) {
+        return m->cgroup_base ? run_look_take(m->host, m->cgroup_base, run, group, now, ret) : -ENOENT;
 }
 
-void host_metrics_run_counters(struct host_metrics *m, const char *run, bool anew,
+void host_metrics_run_counters(struct host_metrics *m, const char *run, const char *group, bool anew,
                                struct run_counters *ret) {
         const struct metrics_look l = { .host = m->host, .lines = &m->lines, .files = m->files };
         const struct run_group *g =
-                m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, run, anew, &l) : NULL;
+                m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, run, group, anew, &l) : NULL;
 
         if (anew)
                 nics_look_at_bytes(&m->nics, &l);

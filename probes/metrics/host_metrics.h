@@ -20,12 +20,13 @@ DEFINE_CLEANUP(struct host_metrics *, host_metrics_free)
 /* now: boot clock. */
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
 
-/* One run that lives, by its name; then host_metrics_runs_end(), which forgets the others. */
-void host_metrics_look_at_run(struct host_metrics *m, const char *run, struct sink *s);
+/* One run that lives, by its name, and the control group that it is in where others started it, else NULL; then host_metrics_runs_end(), which forgets the others. */
+void host_metrics_look_at_run(struct host_metrics *m, const char *run, const char *group, struct sink *s);
 void host_metrics_runs_end(struct host_metrics *m);
 
 /* One run from close by, for who asks: run_look.h. */
-int host_metrics_look_close(struct host_metrics *m, const char *run, usec_t now, struct run_look *ret);
+int host_metrics_look_close(struct host_metrics *m, const char *run, const char *group, usec_t now,
+                            struct run_look *ret);
 
 /* What a run took so far, and all NICs together; negative: not known. */
 struct run_counters {
@@ -33,4 +34,5 @@ struct run_counters {
 };
 
 /* As of the last look at all, or looked at anew. */
-void host_metrics_run_counters(struct host_metrics *m, const char *run, bool anew, struct run_counters *ret);
+void host_metrics_run_counters(struct host_metrics *m, const char *run, const char *group, bool anew,
+                               struct run_counters *ret);

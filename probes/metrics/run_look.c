@@ -140,14 +140,14 @@ void run_look_clear(struct run_look *l) {
         *l = (struct run_look){ .group = 0 };
 }
 
-int run_look_take(const struct host *h, const char *base, const char *run, usec_t now,
+int run_look_take(const struct host *h, const char *base, const char *run, const char *in, usec_t now,
                   struct run_look *ret) {
         _cleanup_free_ struct lines *lines = malloc(sizeof(*lines));
         _cleanup_(cgroup_files_close) struct cgroup_files files;
         _cleanup_(run_look_clear) struct run_look look = { .at = now };
         struct walk w = { .host = h, .look = &look, .lines = lines };
         char group[CGROUP_PATH_MAX];
-        int r = run_group_path(run, group, sizeof(group));
+        int r = run_group_path(run, in, group, sizeof(group));
 
         if (r < 0 || cgroup_files_init(&files, base, group) < 0)
                 (void) cgroup_files_init(&files, "", ""); /* nothing is open: there is nothing to close */

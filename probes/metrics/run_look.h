@@ -33,7 +33,8 @@ struct run_look {
 void run_look_clear(struct run_look *l);
 
 /* base: cgroup_base(); run: its name. -ENOENT: it has no control group here; -ENOMEM. */
-int run_look_take(const struct host *h, const char *base, const char *run, usec_t now, struct run_look *ret);
+int run_look_take(const struct host *h, const char *base, const char *run, const char *in, usec_t now,
+                  struct run_look *ret);
 /*
  * Threads that stood still from one look to the other, and not because they had nothing to do: able to run
  * and never on a CPU, or in state D. No hook sees those: nothing happened to them.

@@ -98,6 +98,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 set_up();
         must(ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t) size);
         host_metrics_look(metrics, 1, &s);
-        host_metrics_look_at_run(metrics, "a", &s);
+        host_metrics_look_at_run(metrics, "a", NULL, &s);
         return 0;
 }

@@ -83,7 +83,7 @@ static const char *look(struct host_metrics *m, struct kept *k) {
 
 static const char *look_at_run(struct host_metrics *m, struct kept *k) {
         *k = (struct kept){ .sink = { keep_finding, keep_sample } };
-        host_metrics_look_at_run(m, "my-run", &k->sink);
+        host_metrics_look_at_run(m, "my-run", NULL, &k->sink);
         host_metrics_runs_end(m);
         return k->text;
 }
@@ -228,7 +228,7 @@ static void nothing_is_allocated(void) {
         for (unsigned i = 0; i < 20; i++) {
                 host_metrics_look(real, 1, &k.sink);
                 host_metrics_look(folder, 1, &k.sink);
-                host_metrics_look_at_run(folder, "my-run", &k.sink);
+                host_metrics_look_at_run(folder, "my-run", NULL, &k.sink);
                 host_metrics_runs_end(folder);
         }
         ASSERT_EQ(allocations - before, 0);
@@ -274,7 +274,7 @@ static const char *said(const char *text) {
         ASSERT_OK(host_open(s.path, &h));
         ASSERT_OK(host_metrics_new(&h, &m));
         (void) look(m, &k);
-        host_metrics_look_at_run(m, "my-run", &k.sink);
+        host_metrics_look_at_run(m, "my-run", NULL, &k.sink);
         return k.text;
 }
 
@@ -379,8 +379,8 @@ static void run_again(void) {
         scratch_write(&s, RUN_GROUP "cpu.stat", "user_usec 1000000\n");
         ASSERT_LINE(look_at_run(m, &k), "tpu.run.cpu.time{my-run,user} 1");
         k = (struct kept){ .sink = { keep_finding, keep_sample } };
-        host_metrics_look_at_run(m, "../../../../etc", &k.sink);
-        host_metrics_look_at_run(m, "", &k.sink);
+        host_metrics_look_at_run(m, "../../../../etc", NULL, &k.sink);
+        host_metrics_look_at_run(m, "", NULL, &k.sink);
         ASSERT_STREQ(k.text, "");
 }
 

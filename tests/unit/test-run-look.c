@@ -11,7 +11,7 @@ static void test_look(void) {
         _cleanup_(run_look_clear) struct run_look l = { .group = 0 };
 
         ASSERT_OK(host_open(MACHINE, &h));
-        ASSERT_OK(run_look_take(&h, cgroup_base(&h), "my-run", 5, &l));
+        ASSERT_OK(run_look_take(&h, cgroup_base(&h), "my-run", NULL, 5, &l));
         ASSERT_TRUE(l.group != 0 && l.at == 5);
         ASSERT_EQ(l.cpu.user_usec, 2000000);
         ASSERT_EQ(l.memory.major_faults, 41);
@@ -31,9 +31,9 @@ static void test_none(void) {
         _cleanup_(run_look_clear) struct run_look l = { .group = 0 };
 
         ASSERT_OK(host_open(MACHINE, &h));
-        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "other", 5, &l), -ENOENT);
-        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "../my-run", 5, &l), -ENOENT);
-        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "", 5, &l), -ENOENT);
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "other", NULL, 5, &l), -ENOENT);
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "../my-run", NULL, 5, &l), -ENOENT);
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "", NULL, 5, &l), -ENOENT);
 }
 
 static void test_waited(void) {

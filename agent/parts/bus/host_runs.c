@@ -8,6 +8,12 @@ const struct host_run *host_runs_find(const struct host_runs *l, const char *nam
         return NULL;
 }
 
+const char *host_runs_group(const struct host_runs *l, const char *name) {
+        const struct host_run *r = host_runs_find(l, name);
+
+        return r && r->adopted ? r->control_group : NULL;
+}
+
 bool host_run_lives(const struct host_run *r) {
         return !streq(r->state, "exited");
 }

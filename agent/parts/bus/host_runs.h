@@ -19,6 +19,9 @@ struct host_run {
         usec_t started_real, ended_real; /* 0: not yet */
         uint32_t last_pid; /* its first process, also when that is over; 0: it was not seen */
         uint32_t main_pid, processes, restarts, restarts_max; /* restarts: done so far */
+        /* Somebody else started it: unit is the one that it is in, and its control group may be shared. */
+        bool adopted;
+        char control_group[512], container[80], devices[160];
 };
 
 struct host_runs {
@@ -30,6 +33,8 @@ struct host_runs {
 
 /* NULL when there is none of that name. */
 const struct host_run *host_runs_find(const struct host_runs *l, const char *name);
+/* The control group of a run that others started; NULL: its slice. */
+const char *host_runs_group(const struct host_runs *l, const char *name);
 /* It has not ended. */
 bool host_run_lives(const struct host_run *r);
 /* How many live, as far as is known. */

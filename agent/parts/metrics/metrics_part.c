@@ -46,7 +46,8 @@ static void sample_metrics(void *self, struct bus_sink *s) {
                 if (!host_run_lives(&l->runs[i]))
                         continue;
                 s->start_real = l->runs[i].started_real;
-                host_metrics_look_at_run(m->host, l->runs[i].name, &s->sink);
+                host_metrics_look_at_run(m->host, l->runs[i].name, host_runs_group(l, l->runs[i].name),
+                                                 &s->sink);
         }
         host_metrics_runs_end(m->host);
 }

@@ -60,7 +60,9 @@ static void walk_runs(struct net_places *p) {
                 struct walk w = { .places = p, .run = run };
                 char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 32];
 
-                if (!p->flows->runs[run][0] || run_group_path(p->flows->runs[run], group, sizeof(group)) < 0)
+                if (!p->flows->runs[run][0] ||
+                    run_group_path(p->flows->runs[run], host_runs_group(p->bus->runs, p->flows->runs[run]),
+                                   group, sizeof(group)) < 0)
                         continue;
                 (void) snprintf(path, sizeof(path), "%s%s", base, group);
                 (void) cgroup_walk(p->bus->host, path, take_group, &w);

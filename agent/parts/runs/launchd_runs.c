@@ -68,6 +68,7 @@ static void take_run(struct host_run *run, const Local__Run *m) {
                 .restarts = m->restarts,
                 .restarts_max = m->restarts_max,
                 .generation = m->generation,
+                .adopted = m->adopted,
                 .last_step = m->step_known ? (int64_t) MIN(m->last_step, (uint64_t) INT64_MAX) : -1,
         };
         utf8_copy(run->name, sizeof(run->name), m->name);
@@ -82,6 +83,9 @@ static void take_run(struct host_run *run, const Local__Run *m) {
         utf8_copy(run->command, sizeof(run->command), m->command);
         utf8_copy(run->intent, sizeof(run->intent), m->intent);
         utf8_copy(run->step_expression, sizeof(run->step_expression), m->step_expression);
+        utf8_copy(run->control_group, sizeof(run->control_group), m->control_group);
+        utf8_copy(run->container, sizeof(run->container), m->container);
+        utf8_copy(run->devices, sizeof(run->devices), m->devices);
         utf8_copy(run->why, sizeof(run->why), m->why);
         utf8_copy(run->remedy, sizeof(run->remedy), m->remedy);
 }

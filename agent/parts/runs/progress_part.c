@@ -129,7 +129,7 @@ static void read_counters(struct bus *b, struct watched *w, bool fresh, usec_t n
         struct run_counters c;
         struct suspicion ended;
 
-        host_metrics_run_counters(metrics_of(b), w->run, fresh, &c);
+        host_metrics_run_counters(metrics_of(b), w->run, host_runs_group(b->runs, w->run), fresh, &c);
         if (run_watch_reading(&w->watch,
                               &(struct activity_reading){ .at = now,
                                                           .cpu_usec = c.cpu_usec,

@@ -188,7 +188,8 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
                 c->watching = false;
                 c->watched = true;
         }
-        if (host_metrics_look_close(metrics_of(b), c->run, host_now(b->host), &after) < 0)
+        if (host_metrics_look_close(metrics_of(b), c->run, host_runs_group(b->runs, c->run), host_now(b->host),
+                                    &after) < 0)
                 (void) answer_error(&answer, 404, "tpuctl runs", "run %s has ended meanwhile", c->run);
         else
                 (void) answer_json(&answer, 200, watched_answer(c, &after));
@@ -253,7 +254,8 @@ static int look_at_run(struct bus *b, const struct http_request *r, enum watch_k
         c->late.clear = clear_watch_call;
         c->kind = kind;
         (void) snprintf(c->run, sizeof(c->run), "%s", run);
-        if (host_metrics_look_close(metrics_of(b), run, host_now(b->host), &c->before) < 0) {
+        if (host_metrics_look_close(metrics_of(b), run, host_runs_group(b->runs, run), host_now(b->host),
+                                    &c->before) < 0) {
                 k = answer_error(ret, 404, "tpuctl runs",
                                  host_runs_find(b->runs, run) ? "run %s has no control group on this host"
                                                               : "there is no run '%s' on this host",
@@ -318,7 +320,8 @@ static void begin_round(struct watch_state *s, const char *run) {
         w->owner = s;
         (void) snprintf(w->run, sizeof(w->run), "%s", run);
         s->round = w;
-        if (host_metrics_look_close(metrics_of(s->bus), run, host_now(s->bus->host), &w->look) < 0) {
+        if (host_metrics_look_close(metrics_of(s->bus), run, host_runs_group(s->bus->runs, run),
+                                    host_now(s->bus->host), &w->look) < 0) {
                 end_round(w);
                 return;
         }
@@ -350,7 +353,8 @@ static bool is_held_up(const struct round *w, usec_t now, const struct sched_fig
                        struct run_standing *ret) {
         _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
 
-        if (host_metrics_look_close(metrics_of(w->owner->bus), w->run, now, &after) < 0)
+        if (host_metrics_look_close(metrics_of(w->owner->bus), w->run,
+                                    host_runs_group(w->owner->bus->runs, w->run), now, &after) < 0)
                 return false;
         run_look_standing(&w->look, &after, ret);
         return ret->starved + ret->blocked > 0 || (f && watch_is_starved(f, &w->look, &after));
