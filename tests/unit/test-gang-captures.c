@@ -248,6 +248,43 @@ static void test_echo(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause,
+/* Somebody started it by hand on each host: the slice's hosts are one run, whatever it is called there. */
+static void test_local_runs(void) {
+        struct world w;
+        usec_t first;
+
+        world_new(&w, 2, 2);
+        world_join_all(&w);
+        w.host[0][0].local = 1;
+        suspect(&w, 0, 0, true);
+        ASSERT_FALSE(request(&w, "s0")); /* the other host has none: what runs here is this host's alone */
+        w.host[0][1].local = 2;
+        suspect(&w, 0, 1, false);
+        ASSERT_FALSE(request(&w, "s0")); /* it has two: which of them is not known */
+        w.host[0][1].local = 1;
+        suspect(&w, 0, 1, false);
+        first = at(&w, "s0");
+        ASSERT_EQ(first, w.now + SECOND);
+        ASSERT_STREQ(world_text(request(&w, "s0"), "run"), "");
+        ASSERT_STREQ(world_text(request(&w, "s0"), "why"), "nothing moves");
+        ASSERT_STREQ(world_text(request(&w, "s0"), "by"), "s0-0 (10.0.0.0)");
+        ASSERT_EQ(json_integer_value(json_object_get(request(&w, "s0"), "hosts")), 2);
+        ASSERT_FALSE(request(&w, "s1"));
+        world_wait(&w, 100 * SECOND);
+        suspect(&w, 0, 1, true);
+        ASSERT_EQ(at(&w, "s0"), first); /* no second round in five minutes */
+        suspect(&w, 0, 0, false);
+        suspect(&w, 0, 1, false);
+        world_wait(&w, 400 * SECOND);
+        w.host[0][1].may_be_pause = true;
+        suspect(&w, 0, 1, true);
+        ASSERT_EQ(at(&w, "s0"), first);
+        w.host[0][1].may_be_pause = false;
+        suspect(&w, 0, 1, true);
+        ASSERT_EQ(at(&w, "s0"), w.now + SECOND);
+        gang_free(w.g);
+}
+
+TEST_MAIN(test_local_runs, test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause,
           test_five_minutes, test_another_generation,
           test_taken_over, test_ended, test_ordered, test_echo)

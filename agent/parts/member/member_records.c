@@ -123,7 +123,7 @@ static json_t *make_member(struct member_state *m) {
         json_t *next = next_of(b, m->who.worker, &hosts);
 
         return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, "
-                         "s:b, s:s, s:o, s:b, s:o}",
+                         "s:b, s:s, s:o, s:b, s:o, s:o}",
                          "v", 1, "slice", m->who.slice, "worker", (json_int_t) m->who.worker, "host",
                          m->who.host, "id", member_machine(b), "machine", b->machine_id, "incarnation",
                          m->incarnation, "version", TPU_HOSTD_VERSION,
@@ -133,7 +133,7 @@ static json_t *make_member(struct member_state *m) {
                          check_table_reasons(&b->checks, reasons, sizeof(reasons)), "orders",
                          orders_of(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
                          notice_ahead(b), "next", next, "runs_known",
-                         m->runs.known, "runs", run_parts_to_member(m));
+                         m->runs.known, "runs", run_parts_to_member(m), "local", run_parts_local(m));
 }
 
 static void report_member(struct member_state *m) {

@@ -152,6 +152,14 @@ static void take_absence(struct run_part *p, const struct host_runs *l) {
         copy_text(p->cause, sizeof(p->cause), "unknown");
 }
 
+static size_t count_local(const struct host_runs *l) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                n += l->runs[i].generation == 0 && streq(l->runs[i].state, "running");
+        return n;
+}
+
 void run_parts_listed(struct member_state *m) {
         const struct host_runs *l = m->bus->runs;
         bool first = !m->runs.known;
@@ -170,8 +178,9 @@ void run_parts_listed(struct member_state *m) {
                 if (!m->runs.parts[i]->used && l->n < HOST_RUNS_MAX) /* a full list may have been cut */
                         take_absence(m->runs.parts[i], l);
         m->runs.known = true;
-        if (first)
+        if (first || count_local(l) != m->runs.n_local)
                 bus_tell(m->bus, BUS_MEMBER);
+        m->runs.n_local = count_local(l);
         run_parts_act(m);
 }
 
@@ -263,16 +272,18 @@ void run_parts_freshen(struct member_state *m) {
         }
 }
 
+static json_t *add_suspicion_words(json_t *o, const struct suspicion *s) {
+        o = json_member_add(o, "suspected", json_integer((json_int_t) s->at_real));
+        o = json_member_add(o, "suspicion", json_string(s->why));
+        return s->counts ? o : json_member_add(o, "may_be_pause", json_true());
+}
+
 /* Only what lives is suspected: a suspicion of an earlier generation is none of this one. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
                 p->now.state == PART_RUNNING ? progress_suspicion(p->owner->bus, p->name) : NULL;
 
-        if (!s)
-                return o;
-        o = json_member_add(o, "suspected", json_integer((json_int_t) s->at_real));
-        o = json_member_add(o, "suspicion", json_string(s->why));
-        return s->counts ? o : json_member_add(o, "may_be_pause", json_true());
+        return s ? add_suspicion_words(o, s) : o;
 }
 
 static json_t *part_to_member(const struct run_part *p) {
@@ -296,6 +307,30 @@ json_t *run_parts_to_member(const struct member_state *m) {
                         continue;
                 said++;
                 list = json_list_add(list, part_to_member(m->runs.parts[i - 1]));
+        }
+        return list;
+}
+
+/* Its step is no news: it is that of the suspicion, which is. */
+json_t *run_parts_local(const struct member_state *m) {
+        const struct host_runs *l = m->bus->runs;
+        json_t *list = json_array();
+        size_t said = 0;
+
+        for (size_t i = 0; list && l->known && i < l->n && said < RUN_PARTS_SAID_MAX; i++) {
+                const struct host_run *run = &l->runs[i];
+                const struct suspicion *s = progress_suspicion(m->bus, run->name);
+                json_t *o;
+
+                if (run->generation > 0 || !streq(run->state, "running"))
+                        continue;
+                said++;
+                o = json_pack("{s:s, s:s, s:b, s:I}", "name", run->name, "state",
+                              part_state_name(PART_RUNNING), "adopted", run->adopted, "step",
+                              (json_int_t) (s && s->last_step != SUSPICION_STEP_NONE
+                                                    ? MIN(s->last_step, (uint64_t) INT64_MAX)
+                                                    : UINT64_MAX));
+                list = json_list_add(list, s ? add_suspicion_words(o, s) : o);
         }
         return list;
 }

@@ -38,7 +38,7 @@ struct run_part {
 /* A member of the part's state. */
 struct run_parts {
         struct run_part *parts[RUN_PARTS_MAX]; /* the newest last */
-        size_t n;
+        size_t n, n_local;          /* n_local: run_parts_local() */
         sd_event_source *again;     /* what could not be asked for is asked for again */
         json_t *kept;               /* what the previous agent had prepared; NULL: nothing */
         struct file_writer *writer; /* NULL: nothing is kept */
@@ -55,6 +55,8 @@ void run_parts_listed(struct member_state *m);
 void run_parts_act(struct member_state *m);
 /* All records are forgotten: another registry. */
 void run_parts_forget(struct member_state *m);
+/* The runs of this host that no record asked for: local ones, and those that others started. */
+json_t *run_parts_local(const struct member_state *m);
 /* The steps that are reported are those of now. */
 void run_parts_freshen(struct member_state *m);
 /* The run/ record of this name as it came; borrowed, NULL: none came. */

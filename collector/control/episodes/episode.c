@@ -5,8 +5,6 @@
 #include "json_text.h"
 #include "log.h"
 
-#define EXCUSE_TIME (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
-
 /* --- The list -------------------------------------------------------------------------------------- */
 
 struct episode *episode_find(struct episode *first, const char *id) {
@@ -109,7 +107,7 @@ enum verdict_says episode_judge(const struct episode *list, const struct episode
                                   .works = json_object_get(x->working, v->host) };
 
         for (const struct episode *y = list; y; y = y->next)
-                c.excused += episode_is_of_stall(x, y) && y->excused && y->at + EXCUSE_TIME > x->at;
+                c.excused += episode_is_of_stall(x, y) && y->excused && y->at + EPISODES_STALL_TIME > x->at;
         return verdict_judge(v, &c);
 }
 

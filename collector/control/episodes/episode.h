@@ -27,8 +27,14 @@ struct episode {
         usec_t at, confirmed; /* real clock */
 };
 
+#define EPISODES_STALL_TIME (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
+
+/* Where no run has a name (what runs on a slice was started by others), its slice and the time say so. */
 static inline bool episode_is_of_stall(const struct episode *x, const struct episode *y) {
-        return y != x && y->generation == x->generation && streq(y->run, x->run);
+        usec_t apart = MAX(x->at, y->at) - MIN(x->at, y->at);
+
+        return y != x && y->generation == x->generation && streq(y->run, x->run) &&
+               (x->run[0] || (streq(y->slice, x->slice) && apart <= EPISODES_STALL_TIME));
 }
 
 /* NULL: none of that name. */

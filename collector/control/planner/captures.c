@@ -82,15 +82,36 @@ static void not_stalled(struct gang_run *r) {
         r->stalled = 0;
 }
 
+/* A round of a stall that hosts suspect since stalled, unless it had its rounds. */
+static int suspected_round(struct gang *g, const struct target *t, const struct slot *suspects,
+                           const struct gang_host_run *suspicion, usec_t stalled, usec_t *ret_next) {
+        const char *episode;
+        unsigned again;
+        usec_t last = last_round(g, t, &episode, &again), due;
+        char who[160];
+
+        if (last >= stalled && again >= CAPTURES_AGAIN) /* this stall has its rounds */
+                return 0;
+        again = last >= stalled ? again + 1 : 0;
+        due = last > 0 ? last + CAPTURES_APART : 0;
+        if (g->now < due) {
+                *ret_next = MIN(*ret_next, due);
+                return 0;
+        }
+        return put_round(g, t,
+                         &(struct round){ .by = slot_text(suspects, who),
+                                          .why = suspicion->suspicion ? suspicion->suspicion : "",
+                                          .ahead = CAPTURES_AHEAD,
+                                          .second = CAPTURES_SECOND,
+                                          .again = again,
+                                          .suspected = true });
+}
+
 int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         const struct target target = { .run = r->intent.spec->name,
                                        .serial = r->intent.serial,
                                        .generation = r->generation,
                                        .slices = r->slices };
-        const char *episode;
-        usec_t last, due;
-        unsigned again;
-        char who[160];
 
         if (t->suspecting == 0) {
                 if (t->presumed == 0 && t->lost == 0) /* else who does might not have been heard */
@@ -101,22 +122,66 @@ int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, use
                 r->stalled = g->now;
                 r->dirty = true;
         }
-        last = last_round(g, &target, &episode, &again);
-        if (last >= r->stalled && again >= CAPTURES_AGAIN) /* this stall has its rounds */
+        return suspected_round(g, &target, t->suspects, t->suspicion, r->stalled, ret_next);
+}
+
+/* --- Local runs ------------------------------------------------------------------------------------- */
+
+/* The slice alone, as a run's record would have it. */
+static json_t *slice_alone(struct gang *g, const char *slice) {
+        struct slice *s = slice_find(g, slice);
+        json_t *hosts = s ? json_array() : NULL, *place;
+
+        for (unsigned w = 0; hosts && w < s->n_slots; w++)
+                if (slot_at(s, w)->live &&
+                    (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0)) {
+                        json_decref(hosts);
+                        return NULL;
+                }
+        return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
+}
+
+/* Whether each host that is there has one local run, so that together they are one; and the host that first
+ * suspects that it stalls, or NULL. */
+static bool local_runs_are_one(const struct slice *s, const struct slot **ret_suspects) {
+        bool one = s->live > 0;
+
+        *ret_suspects = NULL;
+        for (unsigned w = 0; w < s->n_slots && one; w++) {
+                const struct slot *slot = slot_at(s, w);
+
+                if (!slot->live)
+                        continue;
+                one = slot->n_local == 1;
+                if (one && slot->local[0].suspected > 0 && !slot->local[0].may_be_pause &&
+                    (!*ret_suspects || slot->local[0].suspected < (*ret_suspects)->local[0].suspected))
+                        *ret_suspects = slot;
+        }
+        return one;
+}
+
+static int local_step(struct gang *g, struct slice *s, usec_t *ret_next) {
+        struct target target = { .run = "", .serial = "" };
+        const struct slot *suspects;
+        json_t *alone;
+        int r;
+
+        if (!s->local_said && s->local_stalled == 0)
                 return 0;
-        again = last >= r->stalled ? again + 1 : 0;
-        due = last > 0 ? last + CAPTURES_APART : 0;
-        if (g->now < due) {
-                *ret_next = MIN(*ret_next, due);
+        s->local_said = false;
+        if (s->run || !local_runs_are_one(s, &suspects) || !suspects) {
+                s->local_stalled = 0;
                 return 0;
         }
-        return put_round(g, &target,
-                         &(struct round){ .by = slot_text(t->suspects, who),
-                                          .why = t->suspicion->suspicion ? t->suspicion->suspicion : "",
-                                          .ahead = CAPTURES_AHEAD,
-                                          .second = CAPTURES_SECOND,
-                                          .again = again,
-                                          .suspected = true });
+        if (s->local_stalled == 0)
+                s->local_stalled = g->now;
+        alone = slice_alone(g, s->name);
+        if (!alone)
+                return -ENOMEM;
+        target.slices = alone;
+        r = suspected_round(g, &target, suspects, &suspects->local[0], s->local_stalled, ret_next);
+        json_decref(alone);
+        return r;
 }
 
 int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t) {
@@ -136,6 +201,14 @@ int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t) {
                                  .by = slot_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
+int captures_local(struct gang *g, usec_t *ret_next) {
+        int r = 0;
+
+        for (size_t i = 0; i < g->n_slices; i++)
+                r = worse(r, local_step(g, g->slices[i], ret_next));
+        return r;
+}
+
 /* --- Wanted ---------------------------------------------------------------------------------------- */
 
 static struct gang_run *run_on(const struct gang *g, const char *slice, const char *name) {
@@ -145,20 +218,6 @@ static struct gang_run *run_on(const struct gang *g, const char *slice, const ch
                     (!*name || streq(g->runs[i]->intent.spec->name, name)))
                         return g->runs[i];
         return NULL;
-}
-
-/* The slice alone, as a run's record would have it. */
-static json_t *slice_alone(struct gang *g, const char *slice) {
-        struct slice *s = slice_find(g, slice);
-        json_t *hosts = s ? json_array() : NULL, *place;
-
-        for (unsigned w = 0; hosts && w < s->n_slots; w++)
-                if (slot_at(s, w)->live &&
-                    (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0)) {
-                        json_decref(hosts);
-                        return NULL;
-                }
-        return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
 }
 
 static int order_round(struct gang *g, const struct target *t, const json_t *value,

@@ -20,6 +20,13 @@
 /* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
 int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);
 
+/*
+ * Of slices that no run of the registry has. Where each host of one has one run that the registry did not
+ * start (a local one, or one that was adopted), these are taken for one run, whatever their names: its hosts
+ * are asked for what runs there. -ENOMEM.
+ */
+int captures_local(struct gang *g, usec_t *ret_next);
+
 /* A host's part failed: its hosts are asked once when and how theirs ended, and where those are that have
  * not. -ENOMEM. */
 int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t);

@@ -261,7 +261,8 @@ usec_t gang_step(struct gang *g, usec_t now,
         const char *key;
 
         g->now = MAX(g->now, now);
-        if (end_orders(g, &next) < 0 || slices_step(g, &next) < 0 || runs_step(g, &next) < 0)
+        if (end_orders(g, &next) < 0 || slices_step(g, &next) < 0 || runs_step(g, &next) < 0 ||
+            captures_local(g, &next) < 0)
                 next = g->now + RETRY;
         fresh = json_object();
         if (!fresh)

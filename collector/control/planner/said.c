@@ -14,7 +14,8 @@ struct gang_host_run *host_runs_free(struct gang_host_run *runs, size_t n) {
 
 void said_clear(struct said *s) {
         s->runs = host_runs_free(s->runs, s->n_runs);
-        s->n_runs = 0;
+        s->local = host_runs_free(s->local, s->n_local);
+        s->n_runs = s->n_local = 0;
 }
 
 static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
@@ -77,7 +78,8 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
         return (*detail && !ret->detail) || (*suspicion && !ret->suspicion) ? -ENOMEM : 0;
 }
 
-static int parse_runs(const json_t *list, struct said *s, char why[static GANG_WHY_MAX]) {
+static int parse_runs(const json_t *list, struct gang_host_run **ret, size_t *ret_n,
+                      char why[static GANG_WHY_MAX]) {
         size_t n = json_array_size(list);
         int r;
 
@@ -87,11 +89,11 @@ static int parse_runs(const json_t *list, struct said *s, char why[static GANG_W
         }
         if (n == 0)
                 return 0;
-        s->runs = calloc(n, sizeof(s->runs[0]));
-        if (!s->runs)
+        *ret = calloc(n, sizeof(**ret));
+        if (!*ret)
                 return -ENOMEM;
-        for (; s->n_runs < n; s->n_runs++) {
-                r = host_run_parse(json_array_get(list, s->n_runs), &s->runs[s->n_runs], why);
+        for (; *ret_n < n; (*ret_n)++) {
+                r = host_run_parse(json_array_get(list, *ret_n), &(*ret)[*ret_n], why);
                 if (r < 0)
                         return r;
         }
@@ -143,7 +145,9 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
         s.runs_unknown = json_is_false(json_object_get(m, "runs_known"));
         r = check_names(&s, why);
         if (r >= 0)
-                r = parse_runs(json_object_get(m, "runs"), &s, why);
+                r = parse_runs(json_object_get(m, "runs"), &s.runs, &s.n_runs, why);
+        if (r >= 0)
+                r = parse_runs(json_object_get(m, "local"), &s.local, &s.n_local, why);
         if (r < 0) {
                 said_clear(&s);
                 return r;

@@ -11,8 +11,8 @@ struct said { /* texts and values are the member's own */
         unsigned worker, hosts;
         bool observe, runs_unknown, proved; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */
-        struct gang_host_run *runs;
-        size_t n_runs;
+        struct gang_host_run *runs, *local; /* local: that the registry did not start */
+        size_t n_runs, n_local;
 };
 
 /* -EBADMSG with why, -ENOMEM. */

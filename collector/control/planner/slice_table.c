@@ -32,6 +32,7 @@ void slot_clear(struct gang *g, struct slot *s) {
 
         slot_forget_words(g, s);
         host_runs_free(s->runs, s->n_runs);
+        host_runs_free(s->local, s->n_local);
         slot_changed(s);
         slot_clear_claim(&s->claim);
         json_decref(s->host);

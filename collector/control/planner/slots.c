@@ -104,9 +104,12 @@ static enum notice notice_of(const char *text) {
 
 static void take_runs(struct slot *s, struct said *w) {
         host_runs_free(s->runs, s->n_runs);
+        host_runs_free(s->local, s->n_local);
         s->runs = TAKE_PTR(w->runs);
+        s->local = TAKE_PTR(w->local);
         s->n_runs = w->n_runs;
-        w->n_runs = 0;
+        s->n_local = w->n_local;
+        w->n_runs = w->n_local = 0;
 }
 
 /* 1: something that the slice's record, or whether a run may begin, depends on. */
@@ -219,6 +222,7 @@ static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct 
         gang_fingerprint_drop(g, slot->fingerprint);
         slot->fingerprint = fingerprint;
         s->dirty = s->dirty || r > 0;
+        s->local_said = s->local_said || slot->n_local > 0 || s->local_stalled > 0;
         slot_joined(s, slot);
         r = worse(r, slot_take_machine(g, slot, w->machine));
         return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);

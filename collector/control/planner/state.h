@@ -63,8 +63,8 @@ struct slot {
         bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
-        struct gang_host_run *runs;
-        size_t n_runs;
+        struct gang_host_run *runs, *local; /* local: that the registry did not start */
+        size_t n_runs, n_local;
         struct claim claim; /* host NULL: none */
 };
 
@@ -92,6 +92,8 @@ struct slice {
         char *obstacle;      /* why no run may be started on it though it is whole; NULL: none */
         usec_t fit_since;    /* ready and without obstacle; 0: it is not */
         struct gang_run *run;     /* that has it */
+        bool local_said;          /* a host has said something of its local runs since it was looked at */
+        usec_t local_stalled;     /* since when hosts suspect that theirs stalls; 0: none does */
 };
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
