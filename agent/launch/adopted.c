@@ -31,32 +31,6 @@ struct adoption {
 
 /* --- One adopted run ----------------------------------------------------------------------------------- */
 
-/* When a process started, in ticks; 0: it is gone. */
-static uint64_t start_of(const struct host *h, uint32_t pid) {
-        char path[64], text[1024], *save = NULL, *at, *word;
-
-        (void) snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
-                return 0;
-        at = strrchr(text, ')');
-        word = at ? strtok_r(at + 1, " ", &save) : NULL;
-        for (unsigned n = 3; word && n < 22; n++) /* proc(5): the 22nd */
-                word = strtok_r(NULL, " ", &save);
-        return word ? strtoull(word, NULL, 10) : 0;
-}
-
-int adopted_pids(const struct run *run, struct pid_list *ret) {
-        const struct holder_group *g = run->kept->held;
-
-        assert(g);
-        ret->n = 0;
-        ret->more = false;
-        if (run->kept->state == LAUNCH_EXITED || start_of(run->owner->host, g->main_pid) != g->start_ticks)
-                return -ESRCH;
-        ret->pids[ret->n++] = (pid_t) g->main_pid;
-        return 0;
-}
-
 int adopted_refuse_stop(const struct kept_run *kept, struct problem *p) {
         const struct holder_group *g = kept->held;
         char remedy[160];
@@ -237,8 +211,7 @@ static void settle_groups(struct adoption *a, size_t n) {
                 if (g)
                         refresh_run(run, g);
                 else
-                        end_adopted(run, start_of(a->runs->host, run->kept->held->main_pid) ==
-                                                         run->kept->held->start_ticks
+                        end_adopted(run, holder_group_lives(a->runs->host, run->kept->held)
                                                  ? "it holds no chip any more"
                                                  : "its main process has ended; nobody here saw how");
         }

@@ -30,8 +30,5 @@ DEFINE_CLEANUP(struct adoption *, adoption_free)
 /* A walk now, whatever the marks say. */
 void adoption_look(struct adoption *a);
 
-/* The main process of an adopted run, if it is still that one: tpu-stack reads what it started, too.
- * -ESRCH. */
-int adopted_pids(const struct run *run, struct pid_list *ret);
 /* -EPERM with p: who ends it, and how. */
 int adopted_refuse_stop(const struct kept_run *kept, struct problem *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_table.h"
 
-#include "adopted.h"
 #include "handover.h"
+#include "holders.h"
 #include "log.h"
 #include "secret.h"
 
@@ -69,9 +69,13 @@ void run_remove_handover(struct runs *r, const char *name) {
 int run_pids(const struct run *run, struct pid_list *ret) {
         const char *group = run->kept->control_group;
 
-        if (run->kept->held)
-                return adopted_pids(run, ret);
-        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
+        if (!run->kept->held)
+                return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
+        /* The main process of an adopted run, if it is still that one: tpu-stack reads what it started. */
+        if (run->kept->state == LAUNCH_EXITED || !holder_group_lives(run->owner->host, run->kept->held))
+                return -ESRCH;
+        *ret = (struct pid_list){ .pids = { (pid_t) run->kept->held->main_pid }, .n = 1 };
+        return 0;
 }
 
 #define NAMED_MAX 5 /* of the runs that there are; the newest */

@@ -71,6 +71,12 @@ static bool read_process(const struct host *h, uint32_t pid, struct process *ret
         return true;
 }
 
+bool holder_group_lives(const struct host *h, const struct holder_group *g) {
+        struct process p;
+
+        return read_stat(h, g->main_pid, &p) && p.start_ticks == g->start_ticks;
+}
+
 /* --- What it lives in ---------------------------------------------------------------------------------- */
 
 /* The id of a container is 64 hexadecimal digits; so many of them name it to people. */
@@ -137,7 +143,7 @@ static bool lives_with(const struct process *a, const struct process *b) {
                      : streq(a->control_group, b->control_group);
 }
 
-/* A shell at a terminal: it leads the session and gives its jobs process groups of their own. */
+/* A shell at a terminal: it leads the session and gives each command line a process group of its own. */
 static bool is_typed_at(const struct process *parent, const struct process *child) {
         return parent->terminal != 0 && parent->session == parent->pid && child->group != parent->group;
 }
@@ -189,11 +195,11 @@ void holder_name_of(const char *words, char ret[static HOLDER_NAME_MAX + 1]) {
         ret[n] = '\0';
 }
 
-/* What schedulers call a job, from the environment that they give it. Only these are read. Slurm: srun(1),
+/* What schedulers call what they start, from the environment that they give it. Only these are read. Slurm: srun(1),
  * "OUTPUT ENVIRONMENT VARIABLES"; SkyPilot: docs/source/running-jobs/environment-variables.rst. */
 static const struct {
         const char *variable, *prefix;
-} job_names[] = {
+} scheduler_names[] = {
         { "SLURM_JOB_ID", "slurm" },
         { "SKYPILOT_TASK_ID", "sky" },
         { "RAY_JOB_ID", "ray" },
@@ -213,13 +219,13 @@ static bool name_by_environment(const struct host *h, uint32_t pid, char ret[sta
                 size_t n = strnlen(text + at, len - at);
 
                 text[at + n] = '\0'; /* there is one byte more */
-                for (size_t i = 0; i < ELEMENTSOF(job_names); i++) {
-                        size_t k = strlen(job_names[i].variable);
+                for (size_t i = 0; i < ELEMENTSOF(scheduler_names); i++) {
+                        size_t k = strlen(scheduler_names[i].variable);
 
-                        if (n <= k + 1 || strncmp(text + at, job_names[i].variable, k) != 0 ||
+                        if (n <= k + 1 || strncmp(text + at, scheduler_names[i].variable, k) != 0 ||
                             text[at + k] != '=')
                                 continue;
-                        (void) snprintf(words, sizeof(words), "%s-%.80s", job_names[i].prefix,
+                        (void) snprintf(words, sizeof(words), "%s-%.80s", scheduler_names[i].prefix,
                                         text + at + k + 1);
                         holder_name_of(words, ret);
                         return true;

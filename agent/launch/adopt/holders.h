@@ -5,8 +5,8 @@
  *
  * The principle: holders are of one run when one process of theirs started them all. From each holder we climb
  * to its parent for as long as the parent is in the same unit or container, and is not where people type: a
- * shell with a terminal gives each of its jobs a process group of its own. Who meets on the way is one run.
- * Its main process is the nearest one that all of its holders come from; of one holder it is the holder.
+ * shell with a terminal gives each command line a process group of its own. Holders with a common ancestor
+ * below that are one run. Its main process is the nearest one that all of its holders come from; of one holder it is the holder.
  *
  * Of a process's environment only the variables named in holders.c are looked at, and only their values that
  * are names go on. Reads /proc through the host seam; nothing is kept.
@@ -39,6 +39,9 @@ struct holder_group {
  * main process's start. Returns how many; *ret_left_out: groups that found no room. */
 size_t holders_group(const struct host *h, const struct device_owners *o,
                      struct holder_group ret[static HOLDER_GROUPS_MAX], size_t *ret_left_out);
+
+/* Whether its main process is still that one. */
+bool holder_group_lives(const struct host *h, const struct holder_group *g);
 
 /* Pure: "docker 0123456789ab" of a path of control groups; "" when no container is named in it. */
 void holder_container_of(const char *control_group, char *buf, size_t size);
