@@ -7,6 +7,7 @@
 #include "check_words.h"
 #include "daemon_status.h"
 #include "environment.h"
+#include "holders.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "owners.h"
@@ -320,6 +321,28 @@ static int handle_hint(struct api *a, struct frame_peer *peer, const struct call
         return 0;
 }
 
+static int handle_log(struct api *a, struct frame_peer *peer, const struct caller *c,
+                      const Local__LogRequest *q, struct problem *p) {
+        const struct kept_run *kept = runs_find(a->runs, q->name);
+        Local__LogReply reply = LOCAL__LOG_REPLY__INIT;
+        const char *form;
+        int fd, r = rights_check_hint(c, p);
+
+        if (r < 0)
+                return r;
+        if (!kept)
+                return no_such_run(a->runs, q->name, p);
+        fd = kept->held ? holder_open_log(a->host, kept->held, &form) : -ENOENT;
+        if (fd < 0)
+                return problem_set(p, fd, "its steps are seen where it prints into the journal or docker's json-file",
+                                   "run %s: what it prints cannot be read here: %s", q->name, strerror(-fd));
+        reply.form = wire_text(form);
+        r = frame_peer_send_fd(peer, LOCAL__KIND__KIND_LOG_REPLY, &reply.base, fd);
+        return r < 0 ? problem_set(p, r, "try again", "run %s: its log cannot be handed over: %s", q->name,
+                                   strerror(-r))
+                     : 0;
+}
+
 /* What this daemon cannot do now. */
 static int handle_status(struct api *a, struct frame_peer *peer) {
         struct finding f;
@@ -381,6 +404,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
                answer_environment(a->runs, peer, c, q->name, p))
         HANDLE(KIND_LINES_REQUEST, lines_request, LinesRequest, ACTION_LINES, q->name, "",
                answer_lines(&a->askers, a->event, a->host, a->runs, peer, c, q, p))
+        HANDLE(KIND_LOG_REQUEST, log_request, LogRequest, ACTION_LIST, q->name, "",
+               handle_log(a, peer, c, q, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);

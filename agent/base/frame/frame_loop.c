@@ -7,6 +7,7 @@
 #include "frame.h"
 #include "frame_header.h"
 #include "log.h"
+#include "socket_fd.h"
 
 #define READ_CHUNK 16384
 #define FRAMES_A_WAKEUP 16 /* one talkative peer must not keep the loop from the others */
@@ -19,7 +20,7 @@ struct frame_peer {
         void *userdata, *state;
         sd_event_source *io, *more; /* more: whole frames wait in the buffer */
         sd_event_source *patience;  /* answers wait to be taken */
-        int fd;
+        int fd, fd_in, fd_out; /* fd_in, fd_out: that came, that goes with the first byte of out; -1 */
         struct ucred creds;
         uint8_t *in, *out;
         size_t in_len, in_size, out_len, out_sent;
@@ -57,6 +58,8 @@ struct frame_peer *frame_peer_free(struct frame_peer *p) {
         p->more = sd_event_source_disable_unref(p->more);
         p->patience = sd_event_source_disable_unref(p->patience);
         p->fd = close_fd(p->fd);
+        p->fd_in = close_fd(p->fd_in);
+        p->fd_out = close_fd(p->fd_out);
         free(p->in);
         free(p->out);
         free(p);
@@ -76,8 +79,7 @@ static void peer_close(struct frame_peer *p) {
 /* 1: something was written and more waits; 0: nothing waits; -errno. */
 static int peer_flush(struct frame_peer *p) {
         while (p->out_sent < p->out_len) {
-                ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+                ssize_t n = socket_send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent, &p->fd_out);
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -183,7 +185,7 @@ static int peer_read(struct frame_peer *p) {
 
         if (r < 0)
                 return r;
-        n = recv(p->fd, p->in + p->in_len, p->in_size - p->in_len, MSG_DONTWAIT);
+        n = socket_receive(p->fd, p->in + p->in_len, p->in_size - p->in_len, &p->fd_in);
         if (n == 0)
                 return -ECONNRESET;
         if (n < 0)
@@ -238,6 +240,7 @@ static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *u
         if (!p)
                 return -ENOMEM;
         p->fd = TAKE_FD(owned);
+        p->fd_in = p->fd_out = -1;
         p->handlers = h;
         p->userdata = userdata;
         r = getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &p->creds, &len) < 0 ? -errno : 0;
@@ -295,6 +298,19 @@ int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage 
         if (!p->in_handler)
                 peer_watch(p);
         return 0;
+}
+
+int frame_peer_send_fd(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m, int fd) {
+        if (p->out_len > 0 || p->fd_out >= 0) {
+                (void) close_fd(fd);
+                return -EBUSY;
+        }
+        p->fd_out = fd;
+        return frame_peer_send(p, kind, m);
+}
+
+int frame_peer_take_fd(struct frame_peer *p) {
+        return TAKE_FD(p->fd_in);
 }
 
 const struct ucred *frame_peer_creds(const struct frame_peer *p) {

@@ -54,9 +54,9 @@ static void refused(struct local_call *c, const struct frame *f) {
 
 static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
         struct local_call *c = userdata;
-        const struct local_answer good = { .kind = f->kind, .data = f->data, .len = f->len };
+        _cleanup_close_ int fd = frame_peer_take_fd(p);
+        const struct local_answer good = { .kind = f->kind, .data = f->data, .len = f->len, .fd = &fd };
 
-        (void) p;
         if (f->kind == LOCAL__KIND__KIND_ERROR)
                 refused(c, f);
         else if (f->kind != c->want)

@@ -22,6 +22,7 @@ struct local_answer {
         uint16_t kind;
         const uint8_t *data; /* the payload of a good answer */
         size_t len;
+        int *fd; /* of a good answer: the descriptor that came with it, or -1; closed unless it is taken */
 };
 
 struct local_call;

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHAIN_MAX       64u
@@ -87,7 +88,8 @@ static size_t hex_digits(const char *s) {
         return strspn(s, "0123456789abcdef");
 }
 
-void holder_container_of(const char *control_group, char *buf, size_t size) {
+/* Returns the engine's name, and where the id begins; NULL: no container. */
+static const char *find_container(const char *control_group, const char **ret_id) {
         /* docker and podman with systemd's driver and with cgroupfs, containerd and CRI-O */
         static const struct {
                 const char *before, *engine;
@@ -100,15 +102,66 @@ void holder_container_of(const char *control_group, char *buf, size_t size) {
                 { "crio-", "cri-o" },
         };
 
-        buf[0] = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(makers) && !buf[0]; i++)
-                for (const char *at = strstr(control_group, makers[i].before); at && !buf[0];
+        for (size_t i = 0; i < ELEMENTSOF(makers); i++)
+                for (const char *at = strstr(control_group, makers[i].before); at;
                      at = strstr(at + 1, makers[i].before)) {
-                        const char *id = at + strlen(makers[i].before);
-
-                        if (hex_digits(id) == CONTAINER_ID)
-                                (void) snprintf(buf, size, "%s %.*s", makers[i].engine, CONTAINER_SHOWN, id);
+                        *ret_id = at + strlen(makers[i].before);
+                        if (hex_digits(*ret_id) == CONTAINER_ID)
+                                return makers[i].engine;
                 }
+        return NULL;
+}
+
+void holder_container_of(const char *control_group, char *buf, size_t size) {
+        const char *id, *engine = find_container(control_group, &id);
+
+        buf[0] = '\0';
+        if (engine)
+                (void) snprintf(buf, size, "%s %.*s", engine, CONTAINER_SHOWN, id);
+}
+
+/* Puts the id for each %s. */
+static void fill_ids(char *path, size_t size, const char *form, const char *id) {
+        size_t n = 0;
+
+        for (const char *p = form; *p && n + 1 < size; p++)
+                if (p[0] == '%' && p[1] == 's') {
+                        n += (size_t) snprintf(path + n, size - n, "%s", id);
+                        n = MIN(n, size - 1);
+                        p++;
+                } else
+                        path[n++] = *p;
+        path[n] = '\0';
+}
+
+int holder_open_log(const struct host *h, const struct holder_group *g, const char **ret_form) {
+        static const struct {
+                const char *engine, *form, *path; /* %s: the id */
+        } logs[] = {
+                { "docker ", "json-file", "/var/lib/docker/containers/%s/%s-json.log" },
+                { "podman ", "k8s-file",
+                  "/var/lib/containers/storage/overlay-containers/%s/userdata/ctr.log" },
+        };
+        char path[320];
+
+        for (size_t i = 0; i < ELEMENTSOF(logs); i++) {
+                struct stat st;
+                int fd;
+
+                if (!startswith(g->container, logs[i].engine))
+                        continue;
+                fill_ids(path, sizeof(path), logs[i].path, g->container_id);
+                fd = host_open_file(h, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+                if (fd < 0)
+                        return fd;
+                if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+                        (void) close_fd(fd);
+                        return -ENOENT;
+                }
+                *ret_form = logs[i].form;
+                return fd;
+        }
+        return -ENOENT;
 }
 
 /* The last *.service or *.scope, and where in the path it ends. */
@@ -370,6 +423,8 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
         (void) find_unit(leader.control_group, &unit);
         (void) snprintf(g->unit, sizeof(g->unit), "%.*s", (int) strcspn(unit, "/"), unit);
         holder_container_of(leader.control_group, g->container, sizeof(g->container));
+        if (find_container(leader.control_group, &unit))
+                (void) snprintf(g->container_id, sizeof(g->container_id), "%.*s", CONTAINER_ID, unit);
         (void) snprintf(g->command, sizeof(g->command), "%s", all[group].command);
         for (size_t i = 0; i < n; i++) {
                 if (all[i].group != group)

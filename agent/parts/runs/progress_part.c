@@ -185,12 +185,11 @@ static void judge_run(struct bus *b, struct watched *w, usec_t now) {
 
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
         struct progress_state *p = userdata;
-        struct run_log *log = run_log_of(p->bus);
         usec_t now = host_now(p->bus->host);
 
         (void) source;
         (void) at;
-        if (log && !run_log_look(log)) /* the step may be there, and not read yet */
+        if (!runs_read_all(p->bus)) /* the step may be there, and not read yet */
                 now = 0; /* nothing is judged before all is */
         for (size_t i = 0; i < p->n; i++) {
                 struct watched *w = p->runs[i];

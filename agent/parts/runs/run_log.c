@@ -154,10 +154,19 @@ static void forget_expected(struct run_log *l) {
         free(l->expected);
 }
 
+static void take_line(struct run_log *l, struct run_log_line *line) {
+        struct step_line step;
+
+        if (find_step(l, line->run, line->text, line->len, &step)) {
+                line->step = &step;
+                progress_step(&slot_of(l, line->run)->progress, &step, line->at);
+        }
+        l->handlers->line(line, l->userdata);
+}
+
 static void take_entry(struct run_log *l) {
         struct run_log_line line = { .step = NULL };
         char run[64], invocation[33];
-        struct step_line step;
         const char *unit;
         size_t len;
 
@@ -170,13 +179,15 @@ static void take_entry(struct run_log *l) {
         line.len = MIN(line.len, (size_t) RUN_LOG_LINE_MAX);
         line.run = run;
         line.invocation = invocation;
-        if (entry_at(l, &line.at) < 0)
-                return;
-        if (find_step(l, run, line.text, line.len, &step)) {
-                line.step = &step;
-                progress_step(&slot_of(l, run)->progress, &step, line.at);
-        }
-        l->handlers->line(&line, l->userdata);
+        if (entry_at(l, &line.at) >= 0)
+                take_line(l, &line);
+}
+
+void run_log_take(struct run_log *l, const char *run, const char *text, size_t len, usec_t at) {
+        struct run_log_line line = { .run = run, .invocation = "-", .text = text,
+                                     .len = MIN(len, (size_t) RUN_LOG_LINE_MAX), .at = at };
+
+        take_line(l, &line);
 }
 
 static int read_some(sd_event_source *source, void *userdata) {

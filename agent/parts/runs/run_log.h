@@ -48,6 +48,9 @@ int run_log_new(sd_event *e, const char *directory, const struct run_log_handler
 struct run_log *run_log_free(struct run_log *l);
 DEFINE_CLEANUP(struct run_log *, run_log_free)
 
+/* A line that came otherwise than by the journal: of a container's log. at: boot clock. */
+void run_log_take(struct run_log *l, const char *run, const char *text, size_t len, usec_t at);
+
 /* What a step line is, for all runs; taken over. NULL: the usual forms. */
 struct step_expression;
 void run_log_expect(struct run_log *l, struct step_expression *e);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "container_log.h"
 #include "deaths_part.h"
 #include "launchd_runs.h"
 #include "log.h"
@@ -26,6 +27,7 @@ struct runs_part_state {
         struct launchd_runs *launchd;
         struct run_log *log;     /* NULL: no journal */
         struct run_lines *lines; /* NULL: no journal, or RunLogs=no */
+        struct container_logs *containers; /* NULL: no journal, whose reader knows what steps are */
         usec_t asked;            /* boot clock: the last question because of a line; 0: none */
         unsigned quiet;          /* ticks in a row in which no run lived */
 };
@@ -142,6 +144,12 @@ static void on_read(void *userdata) {
                 run_lines_look(p->lines);
 }
 
+static void on_container_line(const char *run, const char *text, size_t len, usec_t at, void *userdata) {
+        struct runs_part_state *p = userdata;
+
+        run_log_take(p->log, run, text, len, at);
+}
+
 static void start_log(struct runs_part_state *p, const char *journal) {
         static const struct run_log_handlers handlers = { on_line, on_read };
         const char *text = p->bus->settings.step_expression;
@@ -158,6 +166,9 @@ static void start_log(struct runs_part_state *p, const char *journal) {
         if (text[0] && step_expression_new(text, why, sizeof(why), &e) >= 0)
                 run_log_expect(p->log, e); /* why not was logged when it was read */
         start_lines(p, journal);
+        r = container_logs_new(p->bus, on_container_line, p, &p->containers);
+        if (r < 0)
+                (void) log_warning_errno(r, "logs of containers cannot be followed: %m");
 }
 
 /* --- Their life ---------------------------------------------------------------------------------------- */
@@ -218,6 +229,8 @@ static void on_listed(void *userdata) {
                 if (p->log)
                         run_log_follow(p->log, true);
         }
+        if (p->containers)
+                container_logs_listed(p->containers);
         bus_tell(p->bus, BUS_RUNS);
 }
 
@@ -242,6 +255,8 @@ static void tick_runs(void *self) {
         struct runs_part_state *p = self;
 
         p->quiet = is_quiet(p->bus) ? MIN(p->quiet + 1, QUIET_TICKS) : 0;
+        if (p->containers)
+                container_logs_look(p->containers);
         if (p->log) {
                 if (p->bus->runs->known)
                         run_log_prune(p->log, run_lives, p);
@@ -285,6 +300,7 @@ static void hear_runs(void *self, const struct bus_news *n) {
 static void stop_runs(void *self) {
         struct runs_part_state *p = self;
 
+        p->containers = container_logs_free(p->containers);
         p->lines = run_lines_free(p->lines);
         p->log = run_log_free(p->log);
         bus_forget_runs(p->bus);
@@ -295,6 +311,14 @@ struct run_log *run_log_of(const struct bus *b) {
         const struct runs_part_state *p = bus_part(b, &runs_part);
 
         return p->log;
+}
+
+bool runs_read_all(const struct bus *b) {
+        const struct runs_part_state *p = bus_part(b, &runs_part);
+
+        if (p->containers)
+                container_logs_look(p->containers);
+        return !p->log || run_log_look(p->log);
 }
 
 const struct part runs_part = {

@@ -18,3 +18,5 @@ extern const struct part runs_part;
 
 /* NULL: there is no journal. */
 struct run_log *run_log_of(const struct bus *b);
+/* Reads what runs have printed; false: there is more, which is read in the next turns. */
+bool runs_read_all(const struct bus *b);
